@@ -17,7 +17,7 @@ function(dflow_install_component component target)
   install(EXPORT dflow-${component}-targets NAMESPACE dflow:: DESTINATION "${dflow_package_dir}")
 endfunction()
 
-dflow_install_component(header_only dflow_header_only)
+dflow_install_component(src dflow_src)
 if(DFLOW_COMPILED)
   dflow_install_component(dflow dflow)
 endif()

@@ -1,4 +1,4 @@
-# dflow::dflow, the bodies compiled once, and dflow::header_only, the same code inline.
+# dflow::dflow, the compiled library, and dflow::src, what a program needs that compiles dflow itself (<dflow/src.hpp>).
 
 include(GNUInstallDirs)
 
@@ -10,29 +10,29 @@ function(dflow_public_usage target scope)
   target_link_libraries(${target} ${scope} Threads::Threads)
 endfunction()
 
-# ---- header-only -------------------------------------------------------------------------------------------------
-add_library(dflow_header_only INTERFACE)
-add_library(dflow::header_only ALIAS dflow_header_only)
-set_target_properties(dflow_header_only PROPERTIES EXPORT_NAME header_only)
-dflow_public_usage(dflow_header_only INTERFACE)
-target_compile_definitions(dflow_header_only INTERFACE DFLOW_HEADER_ONLY)
-target_link_libraries(dflow_header_only INTERFACE Eigen3::Eigen cereal::cereal asio::asio)
-target_compile_definitions(dflow_header_only INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
+# ---- compiled by the program ---------------------------------------------------------------------------------------
+add_library(dflow_src INTERFACE)
+add_library(dflow::src ALIAS dflow_src)
+add_library(dflow::header_only ALIAS dflow_src) # the old name, for one minor version
+set_target_properties(dflow_src PROPERTIES EXPORT_NAME src)
+dflow_public_usage(dflow_src INTERFACE)
+target_link_libraries(dflow_src INTERFACE Eigen3::Eigen cereal::cereal asio::asio)
+target_compile_definitions(dflow_src INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
 if(DFLOW_HAS_ONEDNN)
-  target_compile_definitions(dflow_header_only INTERFACE DFLOW_HAS_ONEDNN=1)
-  target_link_libraries(dflow_header_only INTERFACE DNNL::dnnl)
+  target_compile_definitions(dflow_src INTERFACE DFLOW_HAS_ONEDNN=1)
+  target_link_libraries(dflow_src INTERFACE DNNL::dnnl)
 endif()
 if(DFLOW_HAS_ZLIB)
-  target_compile_definitions(dflow_header_only INTERFACE DFLOW_HAS_ZLIB=1)
-  target_link_libraries(dflow_header_only INTERFACE ZLIB::ZLIB)
+  target_compile_definitions(dflow_src INTERFACE DFLOW_HAS_ZLIB=1)
+  target_link_libraries(dflow_src INTERFACE ZLIB::ZLIB)
 endif()
 if(DFLOW_HAS_JSON)
-  target_compile_definitions(dflow_header_only INTERFACE DFLOW_HAS_JSON=1)
-  target_link_libraries(dflow_header_only INTERFACE nlohmann_json::nlohmann_json)
+  target_compile_definitions(dflow_src INTERFACE DFLOW_HAS_JSON=1)
+  target_link_libraries(dflow_src INTERFACE nlohmann_json::nlohmann_json)
 endif()
 if(DFLOW_HAS_OPENSSL)
-  target_compile_definitions(dflow_header_only INTERFACE DFLOW_HAS_OPENSSL=1)
-  target_link_libraries(dflow_header_only INTERFACE OpenSSL::SSL)
+  target_compile_definitions(dflow_src INTERFACE DFLOW_HAS_OPENSSL=1)
+  target_link_libraries(dflow_src INTERFACE OpenSSL::SSL)
 endif()
 
 # ---- compiled ----------------------------------------------------------------------------------------------------
@@ -61,15 +61,10 @@ if(DFLOW_HAS_OPENSSL)
 endif()
 
 if(DFLOW_COMPILED)
-  file(GLOB_RECURSE dflow_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.cpp")
-  list(FILTER dflow_sources EXCLUDE REGEX "/src/kernels/cpu/loops/")
-  list(FILTER dflow_sources EXCLUDE REGEX "/src/(kernels/cuda/|runtime/cuda_)")
-
-  set(kernel_sources ${dflow_sources})
-  list(FILTER kernel_sources INCLUDE REGEX "/src/kernels/")
-  list(FILTER dflow_sources EXCLUDE REGEX "/src/kernels/")
-
+  include(DflowUnits)
   # Kernels have an optimisation of their own in debug builds.
+  dflow_units(kernel_sources kernels routines linalg tables)
+  dflow_units(dflow_sources core ops io data trace train net)
   add_library(dflow_kernels OBJECT ${kernel_sources})
   set_target_properties(dflow_kernels PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_link_libraries(dflow_kernels PRIVATE dflow_sources_usage)
@@ -78,17 +73,11 @@ if(DFLOW_COMPILED)
   set_target_properties(
     dflow PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
                      POSITION_INDEPENDENT_CODE ON DEFINE_SYMBOL "")
-  # Most of the time of a unit goes into the headers that all share.
-  if(DFLOW_UNITY_SOURCES)
-    set_target_properties(dflow dflow_kernels PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${DFLOW_UNITY_SOURCES})
-    # Names every kernel, so it must not see the templates that the others instantiate.
-    set_source_files_properties("${PROJECT_SOURCE_DIR}/src/kernels/cpu/standard_kernels.cpp"
-                                PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  endif()
-  # Each takes long by itself: decompositions and solvers are templates of Eigen's, whose arithmetic is not ours to watch.
+  # The library's own instances of Eigen's templates: a program that uses Eigen with other compiler flags would otherwise
+  # share them, laid out for other registers. Their arithmetic is not ours to watch.
   set(eigen_sources ${kernel_sources})
-  list(FILTER eigen_sources INCLUDE REGEX "/src/kernels/cpu/linalg/")
-  set_source_files_properties(${eigen_sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  list(FILTER eigen_sources INCLUDE REGEX "/units/linalg_")
+  set_source_files_properties(${eigen_sources} PROPERTIES COMPILE_DEFINITIONS Eigen=dflow_eigen)
   if(DFLOW_SANITIZE MATCHES "undefined")
     set_source_files_properties(${eigen_sources} PROPERTIES COMPILE_OPTIONS -fno-sanitize=undefined)
   endif()
@@ -107,11 +96,4 @@ if(DFLOW_COMPILED)
   # Kernels without optimisation make a debug build's tests take minutes; nobody steps through them by default.
   target_compile_options(dflow_kernels PRIVATE "$<$<CONFIG:Debug>:${DFLOW_DEBUG_KERNEL_OPTIMIZATION}>")
   target_compile_options(dflow PRIVATE "$<$<CONFIG:Debug>:${DFLOW_DEBUG_LIBRARY_OPTIMIZATION}>")
-endif()
-
-# What tests, examples and tools of this tree link.
-if(DFLOW_COMPILED)
-  set(DFLOW_LIBRARY dflow::dflow)
-else()
-  set(DFLOW_LIBRARY dflow::header_only)
 endif()

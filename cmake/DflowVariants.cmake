@@ -1,6 +1,6 @@
 # Kernels compiled for several levels of x86-64; the library picks one set by cpuid when it starts.
 #
-# Each file of src/kernels/cpu/loops/ puts its functions into namespace dflow::cpu::DFLOW_CPU_VARIANT, so that the
+# Each header of include/dflow/src/units/loops/ puts its functions into namespace dflow::cpu::DFLOW_CPU_VARIANT, so that the
 # linker never takes an AVX-512 body for code that runs everywhere; tools/check_variants.py proves it of the objects.
 
 set(DFLOW_CPU_VARIANT_NAMES "")
@@ -8,19 +8,13 @@ if(NOT DFLOW_COMPILED)
   return()
 endif()
 
-file(GLOB dflow_variant_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/kernels/cpu/loops/*.cpp")
-if(NOT dflow_variant_sources)
-  return()
-endif()
+dflow_units(dflow_variant_sources loops)
 
 # Adds the variant sources to dflow, compiled with `flags` and tagged `variant`.
 function(dflow_add_variant variant)
   set(target dflow_kernels_${variant})
   add_library(${target} OBJECT ${dflow_variant_sources})
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
-  if(DFLOW_UNITY_SOURCES)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${DFLOW_UNITY_SOURCES})
-  endif()
   target_link_libraries(${target} PRIVATE dflow_sources_usage)
   target_compile_definitions(${target} PRIVATE DFLOW_CPU_VARIANT=${variant})
   target_compile_options(${target} PRIVATE ${DFLOW_VARIANT_OPTIMIZATION} -fno-math-errno -fno-trapping-math ${ARGN})

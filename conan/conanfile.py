@@ -18,7 +18,7 @@ class DflowRecipe(ConanFile):
     name = "dflow"
     description = "Typed dataflow graphs in C++20"
     license = "Apache-2.0"
-    topics = ("dataflow", "machine-learning", "autodiff", "header-only")
+    topics = ("dataflow", "machine-learning", "autodiff")
     package_type = "library"
     settings = "os", "arch", "compiler", "build_type"
     options = {
@@ -93,7 +93,7 @@ class DflowRecipe(ConanFile):
         CMake(self).install()
 
     def package_info(self):
-        # The package's own CMake files carry its targets, dflow::dflow and dflow::header_only.
+        # The package's own CMake files carry its targets, dflow::dflow and dflow::src.
         self.cpp_info.set_property("cmake_find_mode", "none")
         self.cpp_info.builddirs = ["lib/cmake/dflow"]
         self.cpp_info.libs = ["dflow"]

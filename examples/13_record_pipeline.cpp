@@ -4,9 +4,9 @@
 // The folder keeps the files; without one they go at the end. The program tells how long training waited for its input.
 
 #include <dflow/dflow.hpp>
+#include <dflow/io/labelled_images.hpp>
 #include <dflow/io/records/example.hpp>
 #include <dflow/io/records/example_parser.hpp>
-#include <dflow/io/labelled_images.hpp>
 #include <dflow/io/records/record_file.hpp>
 
 #include <algorithm>

@@ -6,10 +6,10 @@
 // returned.
 
 #include <dflow/core/memory/device_memory.hpp>
+#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/kernel_cache.hpp>
 #include <dflow/kernels/cpu/standard_kernels.hpp>
-#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/kernels/shared/send_recv_kernel.hpp>
 #include <dflow/runtime/device.hpp>
 

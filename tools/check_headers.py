@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Checks that each header of include/dflow/ compiles alone, or each source that is named.
+"""Checks that each header of include/dflow/ compiles alone, or each unit.
 
-Usage: tools/check_headers.py [--header-only [--core]] [--jobs N] [--compiler CXX] [HEADER|SOURCE...]
---header-only also defines DFLOW_HEADER_ONLY, which compiles the bodies too, with the optional libraries that are installed, or with --core
-without them.
+Usage: tools/check_headers.py [--units [--core]] [--jobs N] [--compiler CXX] [HEADER...]
+--units checks headers of include/dflow/src/, which hold bodies: as where each is a unit, with the optional libraries that are
+installed, or with --core without them. Bodies that stand behind others in a larger unit include too little without anybody
+noticing. Without a name all units are checked, but those of kernels: what they instantiate takes minutes.
 A header that another one includes before anything else of its own may stand before that one in the same unit: what it has
 seen by then is what the other would have included by itself. So the headers come in as few rows as that allows, and each
 row is a unit.
-Without bodies ccache spares those that have not changed since an earlier run.
-Sources of src/ are compiled as where each is a unit, with the optional libraries that are installed: bodies that stand behind others in a
-larger unit include too little without anybody noticing.
+ccache spares those that have not changed since an earlier run.
 """
 
 import argparse
@@ -24,6 +23,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 INCLUDE = ROOT / "include"
 BUILD = ROOT / "build" / "headers"
+UNITS = INCLUDE / "dflow" / "src" / "units"
+KERNEL_UNITS = {"kernels", "linalg", "loops", "routines", "tables"}
 OPTIONAL = {"DFLOW_HAS_ONEDNN=1": "dnnl.hpp", "DFLOW_HAS_ZLIB=1": "zlib.h", "DFLOW_HAS_JSON=1": "nlohmann/json.hpp",
             "DFLOW_HAS_OPENSSL=1": "openssl/ssl.h"}
 
@@ -102,26 +103,27 @@ def rows(names, includes):
     return result
 
 
-def check_sources(command, sources, jobs):
+def check_units(command, units, jobs):
     """Compiles each alone; the exit status."""
 
-    def compiles(source):
-        return source, subprocess.run([*command, "-fsyntax-only", source], capture_output=True, text=True, check=False)
+    def compiles(unit):
+        return unit, subprocess.run([*command, "-fsyntax-only", "-x", "c++", "-"], input=f"#include <{unit.relative_to(INCLUDE)}>\n",
+                                    capture_output=True, text=True, check=False)
 
     failures = 0
     with ThreadPoolExecutor(jobs) as pool:
-        for source, result in pool.map(compiles, sources):
+        for unit, result in pool.map(compiles, units):
             if result.returncode != 0:
                 failures += 1
-                print("\n".join([f"{source.relative_to(ROOT)}: does not compile alone", *result.stderr.splitlines()[:12]]))
-    print(f"sources: {len(sources)} checked, {failures} failed")
+                print("\n".join([f"{unit.relative_to(ROOT)}: does not compile alone", *result.stderr.splitlines()[:12]]))
+    print(f"units: {len(units)} checked, {failures} failed")
     return 1 if failures else 0
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("headers", nargs="*", type=Path)
-    parser.add_argument("--header-only", action="store_true")
+    parser.add_argument("--units", action="store_true")
     parser.add_argument("--core", action="store_true")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--compiler", default=os.environ.get("CXX", "g++"))
@@ -131,20 +133,17 @@ def main():
     command = [options.compiler, "-std=c++20", "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}"]
     command += ["-isystem" + flag[2:] if flag.startswith("-I") else flag for flag in eigen_flags()]
     optional = [f"-D{name}" for name, header in OPTIONAL.items() if Path("/usr/include", header).exists()]
-    if options.header_only:
-        command.append("-DDFLOW_HEADER_ONLY")
-        if not options.core:
-            command += optional
     named = [path.resolve() for path in options.headers]
-    sources = [path for path in named if path.suffix == ".cpp"]
-    if sources:
-        if len(sources) < len(named) or options.header_only or options.core:
-            parser.error("sources are checked without headers, and as they are compiled")
-        return check_sources([*command, *optional], sources, options.jobs)
-    headers = named or sorted((INCLUDE / "dflow").rglob("*.hpp"))
+    if options.units:
+        units = named or sorted(path for path in UNITS.rglob("*.hpp") if path.parent.name not in KERNEL_UNITS)
+        return check_units([*command, *([] if options.core else optional)], units, options.jobs)
+    if options.core:
+        parser.error("--core is for --units")
+    headers = named or sorted(path for path in (INCLUDE / "dflow").rglob("*.hpp") if not path.is_relative_to(INCLUDE / "dflow/src"))
+    headers = [path for path in headers if path != INCLUDE / "dflow/src.hpp"]
 
-    # ccache keeps objects of files alone; without bodies they are next to empty.
-    ccache = None if options.header_only else shutil.which("ccache")
+    # ccache keeps objects of files alone; those of headers are next to empty.
+    ccache = shutil.which("ccache")
     if ccache:
         command = [ccache, *command]
         environment = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1", "CCACHE_DEPEND": "1", **os.environ}
@@ -174,8 +173,7 @@ def main():
                 failures += 1
                 print("\n".join(["does not compile alone, or behind what stands before it:", *row]))
                 print("\n".join("    " + line for line in result.stderr.splitlines()[:12]))
-    bodies = " with bodies" if options.header_only else ""
-    print(f"headers{bodies}: {len(headers)} checked in {len(units)} units, {failures} failed")
+    print(f"headers: {len(headers)} checked in {len(units)} units, {failures} failed")
     return 1 if failures else 0
 
 

@@ -2,9 +2,9 @@
 
 #include <dflow/dflow.hpp>
 #include <dflow/graph/graph_def_json.hpp>
-#include <dflow/kernels/state/random_stream.hpp>
 #include <dflow/op/import.hpp>
 #include <dflow/runtime/cpu_device.hpp>
+#include <dflow/state/random_stream.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // What docs/parsing.md shows, one function per section.
 
-#include <dflow/io/records/example.hpp>
 #include <dflow/dflow.hpp>
+#include <dflow/io/records/example.hpp>
 
 #include <cstdint>
 #include <string>

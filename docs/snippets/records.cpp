@@ -2,10 +2,10 @@
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/dflow.hpp>
-#include <dflow/trace/events/event_file.hpp>
 #include <dflow/io/records/example.hpp>
 #include <dflow/io/records/example_parser.hpp>
 #include <dflow/io/records/record_file.hpp>
+#include <dflow/trace/events/event_file.hpp>
 
 #include <chrono>
 #include <cstdint>

@@ -4,11 +4,11 @@
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/files/read_ahead_source.hpp>
-#include <dflow/io/records/record_file.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/base/threads/elastic_pool.hpp>
 #include <dflow/base/threads/thread_pool.hpp>
+#include <dflow/io/records/record_file.hpp>
 
 #include "catch.hpp"
 #include "failing_new.hpp"

@@ -2,9 +2,9 @@
 #include "catch.hpp"
 
 #include <dflow/core/dtype.hpp>
+#include <dflow/kernels/contract/kernel_table.hpp>
 #include <dflow/kernels/cpu/standard_kernels.hpp>
 #include <dflow/kernels/cuda/standard_kernels.hpp>
-#include <dflow/kernels/contract/kernel_table.hpp>
 
 #include <iostream>
 #include <map>

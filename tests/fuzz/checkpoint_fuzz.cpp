@@ -5,7 +5,7 @@
 #include <dflow/base/status.hpp>
 #include <dflow/io/checkpoint/own/checkpoint_reader.hpp>
 #include <dflow/state/accumulator_state.hpp>
-#include <dflow/kernels/state/queue_state.hpp>
+#include <dflow/state/queue_state.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -2,8 +2,8 @@
 // read must be read alike from what is written of it by RFC 4180: its numbers, and its names in quotes.
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
-#include <dflow/io/csv.hpp>
 #include <dflow/io/compression/gzip.hpp>
+#include <dflow/io/csv.hpp>
 
 #include <charconv>
 #include <cstdint>

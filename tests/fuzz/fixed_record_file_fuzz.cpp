@@ -2,8 +2,8 @@
 // where else to read from. Where it is not compressed, the records are those that the lengths say; a reader that goes
 // back to some must see the same.
 #include <dflow/base/files/memory_file_system.hpp>
-#include <dflow/io/records/fixed_record_file.hpp>
 #include <dflow/base/status.hpp>
+#include <dflow/io/records/fixed_record_file.hpp>
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,8 +1,8 @@
 // Reads bytes as a file of text, the first two say how long a line may be and where else to read from. The lines are
 // those of a plain split; a reader that goes back to each, or anywhere, must see the same.
 #include <dflow/base/files/memory_file_system.hpp>
-#include <dflow/io/records/line_file.hpp>
 #include <dflow/base/status.hpp>
+#include <dflow/io/records/line_file.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Parses bytes as the state of a reader, the first says of which kind. What is accepted has numbers that can be counted
 // on from, and is written so that it is read as the same.
 #include <dflow/base/status.hpp>
-#include <dflow/kernels/state/readers/reader_state.hpp>
+#include <dflow/state/readers/reader_state.hpp>
 
 #include <cstdint>
 #include <cstdlib>

@@ -5,10 +5,10 @@
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/files/crc32c.hpp>
 #include <dflow/base/files/memory_file_system.hpp>
-#include <dflow/io/compression/snappy.hpp>
 #include <dflow/base/status.hpp>
-#include <dflow/io/checkpoint/saved_tensors.hpp>
 #include <dflow/io/checkpoint/parts/sorted_table.hpp>
+#include <dflow/io/checkpoint/saved_tensors.hpp>
+#include <dflow/io/compression/snappy.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,10 +1,10 @@
 // What is damaged in a file, wherever it is, is DataLoss that says in which file and at which offset.
 #include <dflow/base/files/memory_file_system.hpp>
+#include <dflow/core/tensor.hpp>
 #include <dflow/io/checkpoint/own/checkpoint_reader.hpp>
 #include <dflow/io/checkpoint/own/checkpoint_writer.hpp>
 #include <dflow/io/checkpoint/saved_tensors.hpp>
 #include <dflow/io/checkpoint/tensorflow/tensor_bundle.hpp>
-#include <dflow/core/tensor.hpp>
 #include <dflow/io/npy.hpp>
 #include <dflow/io/npz.hpp>
 #include <dflow/io/safetensors.hpp>

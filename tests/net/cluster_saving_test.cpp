@@ -3,8 +3,8 @@
 
 #include <catch2/catch.hpp>
 #include <dflow/base/files/memory_file_system.hpp>
-#include <dflow/io/checkpoint/own/checkpoint_reader.hpp>
 #include <dflow/dflow.hpp>
+#include <dflow/io/checkpoint/own/checkpoint_reader.hpp>
 #include <dflow/kernels/state/device_files.hpp>
 #include <dflow/net/server.hpp>
 

@@ -1,7 +1,7 @@
 #include <dflow/runtime/default_devices.hpp>
 
-#include <dflow/runtime/default_kernels.hpp>
 #include <dflow/op/op_table.hpp>
+#include <dflow/runtime/default_kernels.hpp>
 #include <dflow/runtime/device.hpp>
 
 #include "catch.hpp"

@@ -2,9 +2,9 @@
 
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/graph/output.hpp>
-#include <dflow/runtime/op_set.hpp>
 #include <dflow/passes/prune.hpp>
 #include <dflow/runtime/cpu_device.hpp>
+#include <dflow/runtime/op_set.hpp>
 #include <dflow/runtime/plan.hpp>
 #include <dflow/runtime/unit_queue.hpp>
 

@@ -2,10 +2,10 @@
 #include "errors.hpp"
 
 #include <dflow/dflow.hpp>
-#include <dflow/state/variable_state.hpp>
 #include <dflow/ops/control/dependencies.hpp>
 #include <dflow/ops/control/frames.hpp>
 #include <dflow/runtime/cpu_device.hpp>
+#include <dflow/state/variable_state.hpp>
 #include <dflow/trace/chrome_trace.hpp>
 
 #include "catch.hpp"

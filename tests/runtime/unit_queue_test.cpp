@@ -2,8 +2,8 @@
 
 #include <dflow/base/threads/no_waiting.hpp>
 #include <dflow/dflow.hpp>
-#include <dflow/state/variable_state.hpp>
 #include <dflow/runtime/step.hpp>
+#include <dflow/state/variable_state.hpp>
 
 #include "catch.hpp"
 #include "planned.hpp"

@@ -1,4 +1,4 @@
-#include <dflow/kernels/state/random_stream.hpp>
+#include <dflow/state/random_stream.hpp>
 
 #include "catch.hpp"
 

@@ -29,7 +29,3 @@ std::vector<AnyOutput> call_gradients(GraphStore& graph, NodeId call, std::span<
                                       std::span<const Endpoint> constants, const GradientOptions& options);
 
 }  // namespace dflow::detail
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/autodiff/call_gradients.ipp>
-#endif

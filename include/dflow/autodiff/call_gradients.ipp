@@ -2,11 +2,11 @@
 
 #include <dflow/autodiff/call_gradients.hpp>
 #include <dflow/autodiff/loop_sums.hpp>
+#include <dflow/op/expr.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/control/check.hpp>
 #include <dflow/ops/control/function_builders.hpp>
 #include <dflow/ops/control/tensor_list.hpp>
-#include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/compare.hpp>
 
 #include <algorithm>
@@ -540,11 +540,9 @@ class CallGradient {
   LoopSums sums_{graph_};               ///< of a loop: over captures_, counted behind variables_
 };
 
-DFLOW_INLINE std::vector<AnyOutput> call_gradients(GraphStore& graph, NodeId call, std::span<const AnyOutput> dys,
-                                                   std::span<const KeptGradient> kept,
-                                                   const std::vector<bool>& is_wanted,
-                                                   std::span<const Endpoint> constants,
-                                                   const GradientOptions& options) {
+std::vector<AnyOutput> call_gradients(GraphStore& graph, NodeId call, std::span<const AnyOutput> dys,
+                                      std::span<const KeptGradient> kept, const std::vector<bool>& is_wanted,
+                                      std::span<const Endpoint> constants, const GradientOptions& options) {
   return CallGradient(graph, call, dys, kept, is_wanted, constants, options).build();
 }
 

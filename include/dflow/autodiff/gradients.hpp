@@ -131,7 +131,3 @@ auto gradients(const detail::Differentiated& of, const std::vector<V>& xs) {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/autodiff/gradients.ipp>
-#endif

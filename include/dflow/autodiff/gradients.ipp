@@ -371,7 +371,7 @@ class GradientBuilder {
 
 }  // namespace detail
 
-DFLOW_INLINE AnyOutput densify(const Gradient& gradient, const AnyOutput& x) {
+AnyOutput densify(const Gradient& gradient, const AnyOutput& x) {
   if (gradient.dense.is_valid()) return gradient.dense;
   if (!x.is_valid()) throw_error(invalid_argument("densify: x is an empty Output"));
   const ScopeGuard guard = enter_place(*x.graph(), x.node().where);
@@ -380,7 +380,7 @@ DFLOW_INLINE AnyOutput densify(const Gradient& gradient, const AnyOutput& x) {
                               x.shape());
 }
 
-DFLOW_INLINE std::vector<Gradient> gate(std::span<const Gradient> gradients) {
+std::vector<Gradient> gate(std::span<const Gradient> gradients) {
   std::vector<Gradient> gated(gradients.begin(), gradients.end());
   std::vector<AnyOutput*> waiting;
   for (Gradient& each : gated) {
@@ -414,14 +414,13 @@ DFLOW_INLINE std::vector<Gradient> gate(std::span<const Gradient> gradients) {
   return gated;
 }
 
-DFLOW_INLINE std::vector<Gradient> gradients(std::span<const AnyOutput> ys, std::span<const AnyOutput> xs,
-                                             const GradientOptions& options) {
+std::vector<Gradient> gradients(std::span<const AnyOutput> ys, std::span<const AnyOutput> xs,
+                                const GradientOptions& options) {
   return detail::gradients_in_body(ys, xs, 0, options);
 }
 
-DFLOW_INLINE std::vector<Gradient> detail::gradients_in_body(std::span<const AnyOutput> ys,
-                                                             std::span<const AnyOutput> xs, std::size_t num_given,
-                                                             const GradientOptions& options) {
+std::vector<Gradient> detail::gradients_in_body(std::span<const AnyOutput> ys, std::span<const AnyOutput> xs,
+                                                std::size_t num_given, const GradientOptions& options) {
   if (xs.empty()) return {};
   if (ys.empty()) {
     throw_error(invalid_argument("gradients: there is nothing to differentiate").with_location(options.where));

@@ -44,7 +44,3 @@ class LoopSums {
 };
 
 }  // namespace dflow::detail
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/autodiff/loop_sums.ipp>
-#endif

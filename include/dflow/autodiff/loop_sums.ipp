@@ -10,7 +10,7 @@
 
 namespace dflow::detail {
 
-DFLOW_INLINE AnyOutput LoopSums::add(std::size_t i, const AnyOutput& variable, const AnyOutput& term) {
+AnyOutput LoopSums::add(std::size_t i, const AnyOutput& variable, const AnyOutput& term) {
   const Node& node = term.node();
   const bool is_sum = node.op == &op_def<AddN> && node.function == graph_.scope().function;
   const std::vector<Endpoint> terms = is_sum ? node.inputs : std::vector<Endpoint>{term.endpoint()};
@@ -28,7 +28,7 @@ DFLOW_INLINE AnyOutput LoopSums::add(std::size_t i, const AnyOutput& variable, c
   return sum.has_rest ? sum_of_gradients(rest) : variable;
 }
 
-DFLOW_INLINE AnyOutput LoopSums::total(std::size_t i, const BuiltNode& loop, const AnyOutput& variable) {
+AnyOutput LoopSums::total(std::size_t i, const BuiltNode& loop, const AnyOutput& variable) {
   const Sum& sum = sums_.at(i);
   std::vector<AnyOutput> terms;
   terms.reserve(sum.products.size() + 1);
@@ -37,7 +37,7 @@ DFLOW_INLINE AnyOutput LoopSums::total(std::size_t i, const BuiltNode& loop, con
   return terms.size() == 1 ? terms[0] : sum_of_gradients(terms);
 }
 
-DFLOW_INLINE bool LoopSums::is_product_of_rows(Endpoint term) const {
+bool LoopSums::is_product_of_rows(Endpoint term) const {
   const Node& node = graph_.node(term.node);
   const NodeId body = graph_.scope().function;
   if (node.op != &op_def<MatMul> || node.function != body) return false;
@@ -53,7 +53,7 @@ DFLOW_INLINE bool LoopSums::is_product_of_rows(Endpoint term) const {
   return n * (k + m) <= k * m;
 }
 
-DFLOW_INLINE AnyOutput LoopSums::product_of_all(NodeId product, const BuiltNode& loop) {
+AnyOutput LoopSums::product_of_all(NodeId product, const BuiltNode& loop) {
   const Node& node = graph_.node(product);
   const AnyOutput a = all_rows(node.inputs[0], loop), b = all_rows(node.inputs[1], loop);
   GraphStore::Scope scope = graph_.scope();
@@ -65,7 +65,7 @@ DFLOW_INLINE AnyOutput LoopSums::product_of_all(NodeId product, const BuiltNode&
   return build<MatMul>({a, b}, node.attrs_as<MatMul>());
 }
 
-DFLOW_INLINE AnyOutput LoopSums::all_rows(Endpoint factor, const BuiltNode& loop) {
+AnyOutput LoopSums::all_rows(Endpoint factor, const BuiltNode& loop) {
   const auto key = std::pair(factor.node, factor.index);
   if (const auto found = all_rows_.find(key); found != all_rows_.end()) return found->second;
   const AnyOutput edge(&graph_, factor);

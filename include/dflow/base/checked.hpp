@@ -87,7 +87,3 @@ constexpr To narrow(From value) {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/checked.ipp>
-#endif

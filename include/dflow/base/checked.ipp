@@ -6,25 +6,25 @@
 namespace dflow {
 namespace detail {
 
-DFLOW_INLINE void throw_overflow(const char* operation, std::int64_t a, std::int64_t b) {
+void throw_overflow(const char* operation, std::int64_t a, std::int64_t b) {
   throw_error(invalid_argument(str_cat("integer overflow in ", a, " ", operation, " ", b)));
 }
 
-DFLOW_INLINE void throw_overflow(const char* operation, std::uint64_t a, std::uint64_t b) {
+void throw_overflow(const char* operation, std::uint64_t a, std::uint64_t b) {
   throw_error(invalid_argument(str_cat("integer overflow in ", a, " ", operation, " ", b)));
 }
 
-DFLOW_INLINE void throw_narrowing(std::int64_t value, int to_bits, bool to_signed) {
+void throw_narrowing(std::int64_t value, int to_bits, bool to_signed) {
   throw_error(invalid_argument(str_cat(value, " does not fit in ", to_signed ? "int" : "uint", to_bits)));
 }
 
-DFLOW_INLINE void throw_narrowing(std::uint64_t value, int to_bits, bool to_signed) {
+void throw_narrowing(std::uint64_t value, int to_bits, bool to_signed) {
   throw_error(invalid_argument(str_cat(value, " does not fit in ", to_signed ? "int" : "uint", to_bits)));
 }
 
 }  // namespace detail
 
-DFLOW_INLINE std::optional<std::int64_t> try_product(std::span<const std::int64_t> extents) noexcept {
+std::optional<std::int64_t> try_product(std::span<const std::int64_t> extents) noexcept {
   bool has_zero = false;
   for (const std::int64_t extent : extents) {
     if (extent < 0) return std::nullopt;
@@ -38,7 +38,7 @@ DFLOW_INLINE std::optional<std::int64_t> try_product(std::span<const std::int64_
   return product;
 }
 
-DFLOW_INLINE std::int64_t checked_product(std::span<const std::int64_t> extents) {
+std::int64_t checked_product(std::span<const std::int64_t> extents) {
   if (const auto product = try_product(extents)) return *product;
   std::string list;
   for (const std::int64_t extent : extents) list += str_cat(list.empty() ? "" : ",", extent);

@@ -89,7 +89,3 @@ class VirtualClock final : public Clock {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/clock.ipp>
-#endif

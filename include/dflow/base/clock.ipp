@@ -57,18 +57,18 @@ class TimerQueue {
   std::uint64_t last_id_ = 0;
 };
 
-DFLOW_INLINE Clock::time_point saturated(Clock::time_point time, Duration delay) {
+Clock::time_point saturated(Clock::time_point time, Duration delay) {
   if (delay > Duration::zero() && time.time_since_epoch() > Duration::max() - delay) return Clock::never;
   return time + delay;
 }
 
 }  // namespace detail
 
-DFLOW_INLINE Clock::~Clock() = default;
+Clock::~Clock() = default;
 
-DFLOW_INLINE Clock::time_point Clock::after(Duration delay) const { return detail::saturated(now(), delay); }
+Clock::time_point Clock::after(Duration delay) const { return detail::saturated(now(), delay); }
 
-DFLOW_INLINE TimerId Clock::schedule_after(Duration delay, UniqueFunction<void()> callback) {
+TimerId Clock::schedule_after(Duration delay, UniqueFunction<void()> callback) {
   return schedule_at(after(delay), std::move(callback));
 }
 
@@ -102,9 +102,9 @@ struct RealClock::State {
   }
 };
 
-DFLOW_INLINE RealClock::RealClock() : state_(new State) {}
+RealClock::RealClock() : state_(new State) {}
 
-DFLOW_INLINE RealClock::~RealClock() {
+RealClock::~RealClock() {
   const bool in_callback = state_->thread.get_id() == std::this_thread::get_id();
   {
     std::lock_guard lock(state_->mutex);
@@ -120,15 +120,15 @@ DFLOW_INLINE RealClock::~RealClock() {
   delete state_;
 }
 
-DFLOW_INLINE Clock::time_point RealClock::now() const {
+Clock::time_point RealClock::now() const {
   return time_point(std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch()));
 }
 
-DFLOW_INLINE Clock::wall_time_point RealClock::wall_now() const {
+Clock::wall_time_point RealClock::wall_now() const {
   return std::chrono::time_point_cast<Duration>(std::chrono::system_clock::now());
 }
 
-DFLOW_INLINE TimerId RealClock::schedule_at(time_point time, UniqueFunction<void()> callback) {
+TimerId RealClock::schedule_at(time_point time, UniqueFunction<void()> callback) {
   TimerId id{};
   bool is_first = false;
   {
@@ -150,7 +150,7 @@ DFLOW_INLINE TimerId RealClock::schedule_at(time_point time, UniqueFunction<void
   return id;
 }
 
-DFLOW_INLINE bool RealClock::cancel(TimerId id) {
+bool RealClock::cancel(TimerId id) {
   UniqueFunction<void()> removed;
   std::lock_guard lock(state_->mutex);
   return state_->timers.remove(id, removed);
@@ -163,38 +163,36 @@ struct VirtualClock::State {
   wall_time_point wall_start{};
 };
 
-DFLOW_INLINE VirtualClock::VirtualClock(Duration wall_start) : state_(new State) {
+VirtualClock::VirtualClock(Duration wall_start) : state_(new State) {
   state_->wall_start = wall_time_point(wall_start);
 }
 
-DFLOW_INLINE VirtualClock::~VirtualClock() { delete state_; }
+VirtualClock::~VirtualClock() { delete state_; }
 
-DFLOW_INLINE Clock::time_point VirtualClock::now() const {
+Clock::time_point VirtualClock::now() const {
   std::lock_guard lock(state_->mutex);
   return state_->now;
 }
 
-DFLOW_INLINE Clock::wall_time_point VirtualClock::wall_now() const {
-  return state_->wall_start + now().time_since_epoch();
-}
+Clock::wall_time_point VirtualClock::wall_now() const { return state_->wall_start + now().time_since_epoch(); }
 
-DFLOW_INLINE TimerId VirtualClock::schedule_at(time_point time, UniqueFunction<void()> callback) {
+TimerId VirtualClock::schedule_at(time_point time, UniqueFunction<void()> callback) {
   std::lock_guard lock(state_->mutex);
   return state_->timers.add(time < state_->now ? state_->now : time, std::move(callback));
 }
 
-DFLOW_INLINE bool VirtualClock::cancel(TimerId id) {
+bool VirtualClock::cancel(TimerId id) {
   UniqueFunction<void()> removed;
   std::lock_guard lock(state_->mutex);
   return state_->timers.remove(id, removed);
 }
 
-DFLOW_INLINE Clock::time_point VirtualClock::next_deadline() const {
+Clock::time_point VirtualClock::next_deadline() const {
   std::lock_guard lock(state_->mutex);
   return state_->timers.next();
 }
 
-DFLOW_INLINE void VirtualClock::advance(Duration by) {
+void VirtualClock::advance(Duration by) {
   std::unique_lock lock(state_->mutex);
   const time_point target = detail::saturated(state_->now, by);
   while (!state_->timers.empty() && state_->timers.next() <= target) {
@@ -208,7 +206,7 @@ DFLOW_INLINE void VirtualClock::advance(Duration by) {
   if (state_->now < target) state_->now = target;
 }
 
-DFLOW_INLINE bool VirtualClock::advance_to_next() {
+bool VirtualClock::advance_to_next() {
   std::unique_lock lock(state_->mutex);
   if (state_->timers.empty()) return false;
   if (state_->now < state_->timers.next()) state_->now = state_->timers.next();

@@ -1,13 +1,5 @@
 #pragma once
 
-/// One source, two modes: bodies in `.ipp` files are compiled once into the library, or are inline in every unit that
-/// includes them when DFLOW_HEADER_ONLY is defined. Every such body is marked DFLOW_INLINE.
-#if defined(DFLOW_HEADER_ONLY)
-#define DFLOW_INLINE inline
-#else
-#define DFLOW_INLINE
-#endif
-
 /// Marks a function that runs on the host and, under nvcc, on the GPU as well. Units that are compiled once per level
 /// of the processor's instructions (`kernels/cpu/loops/lanes.hpp`) must leave no copy of it that the rest of the
 /// program could get.

@@ -23,7 +23,3 @@ CpuLevel detect_cpu_level() noexcept;
 std::string_view cpu_level_name(CpuLevel level) noexcept;
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/cpu_features.ipp>
-#endif

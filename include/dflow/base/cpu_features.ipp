@@ -4,7 +4,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE CpuLevel detect_cpu_level() noexcept {
+CpuLevel detect_cpu_level() noexcept {
 #if defined(__x86_64__)
   // The compiler's run-time asks XGETBV whether the system saves the wide registers before it reports these.
   __builtin_cpu_init();
@@ -20,7 +20,7 @@ DFLOW_INLINE CpuLevel detect_cpu_level() noexcept {
 #endif
 }
 
-DFLOW_INLINE std::string_view cpu_level_name(CpuLevel level) noexcept {
+std::string_view cpu_level_name(CpuLevel level) noexcept {
   if (level == CpuLevel::x86_64_v4) return "x86-64-v4";
   if (level == CpuLevel::x86_64_v3) return "x86-64-v3";
   return "baseline";

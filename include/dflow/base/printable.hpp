@@ -22,7 +22,3 @@ std::string printable(std::string_view text, std::size_t max_bytes = 4096);
 std::string valid_utf8(std::string_view text);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/printable.ipp>
-#endif

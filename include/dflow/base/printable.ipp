@@ -5,7 +5,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE std::string printable(std::string_view text, std::size_t max_bytes) {
+std::string printable(std::string_view text, std::size_t max_bytes) {
   constexpr std::string_view digits = "0123456789abcdef";
   const std::string_view kept = text.substr(0, max_bytes);
   std::string out;
@@ -35,7 +35,7 @@ DFLOW_INLINE std::string printable(std::string_view text, std::size_t max_bytes)
 namespace detail {
 
 /// Bytes of the character that the text begins with; 0 if it is none.
-DFLOW_INLINE std::size_t utf8_length(std::string_view text) noexcept {
+std::size_t utf8_length(std::string_view text) noexcept {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
   if (first < 0x80) return 1;
@@ -52,7 +52,7 @@ DFLOW_INLINE std::size_t utf8_length(std::string_view text) noexcept {
 
 }  // namespace detail
 
-DFLOW_INLINE std::string valid_utf8(std::string_view text) {
+std::string valid_utf8(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {

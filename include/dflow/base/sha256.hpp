@@ -68,7 +68,3 @@ Sha256Digest hmac_sha256(std::string_view key, std::string_view message) noexcep
 bool constant_time_equal(const Sha256Digest& a, const Sha256Digest& b) noexcept;
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/sha256.ipp>
-#endif

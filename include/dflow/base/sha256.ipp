@@ -29,10 +29,10 @@ inline std::uint32_t load_big_endian(const std::byte* at) noexcept {
 }  // namespace detail
 
 // FIPS 180-4, section 5.3.3.
-DFLOW_INLINE Sha256::Sha256() noexcept
+Sha256::Sha256() noexcept
     : state_{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19} {}
 
-DFLOW_INLINE void Sha256::add_blocks(const std::byte* at, std::size_t count) noexcept {
+void Sha256::add_blocks(const std::byte* at, std::size_t count) noexcept {
   for (; count != 0; --count, at += block_bytes) {
     std::array<std::uint32_t, 64> w;
     for (std::size_t i = 0; i < 16; ++i) w[i] = detail::load_big_endian(at + 4 * i);
@@ -61,7 +61,7 @@ DFLOW_INLINE void Sha256::add_blocks(const std::byte* at, std::size_t count) noe
   }
 }
 
-DFLOW_INLINE void Sha256::update(std::span<const std::byte> bytes) noexcept {
+void Sha256::update(std::span<const std::byte> bytes) noexcept {
   if (bytes.empty()) return;
   const std::size_t held = length_ % block_bytes;
   length_ += bytes.size();
@@ -78,7 +78,7 @@ DFLOW_INLINE void Sha256::update(std::span<const std::byte> bytes) noexcept {
   if (!bytes.empty()) std::memcpy(pending_.data(), bytes.data(), bytes.size());
 }
 
-DFLOW_INLINE Sha256Digest Sha256::digest() const noexcept {
+Sha256Digest Sha256::digest() const noexcept {
   constexpr std::array<std::byte, block_bytes> padding{std::byte{0x80}};
   std::array<std::byte, 8> bits{};
   for (std::size_t i = 0; i < 8; ++i) bits[i] = static_cast<std::byte>((length_ * 8) >> (56 - 8 * i));
@@ -93,17 +93,17 @@ DFLOW_INLINE Sha256Digest Sha256::digest() const noexcept {
   return result;
 }
 
-DFLOW_INLINE Sha256Digest sha256(std::span<const std::byte> bytes) noexcept {
+Sha256Digest sha256(std::span<const std::byte> bytes) noexcept {
   Sha256 hash;
   hash.update(bytes);
   return hash.digest();
 }
 
-DFLOW_INLINE Sha256Digest sha256(std::string_view text) noexcept {
+Sha256Digest sha256(std::string_view text) noexcept {
   return sha256(std::as_bytes(std::span(text.data(), text.size())));
 }
 
-DFLOW_INLINE HmacSha256::HmacSha256(std::span<const std::byte> key) noexcept {
+HmacSha256::HmacSha256(std::span<const std::byte> key) noexcept {
   Sha256Digest hashed;
   if (key.size() > Sha256::block_bytes) {
     hashed = sha256(key);
@@ -117,25 +117,25 @@ DFLOW_INLINE HmacSha256::HmacSha256(std::span<const std::byte> key) noexcept {
   outer_.update(block);
 }
 
-DFLOW_INLINE Sha256Digest HmacSha256::digest() const noexcept {
+Sha256Digest HmacSha256::digest() const noexcept {
   Sha256 outer = outer_;
   outer.update(inner_.digest());
   return outer.digest();
 }
 
-DFLOW_INLINE Sha256Digest hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> message) noexcept {
+Sha256Digest hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> message) noexcept {
   HmacSha256 code(key);
   code.update(message);
   return code.digest();
 }
 
-DFLOW_INLINE Sha256Digest hmac_sha256(std::string_view key, std::string_view message) noexcept {
+Sha256Digest hmac_sha256(std::string_view key, std::string_view message) noexcept {
   HmacSha256 code(key);
   code.update(message);
   return code.digest();
 }
 
-DFLOW_INLINE bool constant_time_equal(const Sha256Digest& a, const Sha256Digest& b) noexcept {
+bool constant_time_equal(const Sha256Digest& a, const Sha256Digest& b) noexcept {
   // A compiler may not leave the loop early over a volatile.
   volatile unsigned difference = 0;
   for (std::size_t i = 0; i < a.size(); ++i) difference = difference | std::to_integer<unsigned>(a[i] ^ b[i]);

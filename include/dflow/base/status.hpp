@@ -197,7 +197,3 @@ class [[nodiscard]] StatusOr {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/status.ipp>
-#endif

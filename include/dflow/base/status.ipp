@@ -41,49 +41,48 @@ inline constexpr std::array<std::string_view, 17> code_names = {
     "DATA_LOSS", "UNAUTHENTICATED"};
 }  // namespace detail
 
-DFLOW_INLINE Code code_from_number(int number) noexcept {
+Code code_from_number(int number) noexcept {
   return number >= 0 && number < static_cast<int>(detail::code_names.size()) ? static_cast<Code>(number)
                                                                              : Code::unknown;
 }
 
-DFLOW_INLINE std::string_view code_name(Code code) noexcept {
+std::string_view code_name(Code code) noexcept {
   return detail::code_names[static_cast<std::size_t>(code_from_number(static_cast<int>(code)))];
 }
 
-DFLOW_INLINE Status::Status(Code code, std::string message)
-    : rep_(code == Code::ok ? nullptr : new Rep(code, std::move(message))) {}
+Status::Status(Code code, std::string message) : rep_(code == Code::ok ? nullptr : new Rep(code, std::move(message))) {}
 
-DFLOW_INLINE void Status::acquire() const noexcept { rep_->owners.fetch_add(1, std::memory_order_relaxed); }
+void Status::acquire() const noexcept { rep_->owners.fetch_add(1, std::memory_order_relaxed); }
 
-DFLOW_INLINE void Status::release() noexcept {
+void Status::release() noexcept {
   if (rep_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) delete rep_;
 }
 
-DFLOW_INLINE Code Status::code() const noexcept { return rep_ == nullptr ? Code::ok : rep_->code; }
+Code Status::code() const noexcept { return rep_ == nullptr ? Code::ok : rep_->code; }
 
-DFLOW_INLINE std::string_view Status::message() const noexcept {
+std::string_view Status::message() const noexcept {
   return rep_ == nullptr ? std::string_view() : std::string_view(rep_->message);
 }
 
-DFLOW_INLINE std::string_view Status::op() const noexcept {
+std::string_view Status::op() const noexcept {
   return rep_ == nullptr ? std::string_view() : std::string_view(rep_->op);
 }
 
-DFLOW_INLINE std::string_view Status::node() const noexcept {
+std::string_view Status::node() const noexcept {
   return rep_ == nullptr ? std::string_view() : std::string_view(rep_->node);
 }
 
-DFLOW_INLINE std::string_view Status::device() const noexcept {
+std::string_view Status::device() const noexcept {
   return rep_ == nullptr ? std::string_view() : std::string_view(rep_->device);
 }
 
-DFLOW_INLINE std::string_view Status::task() const noexcept {
+std::string_view Status::task() const noexcept {
   return rep_ == nullptr ? std::string_view() : std::string_view(rep_->task);
 }
 
-DFLOW_INLINE SourceLocation Status::where() const noexcept { return rep_ == nullptr ? SourceLocation() : rep_->where; }
+SourceLocation Status::where() const noexcept { return rep_ == nullptr ? SourceLocation() : rep_->where; }
 
-DFLOW_INLINE Status Status::out_of_memory() noexcept {
+Status Status::out_of_memory() noexcept {
   // Never destroyed, and its first owner stays. The text fits into the string itself.
   alignas(Rep) static std::byte storage[sizeof(Rep)];
   static const Rep* rep = ::new (static_cast<void*>(storage)) Rep(Code::resource_exhausted, "out of memory");
@@ -104,7 +103,7 @@ Status Status::changed(const Change& change) const noexcept {
   }
 }
 
-DFLOW_INLINE Status Status::with_node(std::string_view op, std::string_view node) const noexcept {
+Status Status::with_node(std::string_view op, std::string_view node) const noexcept {
   if (rep_ == nullptr || !rep_->op.empty() || !rep_->node.empty()) return *this;
   return changed([&](Rep& rep) {
     rep.op = op;
@@ -112,27 +111,27 @@ DFLOW_INLINE Status Status::with_node(std::string_view op, std::string_view node
   });
 }
 
-DFLOW_INLINE Status Status::with_device(std::string_view device) const noexcept {
+Status Status::with_device(std::string_view device) const noexcept {
   if (rep_ == nullptr || !rep_->device.empty()) return *this;
   return changed([&](Rep& rep) { rep.device = device; });
 }
 
-DFLOW_INLINE Status Status::with_task(std::string_view task) const noexcept {
+Status Status::with_task(std::string_view task) const noexcept {
   if (rep_ == nullptr || !rep_->task.empty()) return *this;
   return changed([&](Rep& rep) { rep.task = task; });
 }
 
-DFLOW_INLINE Status Status::with_location(SourceLocation where) const noexcept {
+Status Status::with_location(SourceLocation where) const noexcept {
   if (rep_ == nullptr || rep_->where.line() != 0) return *this;
   return changed([&](Rep& rep) { rep.where = where; });
 }
 
-DFLOW_INLINE Status Status::with_prefix(std::string_view prefix) const noexcept {
+Status Status::with_prefix(std::string_view prefix) const noexcept {
   if (rep_ == nullptr) return *this;
   return changed([&](Rep& rep) { rep.message.insert(0, prefix); });
 }
 
-DFLOW_INLINE std::string Status::to_string() const {
+std::string Status::to_string() const {
   if (rep_ == nullptr) return "OK";
   std::string context;
   const auto add = [&context](const auto&... parts) { context += str_cat(context.empty() ? "" : ", ", parts...); };
@@ -145,38 +144,30 @@ DFLOW_INLINE std::string Status::to_string() const {
   return str_cat(code_name(rep_->code), ": ", rep_->message, " [", context, "]");
 }
 
-DFLOW_INLINE Status cancelled(std::string message) { return Status(Code::cancelled, std::move(message)); }
-DFLOW_INLINE Status unknown(std::string message) { return Status(Code::unknown, std::move(message)); }
-DFLOW_INLINE Status invalid_argument(std::string message) { return Status(Code::invalid_argument, std::move(message)); }
-DFLOW_INLINE Status deadline_exceeded(std::string message) {
-  return Status(Code::deadline_exceeded, std::move(message));
-}
-DFLOW_INLINE Status not_found(std::string message) { return Status(Code::not_found, std::move(message)); }
-DFLOW_INLINE Status already_exists(std::string message) { return Status(Code::already_exists, std::move(message)); }
-DFLOW_INLINE Status permission_denied(std::string message) {
-  return Status(Code::permission_denied, std::move(message));
-}
-DFLOW_INLINE Status resource_exhausted(std::string message) {
-  return Status(Code::resource_exhausted, std::move(message));
-}
-DFLOW_INLINE Status failed_precondition(std::string message) {
-  return Status(Code::failed_precondition, std::move(message));
-}
-DFLOW_INLINE Status aborted(std::string message) { return Status(Code::aborted, std::move(message)); }
-DFLOW_INLINE Status out_of_range(std::string message) { return Status(Code::out_of_range, std::move(message)); }
-DFLOW_INLINE Status unimplemented(std::string message) { return Status(Code::unimplemented, std::move(message)); }
-DFLOW_INLINE Status internal(std::string message) { return Status(Code::internal, std::move(message)); }
-DFLOW_INLINE Status unavailable(std::string message) { return Status(Code::unavailable, std::move(message)); }
-DFLOW_INLINE Status data_loss(std::string message) { return Status(Code::data_loss, std::move(message)); }
-DFLOW_INLINE Status unauthenticated(std::string message) { return Status(Code::unauthenticated, std::move(message)); }
+Status cancelled(std::string message) { return Status(Code::cancelled, std::move(message)); }
+Status unknown(std::string message) { return Status(Code::unknown, std::move(message)); }
+Status invalid_argument(std::string message) { return Status(Code::invalid_argument, std::move(message)); }
+Status deadline_exceeded(std::string message) { return Status(Code::deadline_exceeded, std::move(message)); }
+Status not_found(std::string message) { return Status(Code::not_found, std::move(message)); }
+Status already_exists(std::string message) { return Status(Code::already_exists, std::move(message)); }
+Status permission_denied(std::string message) { return Status(Code::permission_denied, std::move(message)); }
+Status resource_exhausted(std::string message) { return Status(Code::resource_exhausted, std::move(message)); }
+Status failed_precondition(std::string message) { return Status(Code::failed_precondition, std::move(message)); }
+Status aborted(std::string message) { return Status(Code::aborted, std::move(message)); }
+Status out_of_range(std::string message) { return Status(Code::out_of_range, std::move(message)); }
+Status unimplemented(std::string message) { return Status(Code::unimplemented, std::move(message)); }
+Status internal(std::string message) { return Status(Code::internal, std::move(message)); }
+Status unavailable(std::string message) { return Status(Code::unavailable, std::move(message)); }
+Status data_loss(std::string message) { return Status(Code::data_loss, std::move(message)); }
+Status unauthenticated(std::string message) { return Status(Code::unauthenticated, std::move(message)); }
 
-DFLOW_INLINE Error::Error(Status status) : std::runtime_error(status.to_string()), status_(std::move(status)) {}
+Error::Error(Status status) : std::runtime_error(status.to_string()), status_(std::move(status)) {}
 
-DFLOW_INLINE Error::~Error() = default;
+Error::~Error() = default;
 
-DFLOW_INLINE void throw_error(Status status) { throw Error(std::move(status)); }
+void throw_error(Status status) { throw Error(std::move(status)); }
 
-DFLOW_INLINE Status status_of_current_exception() noexcept {
+Status status_of_current_exception() noexcept {
   try {
     try {
       throw;

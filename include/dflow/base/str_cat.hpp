@@ -68,7 +68,3 @@ std::string str_cat(const Args&... args) {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/str_cat.ipp>
-#endif

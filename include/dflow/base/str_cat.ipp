@@ -7,25 +7,25 @@
 
 namespace dflow {
 
-DFLOW_INLINE void StrPiece::format_signed(std::int64_t value) noexcept {
+void StrPiece::format_signed(std::int64_t value) noexcept {
   size_ = static_cast<std::size_t>(std::to_chars(digits_, digits_ + sizeof(digits_), value).ptr - digits_);
 }
 
-DFLOW_INLINE void StrPiece::format_unsigned(std::uint64_t value) noexcept {
+void StrPiece::format_unsigned(std::uint64_t value) noexcept {
   size_ = static_cast<std::size_t>(std::to_chars(digits_, digits_ + sizeof(digits_), value).ptr - digits_);
 }
 
-DFLOW_INLINE StrPiece::StrPiece(float value) noexcept : text_(digits_) {
+StrPiece::StrPiece(float value) noexcept : text_(digits_) {
   size_ = static_cast<std::size_t>(std::to_chars(digits_, digits_ + sizeof(digits_), value).ptr - digits_);
 }
 
-DFLOW_INLINE StrPiece::StrPiece(double value) noexcept : text_(digits_) {
+StrPiece::StrPiece(double value) noexcept : text_(digits_) {
   size_ = static_cast<std::size_t>(std::to_chars(digits_, digits_ + sizeof(digits_), value).ptr - digits_);
 }
 
 namespace detail {
 
-DFLOW_INLINE std::string cat_pieces(std::initializer_list<const StrPiece*> pieces) {
+std::string cat_pieces(std::initializer_list<const StrPiece*> pieces) {
   std::size_t size = 0;
   for (const StrPiece* piece : pieces) size += piece->view().size();
   std::string result;

@@ -11,7 +11,3 @@ namespace dflow {
 std::uint64_t system_seed();
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/system_seed.ipp>
-#endif

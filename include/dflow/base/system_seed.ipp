@@ -7,7 +7,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE std::uint64_t system_seed() {
+std::uint64_t system_seed() {
   std::random_device entropy;
   return entropy() | std::uint64_t{entropy()} << 32;
 }

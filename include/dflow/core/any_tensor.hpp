@@ -166,7 +166,3 @@ class AnyTensor {
 bool bitwise_equal(const AnyTensor& a, const AnyTensor& b) noexcept;
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/core/any_tensor.ipp>
-#endif

@@ -8,7 +8,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE void detail::throw_element_type_mismatch(DType held, DType wanted) {
+void detail::throw_element_type_mismatch(DType held, DType wanted) {
   if (held == DType::invalid) {
     throw_error(invalid_argument(str_cat("the tensor is uninitialised, ", name(wanted), " was asked for")));
   }
@@ -17,7 +17,7 @@ DFLOW_INLINE void detail::throw_element_type_mismatch(DType held, DType wanted) 
 }
 
 // The constructor's way for what is not plain bytes, or too many of them.
-DFLOW_INLINE void AnyTensor::allocate_unusual(Allocator& allocator) {
+void AnyTensor::allocate_unusual(Allocator& allocator) {
   if (!is_element(dtype_)) {
     throw_error(invalid_argument(str_cat("a tensor cannot be made of element type ", name(dtype_))));
   }
@@ -32,24 +32,24 @@ DFLOW_INLINE void AnyTensor::allocate_unusual(Allocator& allocator) {
 
 namespace detail {
 
-DFLOW_INLINE std::size_t bytes_of(DType dtype, const Shape& shape) {
+std::size_t bytes_of(DType dtype, const Shape& shape) {
   return checked_mul(static_cast<std::size_t>(shape.num_elements()), size_of(dtype));
 }
 
-[[noreturn]] DFLOW_INLINE void throw_too_few_bytes(DType dtype, const Shape& shape, std::size_t bytes) {
+[[noreturn]] void throw_too_few_bytes(DType dtype, const Shape& shape, std::size_t bytes) {
   throw_error(invalid_argument(str_cat(bytes, " bytes are too few for a tensor of ", name(dtype), shape.to_string())));
 }
 
 }  // namespace detail
 
-DFLOW_INLINE AnyTensor AnyTensor::zeros(DType dtype, const Shape& shape, Allocator& allocator) {
+AnyTensor AnyTensor::zeros(DType dtype, const Shape& shape, Allocator& allocator) {
   AnyTensor tensor(dtype, shape, allocator);
   if (is_plain(dtype) && tensor.data_ != nullptr) std::memset(tensor.data_, 0, tensor.bytes());
   return tensor;
 }
 
-DFLOW_INLINE AnyTensor AnyTensor::adopt(DType dtype, const Shape& shape, void* data, std::size_t bytes,
-                                        UniqueFunction<void()> release, Lending lending) {
+AnyTensor AnyTensor::adopt(DType dtype, const Shape& shape, void* data, std::size_t bytes,
+                           UniqueFunction<void()> release, Lending lending) {
   if (size_of(dtype) == 0) {
     throw_error(invalid_argument(str_cat("a tensor cannot be made of element type ", name(dtype))));
   }
@@ -64,7 +64,7 @@ DFLOW_INLINE AnyTensor AnyTensor::adopt(DType dtype, const Shape& shape, void* d
   return tensor;
 }
 
-DFLOW_INLINE AnyTensor AnyTensor::over(BufferRef buffer, std::size_t offset_bytes, DType dtype, const Shape& shape) {
+AnyTensor AnyTensor::over(BufferRef buffer, std::size_t offset_bytes, DType dtype, const Shape& shape) {
   if (!is_plain(dtype)) {
     throw_error(invalid_argument(str_cat("a tensor of ", name(dtype), " cannot be laid over bytes")));
   }
@@ -82,7 +82,7 @@ DFLOW_INLINE AnyTensor AnyTensor::over(BufferRef buffer, std::size_t offset_byte
   return tensor;
 }
 
-DFLOW_INLINE AnyTensor AnyTensor::slice(std::int64_t begin, std::int64_t end) const {
+AnyTensor AnyTensor::slice(std::int64_t begin, std::int64_t end) const {
   if (rank() == 0 || begin < 0 || begin > end || end > dim(0)) {
     throw_error(invalid_argument(
         str_cat("rows [", begin, ", ", end, ") are not within a tensor of shape ", shape_.to_string())));
@@ -96,7 +96,7 @@ DFLOW_INLINE AnyTensor AnyTensor::slice(std::int64_t begin, std::int64_t end) co
   return part;
 }
 
-DFLOW_INLINE AnyTensor AnyTensor::reshaped(const Shape& shape) const {
+AnyTensor AnyTensor::reshaped(const Shape& shape) const {
   if (shape.num_elements() != num_elements()) {
     throw_error(invalid_argument(str_cat("a tensor of shape ", shape_.to_string(), " has ", num_elements(),
                                          " elements and cannot be reshaped to ", shape.to_string())));
@@ -106,7 +106,7 @@ DFLOW_INLINE AnyTensor AnyTensor::reshaped(const Shape& shape) const {
   return tensor;
 }
 
-DFLOW_INLINE AnyTensor AnyTensor::deep_copy(Allocator& allocator) const {
+AnyTensor AnyTensor::deep_copy(Allocator& allocator) const {
   if (!is_initialized() || !is_element(dtype_)) return *this;
   AnyTensor copy(dtype_, shape_, allocator);
   if (copy.data_ == nullptr) return copy;
@@ -119,7 +119,7 @@ DFLOW_INLINE AnyTensor AnyTensor::deep_copy(Allocator& allocator) const {
   return copy;
 }
 
-DFLOW_INLINE bool bitwise_equal(const AnyTensor& a, const AnyTensor& b) noexcept {
+bool bitwise_equal(const AnyTensor& a, const AnyTensor& b) noexcept {
   if (a.dtype() != b.dtype()) return false;
   if (!a.is_initialized()) return true;
   if (!(a.shape() == b.shape())) return false;
@@ -195,7 +195,7 @@ class ElementPrinter {
 
 }  // namespace detail
 
-DFLOW_INLINE std::string AnyTensor::to_string(std::int64_t max_elements) const {
+std::string AnyTensor::to_string(std::int64_t max_elements) const {
   if (!is_initialized()) return "uninitialised";
   std::string text = str_cat(name(dtype_), shape_.to_string());
   if (!is_element(dtype_)) return text;

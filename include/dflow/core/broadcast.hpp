@@ -19,7 +19,3 @@ std::optional<PartialShape> broadcast_shapes(const PartialShape& a, const Partia
 std::array<std::int64_t, max_rank> broadcast_strides(const Shape& from, const Shape& to) noexcept;
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/core/broadcast.ipp>
-#endif

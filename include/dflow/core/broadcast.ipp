@@ -6,7 +6,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE std::optional<PartialShape> broadcast_shapes(const PartialShape& a, const PartialShape& b) {
+std::optional<PartialShape> broadcast_shapes(const PartialShape& a, const PartialShape& b) {
   if (!a.has_rank() || !b.has_rank()) return PartialShape::unknown();
   const int rank = std::max(a.rank(), b.rank());
   std::array<std::int64_t, max_rank> dims{};
@@ -31,14 +31,14 @@ DFLOW_INLINE std::optional<PartialShape> broadcast_shapes(const PartialShape& a,
   return PartialShape(std::span<const std::int64_t>(dims.data(), static_cast<std::size_t>(rank)));
 }
 
-DFLOW_INLINE std::optional<Shape> broadcast_shapes(const Shape& a, const Shape& b) {
+std::optional<Shape> broadcast_shapes(const Shape& a, const Shape& b) {
   if (a == b) return a;
   const std::optional<PartialShape> both = broadcast_shapes(PartialShape(a), PartialShape(b));
   if (!both) return std::nullopt;
   return both->to_shape();
 }
 
-DFLOW_INLINE std::array<std::int64_t, max_rank> broadcast_strides(const Shape& from, const Shape& to) noexcept {
+std::array<std::int64_t, max_rank> broadcast_strides(const Shape& from, const Shape& to) noexcept {
   const std::array<std::int64_t, max_rank> dense = row_major_strides(from);
   std::array<std::int64_t, max_rank> strides{};
   const int missing = to.rank() - from.rank();

@@ -96,7 +96,3 @@ class CancellationSource {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/core/cancellation.ipp>
-#endif

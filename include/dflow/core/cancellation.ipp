@@ -102,11 +102,11 @@ class detail::CancellationState : public detail::CancellationFlag {
   std::thread::id canceller_;
 };
 
-DFLOW_INLINE CancellationRegistration::CancellationRegistration(std::shared_ptr<detail::CancellationState> state,
-                                                                std::uint64_t id) noexcept
+CancellationRegistration::CancellationRegistration(std::shared_ptr<detail::CancellationState> state,
+                                                   std::uint64_t id) noexcept
     : state_(std::move(state)), id_(id) {}
 
-DFLOW_INLINE CancellationRegistration& CancellationRegistration::operator=(CancellationRegistration&& other) noexcept {
+CancellationRegistration& CancellationRegistration::operator=(CancellationRegistration&& other) noexcept {
   if (this != &other) {
     deregister();
     state_ = std::move(other.state_);
@@ -115,25 +115,25 @@ DFLOW_INLINE CancellationRegistration& CancellationRegistration::operator=(Cance
   return *this;
 }
 
-DFLOW_INLINE void CancellationRegistration::deregister() noexcept {
+void CancellationRegistration::deregister() noexcept {
   if (const auto state = std::exchange(state_, nullptr)) state->remove(id_, true);
 }
 
-DFLOW_INLINE bool CancellationRegistration::try_deregister() noexcept {
+bool CancellationRegistration::try_deregister() noexcept {
   const auto state = std::exchange(state_, nullptr);
   return state != nullptr && state->remove(id_, false);
 }
 
-DFLOW_INLINE CancellationToken::CancellationToken(const std::shared_ptr<detail::CancellationState>& state) noexcept
+CancellationToken::CancellationToken(const std::shared_ptr<detail::CancellationState>& state) noexcept
     : state_(state) {}
 
-DFLOW_INLINE detail::CancellationState& CancellationToken::state() const noexcept {
+detail::CancellationState& CancellationToken::state() const noexcept {
   return static_cast<detail::CancellationState&>(*state_);
 }
 
-DFLOW_INLINE Status CancellationToken::status() const { return is_cancelled() ? state().status() : Status(); }
+Status CancellationToken::status() const { return is_cancelled() ? state().status() : Status(); }
 
-DFLOW_INLINE CancellationRegistration CancellationToken::on_cancel(Callback callback) const {
+CancellationRegistration CancellationToken::on_cancel(Callback callback) const {
   if (state_ == nullptr) return {};
   // The callback may destroy this token: nothing of it is used once the callback can run.
   auto state = std::static_pointer_cast<detail::CancellationState>(state_);
@@ -145,9 +145,9 @@ DFLOW_INLINE CancellationRegistration CancellationToken::on_cancel(Callback call
   return {std::move(state), id};
 }
 
-DFLOW_INLINE CancellationSource::CancellationSource() : state_(std::make_shared<detail::CancellationState>()) {}
+CancellationSource::CancellationSource() : state_(std::make_shared<detail::CancellationState>()) {}
 
-DFLOW_INLINE CancellationSource::CancellationSource(const CancellationToken& parent) : CancellationSource() {
+CancellationSource::CancellationSource(const CancellationToken& parent) : CancellationSource() {
   if (!parent.can_be_cancelled()) return;
   // Weak: the registration is this source's, so the parent must not keep the source alive.
   parent_ =
@@ -156,14 +156,12 @@ DFLOW_INLINE CancellationSource::CancellationSource(const CancellationToken& par
       }));
 }
 
-DFLOW_INLINE bool CancellationSource::is_cancelled() const noexcept {
-  return state_->is_cancelled.load(std::memory_order_acquire);
-}
+bool CancellationSource::is_cancelled() const noexcept { return state_->is_cancelled.load(std::memory_order_acquire); }
 
-DFLOW_INLINE bool CancellationSource::cancel(Status status) {
+bool CancellationSource::cancel(Status status) {
   const auto state = state_;  // a callback may destroy this source
   return state->cancel(std::move(status));
 }
-DFLOW_INLINE bool CancellationSource::cancel() { return cancel(Status()); }
+bool CancellationSource::cancel() { return cancel(Status()); }
 
 }  // namespace dflow

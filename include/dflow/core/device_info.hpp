@@ -43,7 +43,3 @@ MemoryId memory_of(const DeviceInfo& device);
 MemoryId host_memory_of(const DeviceInfo& device);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/core/device_info.ipp>
-#endif

@@ -6,14 +6,14 @@
 
 namespace dflow {
 
-DFLOW_INLINE MemoryId host_memory_of(const DeviceInfo& device) {
+MemoryId host_memory_of(const DeviceInfo& device) {
   DeviceName task = DeviceName::parse(device.name);
   task.type.reset();
   task.id.reset();
   return {task.to_string(), {}};
 }
 
-DFLOW_INLINE MemoryId memory_of(const DeviceInfo& device) {
+MemoryId memory_of(const DeviceInfo& device) {
   MemoryId memory = host_memory_of(device);
   memory.name = device.memory;
   return memory;

@@ -46,7 +46,3 @@ struct DeviceName {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/core/device_name.ipp>
-#endif

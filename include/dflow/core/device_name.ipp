@@ -106,7 +106,7 @@ bool agrees(const std::optional<T>& a, const std::optional<T>& b) noexcept {
 
 }  // namespace detail
 
-DFLOW_INLINE StatusOr<DeviceName> DeviceName::try_parse(std::string_view text) {
+StatusOr<DeviceName> DeviceName::try_parse(std::string_view text) {
   detail::DeviceNameReader reader;
   if (const std::string wrong = reader.read(text); !wrong.empty()) {
     return invalid_argument(str_cat("device name '", text, "' is malformed: ", wrong));
@@ -114,9 +114,9 @@ DFLOW_INLINE StatusOr<DeviceName> DeviceName::try_parse(std::string_view text) {
   return std::move(reader.name);
 }
 
-DFLOW_INLINE DeviceName DeviceName::parse(std::string_view text) { return try_parse(text).value(); }
+DeviceName DeviceName::parse(std::string_view text) { return try_parse(text).value(); }
 
-DFLOW_INLINE std::string DeviceName::to_string() const {
+std::string DeviceName::to_string() const {
   std::string text;
   if (job) text += str_cat("/job:", *job);
   if (replica) text += str_cat("/replica:", *replica);
@@ -128,7 +128,7 @@ DFLOW_INLINE std::string DeviceName::to_string() const {
   return text;
 }
 
-DFLOW_INLINE std::string DeviceName::to_short_string() const {
+std::string DeviceName::to_short_string() const {
   std::string text = "/";
   if (type) {
     std::transform(type->begin(), type->end(), std::back_inserter(text), detail::to_lower);
@@ -138,7 +138,7 @@ DFLOW_INLINE std::string DeviceName::to_short_string() const {
   return text + ":" + (id ? str_cat(*id) : std::string("*"));
 }
 
-DFLOW_INLINE DeviceName DeviceName::merged_with(const DeviceName& inner) const {
+DeviceName DeviceName::merged_with(const DeviceName& inner) const {
   DeviceName merged = *this;
   if (inner.job) merged.job = inner.job;
   if (inner.replica) merged.replica = inner.replica;
@@ -148,12 +148,12 @@ DFLOW_INLINE DeviceName DeviceName::merged_with(const DeviceName& inner) const {
   return merged;
 }
 
-DFLOW_INLINE bool DeviceName::matches(const DeviceName& device) const noexcept {
+bool DeviceName::matches(const DeviceName& device) const noexcept {
   return (!job || job == device.job) && (!replica || replica == device.replica) && (!task || task == device.task) &&
          (!type || type == device.type) && (!id || id == device.id);
 }
 
-DFLOW_INLINE bool DeviceName::is_compatible_with(const DeviceName& other) const noexcept {
+bool DeviceName::is_compatible_with(const DeviceName& other) const noexcept {
   return detail::agrees(job, other.job) && detail::agrees(replica, other.replica) && detail::agrees(task, other.task) &&
          detail::agrees(type, other.type) && detail::agrees(id, other.id);
 }

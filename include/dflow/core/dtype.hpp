@@ -178,7 +178,3 @@ constexpr auto visit_dtype(DType dtype, F&& f) {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/core/dtype.ipp>
-#endif

@@ -12,13 +12,13 @@ inline constexpr std::array<std::string_view, 24> dtype_names{
     "quint16",   "uint16", "complex128", "half",  "resource", "variant", "uint32",   "uint64"};
 }  // namespace detail
 
-DFLOW_INLINE std::string_view name(DType dtype) noexcept {
+std::string_view name(DType dtype) noexcept {
   const auto number = static_cast<std::size_t>(dtype);
   if (number >= detail::dtype_names.size() || detail::dtype_names[number].empty()) return "invalid";
   return detail::dtype_names[number];
 }
 
-DFLOW_INLINE std::optional<DType> parse_dtype(std::string_view text) noexcept {
+std::optional<DType> parse_dtype(std::string_view text) noexcept {
   if (text.empty()) return std::nullopt;
   for (std::size_t number = 0; number < detail::dtype_names.size(); ++number) {
     if (detail::dtype_names[number] == text) return static_cast<DType>(number);
@@ -26,13 +26,13 @@ DFLOW_INLINE std::optional<DType> parse_dtype(std::string_view text) noexcept {
   return std::nullopt;
 }
 
-DFLOW_INLINE std::optional<DType> dtype_from_number(std::uint64_t number) noexcept {
+std::optional<DType> dtype_from_number(std::uint64_t number) noexcept {
   if (number >= detail::dtype_names.size() || detail::dtype_names[static_cast<std::size_t>(number)].empty())
     return std::nullopt;
   return static_cast<DType>(number);
 }
 
-DFLOW_INLINE std::string mask_to_string(std::uint32_t mask) {
+std::string mask_to_string(std::uint32_t mask) {
   std::string text = "{";
   for (std::size_t number = 0; number < detail::dtype_names.size(); ++number) {
     if (!in_mask(static_cast<DType>(number), mask)) continue;
@@ -42,7 +42,7 @@ DFLOW_INLINE std::string mask_to_string(std::uint32_t mask) {
   return text += "}";
 }
 
-DFLOW_INLINE void detail::throw_not_in_list(DType dtype, const DType* allowed, std::size_t count) {
+void detail::throw_not_in_list(DType dtype, const DType* allowed, std::size_t count) {
   std::string list;
   for (std::size_t i = 0; i < count; ++i) list += str_cat(i == 0 ? "" : ", ", name(allowed[i]));
   throw_error(invalid_argument(str_cat("element type ", name(dtype), " is not one of {", list, "}")));

@@ -108,7 +108,3 @@ class NestedElements {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/core/nested_elements.ipp>
-#endif

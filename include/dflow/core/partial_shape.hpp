@@ -78,7 +78,3 @@ class PartialShape {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/core/partial_shape.ipp>
-#endif

@@ -6,11 +6,11 @@
 
 namespace dflow {
 
-DFLOW_INLINE PartialShape::PartialShape(const Shape& shape) noexcept : rank_(static_cast<std::int8_t>(shape.rank())) {
+PartialShape::PartialShape(const Shape& shape) noexcept : rank_(static_cast<std::int8_t>(shape.rank())) {
   std::copy(shape.begin(), shape.end(), dims_);
 }
 
-DFLOW_INLINE PartialShape::PartialShape(std::span<const std::int64_t> dims) {
+PartialShape::PartialShape(std::span<const std::int64_t> dims) {
   const auto fail = [&](std::string_view what) {
     throw_error(invalid_argument(str_cat("shape ", detail::dims_to_string(dims), " ", what)));
   };
@@ -28,13 +28,13 @@ DFLOW_INLINE PartialShape::PartialShape(std::span<const std::int64_t> dims) {
   rank_ = static_cast<std::int8_t>(dims.size());
 }
 
-DFLOW_INLINE PartialShape PartialShape::unknown() noexcept {
+PartialShape PartialShape::unknown() noexcept {
   PartialShape shape;
   shape.rank_ = -1;
   return shape;
 }
 
-DFLOW_INLINE PartialShape PartialShape::unknown(int rank) {
+PartialShape PartialShape::unknown(int rank) {
   if (rank < 0 || rank > max_rank) {
     throw_error(invalid_argument(str_cat("rank ", rank, " is outside [0, ", max_rank, "]")));
   }
@@ -44,21 +44,21 @@ DFLOW_INLINE PartialShape PartialShape::unknown(int rank) {
   return shape;
 }
 
-DFLOW_INLINE bool PartialShape::is_fully_defined() const noexcept {
+bool PartialShape::is_fully_defined() const noexcept {
   return has_rank() && std::none_of(dims_, dims_ + rank_, [](std::int64_t dim) { return dim == dynamic; });
 }
 
-DFLOW_INLINE std::optional<std::int64_t> PartialShape::num_elements() const noexcept {
+std::optional<std::int64_t> PartialShape::num_elements() const noexcept {
   if (!is_fully_defined()) return std::nullopt;
   return try_product(dims());
 }
 
-DFLOW_INLINE Shape PartialShape::to_shape() const {
+Shape PartialShape::to_shape() const {
   if (!is_fully_defined()) throw_error(invalid_argument(str_cat("shape ", to_string(), " is not fully defined")));
   return Shape(dims());
 }
 
-DFLOW_INLINE bool PartialShape::is_compatible_with(const PartialShape& other) const noexcept {
+bool PartialShape::is_compatible_with(const PartialShape& other) const noexcept {
   if (!has_rank() || !other.has_rank()) return true;
   if (rank_ != other.rank_) return false;
   for (int i = 0; i < rank_; ++i) {
@@ -67,7 +67,7 @@ DFLOW_INLINE bool PartialShape::is_compatible_with(const PartialShape& other) co
   return true;
 }
 
-DFLOW_INLINE PartialShape PartialShape::merged_with(const PartialShape& other) const {
+PartialShape PartialShape::merged_with(const PartialShape& other) const {
   if (!is_compatible_with(other)) {
     throw_error(invalid_argument(str_cat("shapes ", to_string(), " and ", other.to_string(), " do not agree")));
   }
@@ -80,7 +80,7 @@ DFLOW_INLINE PartialShape PartialShape::merged_with(const PartialShape& other) c
   return PartialShape(merged.dims());
 }
 
-DFLOW_INLINE PartialShape PartialShape::generalized_with(const PartialShape& other) const noexcept {
+PartialShape PartialShape::generalized_with(const PartialShape& other) const noexcept {
   if (!has_rank() || rank_ != other.rank_) return unknown();
   PartialShape general = *this;
   for (int i = 0; i < rank_; ++i) {
@@ -89,7 +89,7 @@ DFLOW_INLINE PartialShape PartialShape::generalized_with(const PartialShape& oth
   return general;
 }
 
-DFLOW_INLINE PartialShape PartialShape::with_dim(int i, std::int64_t extent) const {
+PartialShape PartialShape::with_dim(int i, std::int64_t extent) const {
   if (!has_rank()) return unknown();
   assert(i >= 0 && i < rank_);
   PartialShape changed = *this;
@@ -97,7 +97,7 @@ DFLOW_INLINE PartialShape PartialShape::with_dim(int i, std::int64_t extent) con
   return PartialShape(changed.dims());
 }
 
-DFLOW_INLINE PartialShape PartialShape::inserted(int i, std::int64_t extent) const {
+PartialShape PartialShape::inserted(int i, std::int64_t extent) const {
   if (!has_rank()) return unknown();
   assert(i >= 0 && i <= rank_);
   std::array<std::int64_t, max_rank + 1> dims{};
@@ -107,7 +107,7 @@ DFLOW_INLINE PartialShape PartialShape::inserted(int i, std::int64_t extent) con
   return PartialShape(std::span<const std::int64_t>(dims.data(), static_cast<std::size_t>(rank_) + 1));
 }
 
-DFLOW_INLINE PartialShape PartialShape::erased(int i) const {
+PartialShape PartialShape::erased(int i) const {
   if (!has_rank()) return unknown();
   assert(i >= 0 && i < rank_);
   std::array<std::int64_t, max_rank> dims{};
@@ -115,20 +115,20 @@ DFLOW_INLINE PartialShape PartialShape::erased(int i) const {
   return PartialShape(std::span<const std::int64_t>(dims.data(), static_cast<std::size_t>(rank_) - 1));
 }
 
-DFLOW_INLINE PartialShape PartialShape::subshape(int first, int last) const {
+PartialShape PartialShape::subshape(int first, int last) const {
   if (!has_rank()) return unknown();
   assert(first >= 0 && first <= last && last <= rank_);
   return PartialShape(dims().subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first)));
 }
 
-DFLOW_INLINE PartialShape PartialShape::concatenated(const PartialShape& tail) const {
+PartialShape PartialShape::concatenated(const PartialShape& tail) const {
   if (!has_rank() || !tail.has_rank()) return unknown();
   std::array<std::int64_t, std::size_t{2} * max_rank> dims{};
   std::copy(tail.dims_, tail.dims_ + tail.rank_, std::copy(dims_, dims_ + rank_, dims.begin()));
   return PartialShape(std::span<const std::int64_t>(dims.data(), static_cast<std::size_t>(rank_ + tail.rank_)));
 }
 
-DFLOW_INLINE std::string PartialShape::to_string() const {
+std::string PartialShape::to_string() const {
   return has_rank() ? detail::dims_to_string(dims()) : std::string("<unknown>");
 }
 

@@ -122,7 +122,3 @@ class Rendezvous {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/core/rendezvous.ipp>
-#endif

@@ -8,7 +8,7 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE std::string to_hex(std::uint64_t number) {
+std::string to_hex(std::uint64_t number) {
   char digits[16];
   const auto [end, error] = std::to_chars(digits, digits + sizeof digits, number, 16);
   static_cast<void>(error);
@@ -16,7 +16,7 @@ DFLOW_INLINE std::string to_hex(std::uint64_t number) {
 }
 
 /// Eight bytes a step: a key is hashed once per node and iteration, so this is on a loop's way.
-DFLOW_INLINE std::uint64_t hash_text(std::string_view text) noexcept {
+std::uint64_t hash_text(std::string_view text) noexcept {
   constexpr std::uint64_t multiplier = 0x9e3779b97f4a7c15u;
   std::uint64_t hash = text.size() * multiplier;
   const auto mix = [&](std::uint64_t word) {
@@ -37,19 +37,19 @@ DFLOW_INLINE std::uint64_t hash_text(std::string_view text) noexcept {
 
 }  // namespace detail
 
-DFLOW_INLINE RendezvousKey::RendezvousKey(std::string_view source_device, std::uint64_t source_incarnation,
-                                          std::string_view destination_device, std::string_view tensor_name,
-                                          std::string_view frame, std::int64_t iteration)
+RendezvousKey::RendezvousKey(std::string_view source_device, std::uint64_t source_incarnation,
+                             std::string_view destination_device, std::string_view tensor_name, std::string_view frame,
+                             std::int64_t iteration)
     : text_(str_cat(source_device, ";", detail::to_hex(source_incarnation), ";", destination_device, ";", tensor_name,
                     ";", frame, ":", iteration)),
       hash_(detail::hash_text(text_)),
       incarnation_(source_incarnation) {}
 
-DFLOW_INLINE RendezvousKey RendezvousKey::in_frame(std::string_view frame, std::int64_t iteration) const {
+RendezvousKey RendezvousKey::in_frame(std::string_view frame, std::int64_t iteration) const {
   return {source_device(), incarnation_, destination_device(), tensor_name(), frame, iteration};
 }
 
-DFLOW_INLINE StatusOr<RendezvousKey> RendezvousKey::parse(std::string_view text) {
+StatusOr<RendezvousKey> RendezvousKey::parse(std::string_view text) {
   const auto malformed = [&] { return invalid_argument(str_cat("rendezvous key '", text, "' is malformed")); };
   std::string_view parts[5];
   std::string_view rest = text;
@@ -75,12 +75,12 @@ DFLOW_INLINE StatusOr<RendezvousKey> RendezvousKey::parse(std::string_view text)
   return key;
 }
 
-DFLOW_INLINE std::string_view RendezvousKey::part(int index) const noexcept {
+std::string_view RendezvousKey::part(int index) const noexcept {
   std::string_view rest = text_;
   for (; index > 0; --index) rest.remove_prefix(rest.find(';') + 1);
   return rest.substr(0, rest.find(';'));
 }
 
-DFLOW_INLINE Rendezvous::~Rendezvous() = default;
+Rendezvous::~Rendezvous() = default;
 
 }  // namespace dflow

@@ -153,7 +153,3 @@ class ResourceContainers {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/core/resource.ipp>
-#endif

@@ -7,24 +7,23 @@
 
 namespace dflow {
 
-DFLOW_INLINE Resource::~Resource() = default;
+Resource::~Resource() = default;
 
 struct ResourceContainer::State {
   mutable std::mutex mutex;
   std::map<std::string, std::shared_ptr<Resource>, std::less<>> resources;
 };
 
-DFLOW_INLINE ResourceContainer::ResourceContainer(std::string name)
-    : name_(std::move(name)), state_(std::make_unique<State>()) {}
-DFLOW_INLINE ResourceContainer::~ResourceContainer() = default;
+ResourceContainer::ResourceContainer(std::string name) : name_(std::move(name)), state_(std::make_unique<State>()) {}
+ResourceContainer::~ResourceContainer() = default;
 
-DFLOW_INLINE std::shared_ptr<Resource> ResourceContainer::find_if_exists(std::string_view name) const {
+std::shared_ptr<Resource> ResourceContainer::find_if_exists(std::string_view name) const {
   std::lock_guard lock(state_->mutex);
   const auto at = state_->resources.find(name);
   return at == state_->resources.end() ? nullptr : at->second;
 }
 
-DFLOW_INLINE std::shared_ptr<Resource> ResourceContainer::find(std::string_view name) const {
+std::shared_ptr<Resource> ResourceContainer::find(std::string_view name) const {
   std::shared_ptr<Resource> found = find_if_exists(name);
   if (found == nullptr) {
     throw_error(not_found(str_cat("there is no resource '", name, "' in container '", name_, "'")));
@@ -32,7 +31,7 @@ DFLOW_INLINE std::shared_ptr<Resource> ResourceContainer::find(std::string_view 
   return found;
 }
 
-DFLOW_INLINE std::shared_ptr<Resource> ResourceContainer::find_or_make(std::string_view name, Make& make) {
+std::shared_ptr<Resource> ResourceContainer::find_or_make(std::string_view name, Make& make) {
   std::lock_guard lock(state_->mutex);
   const auto at = state_->resources.lower_bound(name);
   if (at != state_->resources.end() && at->first == name) return at->second;
@@ -43,7 +42,7 @@ DFLOW_INLINE std::shared_ptr<Resource> ResourceContainer::find_or_make(std::stri
   return made;
 }
 
-DFLOW_INLINE void ResourceContainer::insert(std::string_view name, std::shared_ptr<Resource> resource) {
+void ResourceContainer::insert(std::string_view name, std::shared_ptr<Resource> resource) {
   if (name.empty()) throw_error(invalid_argument("a resource must have a name"));
   if (resource == nullptr) throw_error(invalid_argument(str_cat("resource '", name, "' is null")));
   std::lock_guard lock(state_->mutex);
@@ -54,7 +53,7 @@ DFLOW_INLINE void ResourceContainer::insert(std::string_view name, std::shared_p
 
 // A resource's destructor runs without the lock: it may take a while or use another container.
 
-DFLOW_INLINE std::shared_ptr<Resource> ResourceContainer::take(std::string_view name) {
+std::shared_ptr<Resource> ResourceContainer::take(std::string_view name) {
   std::lock_guard lock(state_->mutex);
   const auto at = state_->resources.find(name);
   if (at == state_->resources.end()) return nullptr;
@@ -64,22 +63,22 @@ DFLOW_INLINE std::shared_ptr<Resource> ResourceContainer::take(std::string_view 
   return taken;
 }
 
-DFLOW_INLINE std::map<std::string, std::shared_ptr<Resource>, std::less<>> ResourceContainer::take_all() {
+std::map<std::string, std::shared_ptr<Resource>, std::less<>> ResourceContainer::take_all() {
   std::lock_guard lock(state_->mutex);
   generation_.fetch_add(1, std::memory_order_release);
   return std::exchange(state_->resources, {});
 }
 
-DFLOW_INLINE bool ResourceContainer::remove(std::string_view name) { return take(name) != nullptr; }
+bool ResourceContainer::remove(std::string_view name) { return take(name) != nullptr; }
 
-DFLOW_INLINE void ResourceContainer::clear() { take_all(); }
+void ResourceContainer::clear() { take_all(); }
 
-DFLOW_INLINE std::size_t ResourceContainer::size() const {
+std::size_t ResourceContainer::size() const {
   std::lock_guard lock(state_->mutex);
   return state_->resources.size();
 }
 
-DFLOW_INLINE std::vector<std::string> ResourceContainer::names() const {
+std::vector<std::string> ResourceContainer::names() const {
   std::vector<std::string> names;
   std::lock_guard lock(state_->mutex);
   names.reserve(state_->resources.size());
@@ -87,8 +86,7 @@ DFLOW_INLINE std::vector<std::string> ResourceContainer::names() const {
   return names;
 }
 
-DFLOW_INLINE void ResourceContainer::throw_wrong_type(std::string_view name, const Resource& held,
-                                                      std::string_view wanted) {
+void ResourceContainer::throw_wrong_type(std::string_view name, const Resource& held, std::string_view wanted) {
   throw_error(
       invalid_argument(str_cat("resource '", name, "' is ", held.debug_string(), ", ", wanted, " was asked for")));
 }
@@ -98,10 +96,10 @@ struct ResourceContainers::State {
   std::map<std::string, std::shared_ptr<ResourceContainer>, std::less<>> containers;
 };
 
-DFLOW_INLINE ResourceContainers::ResourceContainers() : state_(std::make_unique<State>()) {}
-DFLOW_INLINE ResourceContainers::~ResourceContainers() = default;
+ResourceContainers::ResourceContainers() : state_(std::make_unique<State>()) {}
+ResourceContainers::~ResourceContainers() = default;
 
-DFLOW_INLINE std::shared_ptr<ResourceContainer> ResourceContainers::container(std::string_view name) {
+std::shared_ptr<ResourceContainer> ResourceContainers::container(std::string_view name) {
   const std::lock_guard lock(state_->mutex);
   const auto at = state_->containers.lower_bound(name);
   if (at != state_->containers.end() && at->first == name) return at->second;
@@ -110,7 +108,7 @@ DFLOW_INLINE std::shared_ptr<ResourceContainer> ResourceContainers::container(st
   return made;
 }
 
-DFLOW_INLINE std::vector<std::string> ResourceContainers::names() const {
+std::vector<std::string> ResourceContainers::names() const {
   std::vector<std::string> names;
   const std::lock_guard lock(state_->mutex);
   names.reserve(state_->containers.size());
@@ -118,7 +116,7 @@ DFLOW_INLINE std::vector<std::string> ResourceContainers::names() const {
   return names;
 }
 
-DFLOW_INLINE bool ResourceContainers::reset(std::string_view name) {
+bool ResourceContainers::reset(std::string_view name) {
   std::shared_ptr<ResourceContainer> found;
   {
     const std::lock_guard lock(state_->mutex);
@@ -130,7 +128,7 @@ DFLOW_INLINE bool ResourceContainers::reset(std::string_view name) {
   return true;
 }
 
-DFLOW_INLINE void ResourceContainers::clear() {
+void ResourceContainers::clear() {
   for (const std::string& name : names()) reset(name);
 }
 

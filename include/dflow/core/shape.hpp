@@ -105,7 +105,3 @@ std::string dims_to_string(std::span<const std::int64_t> dims);
 }  // namespace detail
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/core/shape.ipp>
-#endif

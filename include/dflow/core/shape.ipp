@@ -6,7 +6,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE std::string detail::dims_to_string(std::span<const std::int64_t> dims) {
+std::string detail::dims_to_string(std::span<const std::int64_t> dims) {
   constexpr std::size_t most = 16;
   std::string text = "[";
   for (std::size_t i = 0; i < dims.size(); ++i) {
@@ -24,18 +24,18 @@ DFLOW_INLINE std::string detail::dims_to_string(std::span<const std::int64_t> di
 namespace detail {
 
 /// With -1 as a number: here it is no unknown dimension but a mistake.
-DFLOW_INLINE std::string extents_to_string(std::span<const std::int64_t> dims) {
+std::string extents_to_string(std::span<const std::int64_t> dims) {
   std::string text = dims_to_string(dims);
   for (std::size_t at = text.find('?'); at != std::string::npos; at = text.find('?')) text.replace(at, 1, "-1");
   return text;
 }
 
-[[noreturn]] DFLOW_INLINE void throw_bad_shape(std::span<const std::int64_t> dims, std::string_view what) {
+[[noreturn]] void throw_bad_shape(std::span<const std::int64_t> dims, std::string_view what) {
   throw_error(invalid_argument(str_cat("shape ", extents_to_string(dims), " ", what)));
 }
 
 /// The number of elements where the running product overflowed: a zero may follow.
-DFLOW_INLINE std::int64_t unusual_count(std::span<const std::int64_t> dims) {
+std::int64_t unusual_count(std::span<const std::int64_t> dims) {
   const std::optional<std::int64_t> count = try_product(dims);
   if (!count) {
     const bool is_negative = std::any_of(dims.begin(), dims.end(), [](std::int64_t dim) { return dim < 0; });
@@ -46,7 +46,7 @@ DFLOW_INLINE std::int64_t unusual_count(std::span<const std::int64_t> dims) {
 
 }  // namespace detail
 
-DFLOW_INLINE Shape::Shape(std::span<const std::int64_t> dims) {
+Shape::Shape(std::span<const std::int64_t> dims) {
   if (dims.size() > static_cast<std::size_t>(max_rank)) {
     detail::throw_bad_shape(dims, str_cat("has ", dims.size(), " dimensions, more than ", max_rank));
   }
@@ -63,7 +63,7 @@ DFLOW_INLINE Shape::Shape(std::span<const std::int64_t> dims) {
   rank_ = static_cast<std::int32_t>(dims.size());
 }
 
-DFLOW_INLINE std::int64_t Shape::num_elements(int first, int last) const noexcept {
+std::int64_t Shape::num_elements(int first, int last) const noexcept {
   assert(first >= 0 && first <= last && last <= rank_);
   std::uint64_t count = 1;
   // Wraps only where another extent is zero, so that the product is not used as a size.
@@ -71,7 +71,7 @@ DFLOW_INLINE std::int64_t Shape::num_elements(int first, int last) const noexcep
   return static_cast<std::int64_t>(count);
 }
 
-DFLOW_INLINE Shape Shape::with_dim(int i, std::int64_t extent) const {
+Shape Shape::with_dim(int i, std::int64_t extent) const {
   assert(i >= 0 && i < rank_);
   std::array<std::int64_t, max_rank> dims{};
   std::copy(begin(), end(), dims.begin());
@@ -79,7 +79,7 @@ DFLOW_INLINE Shape Shape::with_dim(int i, std::int64_t extent) const {
   return Shape(std::span<const std::int64_t>(dims.data(), static_cast<std::size_t>(rank_)));
 }
 
-DFLOW_INLINE Shape Shape::inserted(int i, std::int64_t extent) const {
+Shape Shape::inserted(int i, std::int64_t extent) const {
   assert(i >= 0 && i <= rank_);
   std::array<std::int64_t, max_rank + 1> dims{};
   std::copy(begin(), begin() + i, dims.begin());
@@ -88,27 +88,27 @@ DFLOW_INLINE Shape Shape::inserted(int i, std::int64_t extent) const {
   return Shape(std::span<const std::int64_t>(dims.data(), static_cast<std::size_t>(rank_) + 1));
 }
 
-DFLOW_INLINE Shape Shape::erased(int i) const {
+Shape Shape::erased(int i) const {
   assert(i >= 0 && i < rank_);
   std::array<std::int64_t, max_rank> dims{};
   std::copy(begin() + i + 1, end(), std::copy(begin(), begin() + i, dims.begin()));
   return Shape(std::span<const std::int64_t>(dims.data(), static_cast<std::size_t>(rank_) - 1));
 }
 
-DFLOW_INLINE Shape Shape::subshape(int first, int last) const {
+Shape Shape::subshape(int first, int last) const {
   assert(first >= 0 && first <= last && last <= rank_);
   return Shape(dims().subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first)));
 }
 
-DFLOW_INLINE Shape Shape::concatenated(const Shape& tail) const {
+Shape Shape::concatenated(const Shape& tail) const {
   std::array<std::int64_t, std::size_t{2} * max_rank> dims{};
   std::copy(tail.begin(), tail.end(), std::copy(begin(), end(), dims.begin()));
   return Shape(std::span<const std::int64_t>(dims.data(), static_cast<std::size_t>(rank_ + tail.rank_)));
 }
 
-DFLOW_INLINE std::string Shape::to_string() const { return detail::dims_to_string(dims()); }
+std::string Shape::to_string() const { return detail::dims_to_string(dims()); }
 
-DFLOW_INLINE std::array<std::int64_t, max_rank> row_major_strides(const Shape& shape) noexcept {
+std::array<std::int64_t, max_rank> row_major_strides(const Shape& shape) noexcept {
   std::array<std::int64_t, max_rank> strides{};
   std::uint64_t step = 1;
   for (int i = shape.rank(); i-- > 0;) {

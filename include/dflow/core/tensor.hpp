@@ -252,7 +252,3 @@ auto borrow(R&& elements, const Shape& shape, UniqueFunction<void()> release = {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/core/tensor.ipp>
-#endif

@@ -4,16 +4,16 @@
 
 namespace dflow {
 
-DFLOW_INLINE void detail::throw_wrong_count(const Shape& shape, std::size_t count) {
+void detail::throw_wrong_count(const Shape& shape, std::size_t count) {
   throw_error(invalid_argument(
       str_cat("shape ", shape.to_string(), " has ", shape.num_elements(), " elements, ", count, " values were given")));
 }
 
-DFLOW_INLINE void detail::throw_not_scalar(const Shape& shape) {
+void detail::throw_not_scalar(const Shape& shape) {
   throw_error(invalid_argument(str_cat("a tensor of shape ", shape.to_string(), " is not one element")));
 }
 
-DFLOW_INLINE void detail::throw_wrong_rank(const Shape& shape, int wanted) {
+void detail::throw_wrong_rank(const Shape& shape, int wanted) {
   throw_error(invalid_argument(str_cat("a tensor of shape ", shape.to_string(), " has no view of rank ", wanted)));
 }
 

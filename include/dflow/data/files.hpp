@@ -46,7 +46,3 @@ Dataset<std::string> from_records(FileSystem& files, std::vector<std::string> pa
 Dataset<std::string> from_records(std::vector<std::string> paths, const RecordReaderOptions& options = {});
 
 }  // namespace dflow::data
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/data/files.ipp>
-#endif

@@ -11,22 +11,20 @@
 
 namespace dflow::data {
 
-DFLOW_INLINE Dataset<std::tuple<Tensor<float>, Tensor<std::int32_t>>> from_idx(FileSystem& files,
-                                                                               const std::string& directory,
-                                                                               std::string_view part) {
+Dataset<std::tuple<Tensor<float>, Tensor<std::int32_t>>> from_idx(FileSystem& files, const std::string& directory,
+                                                                  std::string_view part) {
   const LabelledImages read = read_mnist(files, directory, part);
   return from_tensors(read.images, read.labels);
 }
-DFLOW_INLINE Dataset<std::tuple<Tensor<float>, Tensor<std::int32_t>>> from_idx(const std::string& directory,
-                                                                               std::string_view part) {
+Dataset<std::tuple<Tensor<float>, Tensor<std::int32_t>>> from_idx(const std::string& directory, std::string_view part) {
   PosixFileSystem files;
   return from_idx(files, directory, part);
 }
 
-DFLOW_INLINE Dataset<Tensor<float>> from_csv(FileSystem& files, const std::string& path, const CsvOptions& options) {
+Dataset<Tensor<float>> from_csv(FileSystem& files, const std::string& path, const CsvOptions& options) {
   return from_tensors(read_csv(files, path, options));
 }
-DFLOW_INLINE Dataset<Tensor<float>> from_csv(const std::string& path, const CsvOptions& options) {
+Dataset<Tensor<float>> from_csv(const std::string& path, const CsvOptions& options) {
   PosixFileSystem files;
   return from_csv(files, path, options);
 }
@@ -110,19 +108,19 @@ class RecordSource final : public Recipe {
   RecordReaderOptions options_;
 };
 
-DFLOW_INLINE Dataset<std::string> record_dataset(std::shared_ptr<FileSystem> files, std::vector<std::string> paths,
-                                                 const RecordReaderOptions& options) {
+Dataset<std::string> record_dataset(std::shared_ptr<FileSystem> files, std::vector<std::string> paths,
+                                    const RecordReaderOptions& options) {
   if (paths.empty()) throw_error(invalid_argument("from_records: there are no paths"));
   return Dataset<std::string>(std::make_shared<RecordSource>(std::move(files), std::move(paths), options));
 }
 
 }  // namespace detail
 
-DFLOW_INLINE Dataset<std::string> from_records(FileSystem& files, std::vector<std::string> paths,
-                                               const RecordReaderOptions& options) {
+Dataset<std::string> from_records(FileSystem& files, std::vector<std::string> paths,
+                                  const RecordReaderOptions& options) {
   return detail::record_dataset({std::shared_ptr<void>(), &files}, std::move(paths), options);
 }
-DFLOW_INLINE Dataset<std::string> from_records(std::vector<std::string> paths, const RecordReaderOptions& options) {
+Dataset<std::string> from_records(std::vector<std::string> paths, const RecordReaderOptions& options) {
   return detail::record_dataset(std::make_shared<PosixFileSystem>(), std::move(paths), options);
 }
 

@@ -133,7 +133,3 @@ class ElementIterator {
 };
 
 }  // namespace dflow::data
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/data/iterator.ipp>
-#endif

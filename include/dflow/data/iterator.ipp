@@ -16,7 +16,7 @@ inline constexpr std::string_view state_magic = "dflow iterator 1\n";
 inline constexpr std::size_t checksum_bytes = 4;
 
 /// What stands between the magic and the checksum.
-DFLOW_INLINE std::string_view checked_content(std::string_view state) {
+std::string_view checked_content(std::string_view state) {
   const bool is_whole = state.size() >= state_magic.size() + checksum_bytes && state.starts_with(state_magic);
   if (is_whole) {
     const std::string_view content = state.substr(0, state.size() - checksum_bytes);
@@ -29,10 +29,10 @@ DFLOW_INLINE std::string_view checked_content(std::string_view state) {
 
 }  // namespace detail
 
-DFLOW_INLINE AnyIterator::AnyIterator(SharedRecipe recipe, std::uint64_t epoch)
+AnyIterator::AnyIterator(SharedRecipe recipe, std::uint64_t epoch)
     : recipe_(std::move(recipe)), epoch_(epoch), stream_(recipe_->open(epoch, *limit_)) {}
 
-DFLOW_INLINE AnyIterator& AnyIterator::operator=(AnyIterator&& other) noexcept {
+AnyIterator& AnyIterator::operator=(AnyIterator&& other) noexcept {
   stream_ = std::move(other.stream_);  // the old one, which refers to the old recipe and limit, goes before those
   recipe_ = std::move(other.recipe_);
   limit_ = std::move(other.limit_);
@@ -43,12 +43,12 @@ DFLOW_INLINE AnyIterator& AnyIterator::operator=(AnyIterator&& other) noexcept {
   return *this;
 }
 
-DFLOW_INLINE const Recipe& AnyIterator::recipe() const {
+const Recipe& AnyIterator::recipe() const {
   if (!recipe_) throw_error(failed_precondition("data: this iterator was moved from"));
   return *recipe_;
 }
 
-DFLOW_INLINE bool AnyIterator::next(Item& item) {
+bool AnyIterator::next(Item& item) {
   if (failed_) std::rethrow_exception(failed_);
   static_cast<void>(recipe());
   try {
@@ -61,7 +61,7 @@ DFLOW_INLINE bool AnyIterator::next(Item& item) {
   return true;
 }
 
-DFLOW_INLINE void AnyIterator::next_epoch() {
+void AnyIterator::next_epoch() {
   static_cast<void>(recipe());
   stream_.reset();  // its threads end before others start
   ++epoch_;
@@ -75,13 +75,13 @@ DFLOW_INLINE void AnyIterator::next_epoch() {
   }
 }
 
-DFLOW_INLINE std::optional<std::int64_t> AnyIterator::size() const {
+std::optional<std::int64_t> AnyIterator::size() const {
   const std::optional<std::uint64_t> size = recipe().size();
   if (!size || *size > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return std::nullopt;
   return static_cast<std::int64_t>(*size);
 }
 
-DFLOW_INLINE std::string AnyIterator::state() const {
+std::string AnyIterator::state() const {
   if (failed_) throw_error(failed_precondition("data: an iterator that has failed has no state to save"));
   const std::string name = recipe().describe();
   std::string state(detail::state_magic);
@@ -94,7 +94,7 @@ DFLOW_INLINE std::string AnyIterator::state() const {
   return state;
 }
 
-DFLOW_INLINE AnyIterator AnyIterator::restored(std::string_view state) const {
+AnyIterator AnyIterator::restored(std::string_view state) const {
   ByteReader in(detail::checked_content(state));
   try {
     const std::string_view name = in.string();
@@ -118,6 +118,6 @@ DFLOW_INLINE AnyIterator AnyIterator::restored(std::string_view state) const {
   }
 }
 
-DFLOW_INLINE void AnyIterator::restore(std::string_view state) { *this = restored(state); }
+void AnyIterator::restore(std::string_view state) { *this = restored(state); }
 
 }  // namespace dflow::data

@@ -54,7 +54,3 @@ class LentReplayLimit {
 };
 
 }  // namespace dflow::data
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/data/replay_limit.ipp>
-#endif

@@ -8,14 +8,14 @@ namespace dflow::data {
 
 namespace detail {
 
-[[noreturn]] DFLOW_INLINE void reject_replay(std::uint64_t most) {
+[[noreturn]] void reject_replay(std::uint64_t most) {
   throw_error(invalid_argument(str_cat("data: to restore this state more than ", most,
                                        " elements would have to be read again; limit_restoring allows for more")));
 }
 
 }  // namespace detail
 
-DFLOW_INLINE void ReplayLimit::begin(std::uint64_t most) {
+void ReplayLimit::begin(std::uint64_t most) {
   const std::lock_guard lock(mutex_);
   left_.store(most, std::memory_order_relaxed);
   most_ = most;
@@ -23,13 +23,13 @@ DFLOW_INLINE void ReplayLimit::begin(std::uint64_t most) {
   is_on_.store(true, std::memory_order_relaxed);
 }
 
-DFLOW_INLINE void ReplayLimit::end() {
+void ReplayLimit::end() {
   const std::lock_guard lock(mutex_);
   is_on_.store(false, std::memory_order_relaxed);
   if (is_exceeded_) detail::reject_replay(most_);
 }
 
-DFLOW_INLINE void ReplayLimit::count_more(std::uint64_t elements) {
+void ReplayLimit::count_more(std::uint64_t elements) {
   std::uint64_t left = left_.load(std::memory_order_relaxed);
   while (elements <= left) {
     if (left_.compare_exchange_weak(left, left - elements, std::memory_order_relaxed)) return;
@@ -48,7 +48,7 @@ DFLOW_INLINE void ReplayLimit::count_more(std::uint64_t elements) {
   }
 }
 
-DFLOW_INLINE LentReplayLimit::LentReplayLimit(ReplayLimit& borrower, ReplayLimit& lender) : borrower_(borrower) {
+LentReplayLimit::LentReplayLimit(ReplayLimit& borrower, ReplayLimit& lender) : borrower_(borrower) {
   const std::lock_guard lock(borrower_.mutex_);
   borrower_.is_exceeded_ = false;
   if (!lender.is_on()) return;
@@ -57,13 +57,13 @@ DFLOW_INLINE LentReplayLimit::LentReplayLimit(ReplayLimit& borrower, ReplayLimit
   borrower_.is_on_.store(true, std::memory_order_relaxed);
 }
 
-DFLOW_INLINE LentReplayLimit::~LentReplayLimit() {
+LentReplayLimit::~LentReplayLimit() {
   const std::lock_guard lock(borrower_.mutex_);
   borrower_.lender_ = nullptr;
   borrower_.is_on_.store(false, std::memory_order_relaxed);
 }
 
-DFLOW_INLINE bool LentReplayLimit::is_exceeded() const {
+bool LentReplayLimit::is_exceeded() const {
   const std::lock_guard lock(borrower_.mutex_);
   return borrower_.is_exceeded_;
 }

@@ -28,7 +28,3 @@ SharedRecipe counting_source();
 SharedRecipe row_source(std::vector<AnyTensor> tensors, const ElementType& type);
 
 }  // namespace dflow::data
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/data/sources.ipp>
-#endif

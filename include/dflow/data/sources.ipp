@@ -99,21 +99,20 @@ class GeneratedSource final : public Recipe {
 
 }  // namespace detail
 
-DFLOW_INLINE SharedRecipe indexed_source(std::string name, std::uint64_t size,
-                                         std::function<Item(std::uint64_t index)> at) {
+SharedRecipe indexed_source(std::string name, std::uint64_t size, std::function<Item(std::uint64_t index)> at) {
   return std::make_shared<detail::IndexedSource>(std::move(name), size, std::move(at));
 }
 
-DFLOW_INLINE SharedRecipe generated_source(std::string name, std::function<std::function<Item()>()> begin) {
+SharedRecipe generated_source(std::string name, std::function<std::function<Item()>()> begin) {
   return std::make_shared<detail::GeneratedSource>(std::move(name), std::move(begin));
 }
 
-DFLOW_INLINE SharedRecipe counting_source() {
+SharedRecipe counting_source() {
   return std::make_shared<detail::IndexedSource>(
       "count", endless, [](std::uint64_t i) { return Item::of(static_cast<std::int64_t>(i)); });
 }
 
-DFLOW_INLINE SharedRecipe row_source(std::vector<AnyTensor> tensors, const ElementType& type) {
+SharedRecipe row_source(std::vector<AnyTensor> tensors, const ElementType& type) {
   for (const AnyTensor& tensor : tensors) {
     if (!tensor.is_initialized() || tensor.rank() == 0) {
       throw_error(invalid_argument("data: a scalar has no rows; from_tensors takes tensors [rows, ...]"));

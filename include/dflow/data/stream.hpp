@@ -85,7 +85,3 @@ inline constexpr std::uint64_t max_position = std::uint64_t{1} << 62;
 inline constexpr std::uint64_t max_read_ahead = std::uint64_t{1} << 20;
 
 }  // namespace dflow::data
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/data/stream.ipp>
-#endif

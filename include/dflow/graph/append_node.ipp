@@ -152,7 +152,7 @@ class SignatureCheck {
   TypeArgs types_;
 };
 
-DFLOW_INLINE void require_own_inputs(const GraphStore& graph, const NodeRequest& request) {
+void require_own_inputs(const GraphStore& graph, const NodeRequest& request) {
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     const AnyOutput& input = request.inputs[i];
     if (input.is_of(&graph)) continue;
@@ -162,7 +162,7 @@ DFLOW_INLINE void require_own_inputs(const GraphStore& graph, const NodeRequest&
 }
 
 /// The node of a request, complete but for what the scope adds and a name that was not asked for.
-DFLOW_INLINE Node make_node(const GraphStore& graph, const NodeRequest& request, std::source_location where) {
+Node make_node(const GraphStore& graph, const NodeRequest& request, std::source_location where) {
   require_own_inputs(graph, request);
   Node node;
   node.op = request.op;
@@ -187,7 +187,7 @@ DFLOW_INLINE Node make_node(const GraphStore& graph, const NodeRequest& request,
 }
 
 /// What is built in a body reads that and what is around it, and waits for nothing outside: the call does.
-DFLOW_INLINE void check_function(const GraphStore& graph, const Node& node) {
+void check_function(const GraphStore& graph, const Node& node) {
   const auto name_of = [&](NodeId function) { return graph.node(function).name; };
   if (node.function.is_valid() && graph.node(node.function).op->role != OpRole::function) {
     throw_error(invalid_argument(str_cat("'", name_of(node.function), "' is no function")));
@@ -235,7 +235,7 @@ DFLOW_INLINE void check_function(const GraphStore& graph, const Node& node) {
 }
 
 /// What the functions of the scope say, the outermost first, and then the scope itself.
-DFLOW_INLINE std::string choose_device(const GraphStore::Scope& scope, const Node& node) {
+std::string choose_device(const GraphStore::Scope& scope, const Node& node) {
   std::vector<const GraphStore::DeviceRule*> rules;  // innermost first
   for (const GraphStore::DeviceRule* rule = scope.device_rule.get(); rule != nullptr; rule = rule->outer_rule.get()) {
     rules.push_back(rule);
@@ -259,7 +259,7 @@ namespace detail {
 NodeId append_seen(GraphStore& graph, const NodeRequest& request);
 
 /// The inputs, with what stands for edges that are not seen from the current scope.
-DFLOW_INLINE std::vector<AnyOutput> bring_inputs(const GraphStore& graph, std::span<const AnyOutput> inputs) {
+std::vector<AnyOutput> bring_inputs(const GraphStore& graph, std::span<const AnyOutput> inputs) {
   const std::shared_ptr<GraphStore::ForeignEdges> foreign = graph.scope().foreign;
   std::vector<AnyOutput> brought(inputs.begin(), inputs.end());
   for (AnyOutput& input : brought) {
@@ -271,7 +271,7 @@ DFLOW_INLINE std::vector<AnyOutput> bring_inputs(const GraphStore& graph, std::s
 
 }  // namespace detail
 
-DFLOW_INLINE NodeId append_node(GraphStore& graph, const NodeRequest& request) {
+NodeId append_node(GraphStore& graph, const NodeRequest& request) {
   if (graph.scope().foreign != nullptr) {
     const std::vector<AnyOutput> brought = detail::bring_inputs(graph, request.inputs);
     NodeRequest seen = request;
@@ -281,7 +281,7 @@ DFLOW_INLINE NodeId append_node(GraphStore& graph, const NodeRequest& request) {
   return detail::append_seen(graph, request);
 }
 
-DFLOW_INLINE NodeId detail::append_seen(GraphStore& graph, const NodeRequest& request) {
+NodeId detail::append_seen(GraphStore& graph, const NodeRequest& request) {
   const GraphStore::Scope& scope = graph.scope();
   const std::source_location where = scope.where.value_or(request.where);
   try {
@@ -298,9 +298,9 @@ DFLOW_INLINE NodeId detail::append_seen(GraphStore& graph, const NodeRequest& re
   }
 }
 
-DFLOW_INLINE std::vector<PartialShape> detail::infer_results(const GraphStore& graph, NodeId begin,
-                                                             const GraphStore::Function& function,
-                                                             std::span<const PartialShape> arguments) {
+std::vector<PartialShape> detail::infer_results(const GraphStore& graph, NodeId begin,
+                                                const GraphStore::Function& function,
+                                                std::span<const PartialShape> arguments) {
   std::unordered_map<NodeId, std::vector<PartialShape>> known;  // of the body's nodes
   const auto shape_of = [&](Endpoint edge) {
     const auto found = known.find(edge.node);
@@ -328,7 +328,7 @@ DFLOW_INLINE std::vector<PartialShape> detail::infer_results(const GraphStore& g
   return results;
 }
 
-DFLOW_INLINE void infer_shapes(const GraphStore& graph, Node& node) {
+void infer_shapes(const GraphStore& graph, Node& node) {
   if (node.op->infer == nullptr) return;
   constexpr std::size_t few = 8;
   std::array<PartialShape, few> few_inputs, few_outputs;

@@ -70,7 +70,3 @@ struct AttrField {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/graph/attr_value.ipp>
-#endif

@@ -9,14 +9,14 @@
 
 namespace dflow {
 
-DFLOW_INLINE std::string_view attr_kind_name(AttrKind kind) noexcept {
+std::string_view attr_kind_name(AttrKind kind) noexcept {
   constexpr std::array<std::string_view, std::variant_size_v<AttrValue>> names{
       "none",       "bool",      "int",         "float",        "string",     "type",        "shape",   "tensor",
       "list(bool)", "list(int)", "list(float)", "list(string)", "list(type)", "list(shape)", "function"};
   return names[static_cast<std::size_t>(kind)];
 }
 
-DFLOW_INLINE bool attr_equal(const AttrValue& a, const AttrValue& b) {
+bool attr_equal(const AttrValue& a, const AttrValue& b) {
   if (a.index() != b.index()) return false;
   if (const auto* tensor = std::get_if<AnyTensor>(&a)) return bitwise_equal(*tensor, std::get<AnyTensor>(b));
   const auto same_bits = [](double x, double y) {
@@ -84,17 +84,17 @@ class AttrHasher {
   std::uint64_t hash_ = 0xcbf29ce484222325u;
 };
 
-DFLOW_INLINE std::string attr_text(std::monostate) { return "none"; }
-DFLOW_INLINE std::string attr_text(bool value) { return value ? "true" : "false"; }
-DFLOW_INLINE std::string attr_text(std::int64_t value) { return str_cat(value); }
-DFLOW_INLINE std::string attr_text(double value) { return str_cat(value); }
-DFLOW_INLINE std::string attr_text(const std::string& value) {
+std::string attr_text(std::monostate) { return "none"; }
+std::string attr_text(bool value) { return value ? "true" : "false"; }
+std::string attr_text(std::int64_t value) { return str_cat(value); }
+std::string attr_text(double value) { return str_cat(value); }
+std::string attr_text(const std::string& value) {
   return str_cat("\"", value.substr(0, 80), value.size() > 80 ? "..." : "", "\"");
 }
-DFLOW_INLINE std::string attr_text(const FunctionName& value) { return value.name; }
-DFLOW_INLINE std::string attr_text(DType value) { return std::string(name(value)); }
-DFLOW_INLINE std::string attr_text(const PartialShape& value) { return value.to_string(); }
-DFLOW_INLINE std::string attr_text(const AnyTensor& value) { return value.to_string(8); }
+std::string attr_text(const FunctionName& value) { return value.name; }
+std::string attr_text(DType value) { return std::string(name(value)); }
+std::string attr_text(const PartialShape& value) { return value.to_string(); }
+std::string attr_text(const AnyTensor& value) { return value.to_string(8); }
 template <class T>
 std::string attr_text(const std::vector<T>& values) {
   std::string text = "[";
@@ -106,14 +106,14 @@ std::string attr_text(const std::vector<T>& values) {
 
 }  // namespace detail
 
-DFLOW_INLINE std::uint64_t attr_hash(const AttrValue& value) {
+std::uint64_t attr_hash(const AttrValue& value) {
   detail::AttrHasher hasher;
   hasher.number(value.index());
   std::visit([&hasher](const auto& held) { hasher.add(held); }, value);
   return hasher.result();
 }
 
-DFLOW_INLINE std::string attr_to_string(const AttrValue& value) {
+std::string attr_to_string(const AttrValue& value) {
   return std::visit([](const auto& held) { return detail::attr_text(held); }, value);
 }
 

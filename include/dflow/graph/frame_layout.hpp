@@ -31,7 +31,3 @@ struct FrameLayout {
 FrameLayout lay_out_frames(const StepGraph& step);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/graph/frame_layout.ipp>
-#endif

@@ -93,6 +93,6 @@ class FrameFinder {
 
 }  // namespace detail
 
-DFLOW_INLINE FrameLayout lay_out_frames(const StepGraph& step) { return detail::FrameFinder(step).find(); }
+FrameLayout lay_out_frames(const StepGraph& step) { return detail::FrameFinder(step).find(); }
 
 }  // namespace dflow

@@ -125,7 +125,3 @@ void infer_shapes(const GraphStore& graph, Node& node);
 std::uint64_t next_op_seed(GraphStore& graph, std::uint64_t requested);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/graph/graph_store.hpp>
-#endif

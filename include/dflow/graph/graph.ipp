@@ -13,7 +13,7 @@ namespace dflow {
 
 // ---- handles ----
 
-DFLOW_INLINE std::vector<std::string> called_functions(const Node& node) {
+std::vector<std::string> called_functions(const Node& node) {
   std::vector<std::string> names;
   for (const AttrField& field : node.op->attr_fields) {
     if (field.kind == AttrKind::function) names.push_back(std::get<FunctionName>(attr_of(node, field)).name);
@@ -22,20 +22,20 @@ DFLOW_INLINE std::vector<std::string> called_functions(const Node& node) {
   return names;
 }
 
-DFLOW_INLINE std::size_t argument_number(const Node& node) {
+std::size_t argument_number(const Node& node) {
   return static_cast<std::size_t>(std::get<std::int64_t>(attr_of(node, node.op->attr_fields[0])));
 }
 
 namespace detail {
 
-DFLOW_INLINE const Node& node_of_handle(const GraphStore* graph, NodeId id, std::string_view handle) {
+const Node& node_of_handle(const GraphStore* graph, NodeId id, std::string_view handle) {
   if (graph == nullptr) [[unlikely]] {
     throw_error(invalid_argument(str_cat("an empty ", handle, " belongs to no graph")));
   }
   return graph->node(id);
 }
 
-DFLOW_INLINE const OutputInfo& info_of(const AnyOutput& edge) {
+const OutputInfo& info_of(const AnyOutput& edge) {
   const Node& node = edge.node();
   const auto index = static_cast<std::size_t>(edge.endpoint().index);
   if (index >= node.outputs.size()) [[unlikely]] {
@@ -48,24 +48,23 @@ DFLOW_INLINE const OutputInfo& info_of(const AnyOutput& edge) {
 
 }  // namespace detail
 
-DFLOW_INLINE Operation::Operation(GraphStore* graph, NodeId node)
-    : Operation(graph, graph == nullptr ? 0 : graph->number(), node) {}
-DFLOW_INLINE AnyOutput::AnyOutput(GraphStore* graph, Endpoint endpoint)
+Operation::Operation(GraphStore* graph, NodeId node) : Operation(graph, graph == nullptr ? 0 : graph->number(), node) {}
+AnyOutput::AnyOutput(GraphStore* graph, Endpoint endpoint)
     : graph_(graph), graph_number_(graph == nullptr ? 0 : graph->number()), endpoint_(endpoint) {}
-DFLOW_INLINE bool Operation::is_of(const GraphStore* graph) const noexcept {
+bool Operation::is_of(const GraphStore* graph) const noexcept {
   return graph_ != nullptr && graph_ == graph && graph_number_ == graph->number();
 }
 
-DFLOW_INLINE const Node& Operation::node() const { return detail::node_of_handle(graph_, node_, "Operation"); }
-DFLOW_INLINE const std::string& Operation::name() const { return node().name; }
-DFLOW_INLINE const Node& AnyOutput::node() const { return detail::node_of_handle(graph_, endpoint_.node, "Output"); }
-DFLOW_INLINE DType AnyOutput::dtype() const { return detail::info_of(*this).dtype; }
-DFLOW_INLINE const PartialShape& AnyOutput::shape() const { return detail::info_of(*this).shape; }
-DFLOW_INLINE std::string AnyOutput::name() const {
+const Node& Operation::node() const { return detail::node_of_handle(graph_, node_, "Operation"); }
+const std::string& Operation::name() const { return node().name; }
+const Node& AnyOutput::node() const { return detail::node_of_handle(graph_, endpoint_.node, "Output"); }
+DType AnyOutput::dtype() const { return detail::info_of(*this).dtype; }
+const PartialShape& AnyOutput::shape() const { return detail::info_of(*this).shape; }
+std::string AnyOutput::name() const {
   return endpoint_.index == 0 ? node().name : str_cat(node().name, ":", endpoint_.index);
 }
 
-DFLOW_INLINE void detail::require_dtype(const AnyOutput& output, DType dtype) {
+void detail::require_dtype(const AnyOutput& output, DType dtype) {
   if (!output.is_valid()) throw_error(invalid_argument("an empty output has no element type"));
   if (output.dtype() == dtype) return;
   throw_error(invalid_argument(
@@ -74,12 +73,12 @@ DFLOW_INLINE void detail::require_dtype(const AnyOutput& output, DType dtype) {
                   .with_location(output.node().where));
 }
 
-DFLOW_INLINE AttrValue attr_of(const Node& node, const AttrField& field) {
+AttrValue attr_of(const Node& node, const AttrField& field) {
   if (node.attrs != nullptr) return field.get(node.attrs.get());
   return field.get(node.op->make_attrs().get());
 }
 
-DFLOW_INLINE bool same_attrs(const Node& a, const Node& b) {
+bool same_attrs(const Node& a, const Node& b) {
   if (a.attrs == b.attrs) return true;
   return std::all_of(a.op->attr_fields.begin(), a.op->attr_fields.end(),
                      [&](const AttrField& field) { return attr_equal(attr_of(a, field), attr_of(b, field)); });
@@ -88,7 +87,7 @@ DFLOW_INLINE bool same_attrs(const Node& a, const Node& b) {
 namespace detail {
 
 /// The least number of characters to put in, take out or change that makes `a` into `b`.
-DFLOW_INLINE std::size_t edit_distance(std::string_view a, std::string_view b) {
+std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 1; i <= a.size(); ++i) {
@@ -103,7 +102,7 @@ DFLOW_INLINE std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 /// The first name of those nearest to `name`, of at most two edits, fewer than it has characters; else empty.
-DFLOW_INLINE std::string_view nearest_name(const GraphStore& graph, std::string_view name) {
+std::string_view nearest_name(const GraphStore& graph, std::string_view name) {
   constexpr std::size_t longest = 100;
   std::size_t within = std::min<std::size_t>(3, name.size());
   std::string_view nearest;
@@ -125,7 +124,7 @@ DFLOW_INLINE std::string_view nearest_name(const GraphStore& graph, std::string_
 
 // ---- random ops ----
 
-DFLOW_INLINE std::uint64_t next_op_seed(GraphStore& graph, std::uint64_t requested) {
+std::uint64_t next_op_seed(GraphStore& graph, std::uint64_t requested) {
   if (requested != 0) return requested;
   const std::uint64_t ordinal = graph.count_random_ops(1);
   const std::uint64_t seed = graph.options().seed;
@@ -137,36 +136,36 @@ DFLOW_INLINE std::uint64_t next_op_seed(GraphStore& graph, std::uint64_t request
 
 // ---- Graph ----
 
-DFLOW_INLINE Graph::Graph(GraphOptions options) : store_(std::make_unique<GraphStore>(options)) {}
-DFLOW_INLINE Graph::Graph(const Graph& other) : store_(std::make_unique<GraphStore>(*other.store())) {}
-DFLOW_INLINE Graph::Graph(Graph&&) noexcept = default;
-DFLOW_INLINE Graph& Graph::operator=(Graph&&) noexcept = default;
-DFLOW_INLINE Graph& Graph::operator=(const Graph& other) {
+Graph::Graph(GraphOptions options) : store_(std::make_unique<GraphStore>(options)) {}
+Graph::Graph(const Graph& other) : store_(std::make_unique<GraphStore>(*other.store())) {}
+Graph::Graph(Graph&&) noexcept = default;
+Graph& Graph::operator=(Graph&&) noexcept = default;
+Graph& Graph::operator=(const Graph& other) {
   if (this != &other) store_ = std::make_unique<GraphStore>(*other.store());
   return *this;
 }
-DFLOW_INLINE Graph::~Graph() = default;
+Graph::~Graph() = default;
 
-DFLOW_INLINE GraphStore* Graph::store() const {
+GraphStore* Graph::store() const {
   if (store_ == nullptr) [[unlikely]]
     throw_error(failed_precondition("the graph was moved to another Graph"));
   return store_.get();
 }
 
-DFLOW_INLINE std::size_t Graph::num_nodes() const { return store()->size(); }
-DFLOW_INLINE const Node& Graph::node(NodeId id) const {
+std::size_t Graph::num_nodes() const { return store()->size(); }
+const Node& Graph::node(NodeId id) const {
   if (id.is_valid() && id.position() < num_nodes()) return store()->node(id);
   throw_error(not_found(str_cat("the graph has no node number ", id.value(), ", but ", num_nodes(), " nodes")));
 }
-DFLOW_INLINE std::uint64_t Graph::version() const { return store()->version(); }
-DFLOW_INLINE std::uint64_t Graph::seed() const { return store()->options().seed; }
+std::uint64_t Graph::version() const { return store()->version(); }
+std::uint64_t Graph::seed() const { return store()->options().seed; }
 
-DFLOW_INLINE Operation Graph::find(std::string_view name) const {
+Operation Graph::find(std::string_view name) const {
   const NodeId id = store()->find(name);
   return id.is_valid() ? Operation(store(), id) : Operation();
 }
 
-DFLOW_INLINE AnyOutput Graph::output(std::string_view name) const {
+AnyOutput Graph::output(std::string_view name) const {
   const std::size_t colon = name.rfind(':');
   std::int32_t index = 0;
   std::string_view node_name = name;
@@ -192,11 +191,11 @@ DFLOW_INLINE AnyOutput Graph::output(std::string_view name) const {
   return {store(), Endpoint{operation.node_id(), index}};
 }
 
-DFLOW_INLINE ScopeGuard Graph::device(std::string_view name, std::source_location where) {
+ScopeGuard Graph::device(std::string_view name, std::source_location where) {
   return enter_device(*store(), name, where);
 }
 
-DFLOW_INLINE ScopeGuard Graph::device(DeviceFunction choose) {
+ScopeGuard Graph::device(DeviceFunction choose) {
   GraphStore::Scope scope = store()->scope();
   if (choose == nullptr) throw_error(invalid_argument("device: the function is empty"));
   scope.device_rule = std::make_shared<const GraphStore::DeviceRule>(
@@ -205,34 +204,32 @@ DFLOW_INLINE ScopeGuard Graph::device(DeviceFunction choose) {
   return store()->enter(std::move(scope));
 }
 
-DFLOW_INLINE ScopeGuard Graph::name_scope(std::string_view name, std::source_location where) {
+ScopeGuard Graph::name_scope(std::string_view name, std::source_location where) {
   return enter_name_scope(*store(), name, where);
 }
 
-DFLOW_INLINE ScopeGuard Graph::control_dependencies(std::span<const Operation> operations, std::source_location where) {
+ScopeGuard Graph::control_dependencies(std::span<const Operation> operations, std::source_location where) {
   return enter_control_dependencies(*store(), operations, where);
 }
 
-DFLOW_INLINE ScopeGuard Graph::control_dependencies(std::initializer_list<Operation> operations,
-                                                    std::source_location where) {
+ScopeGuard Graph::control_dependencies(std::initializer_list<Operation> operations, std::source_location where) {
   return control_dependencies(std::span<const Operation>(operations.begin(), operations.size()), where);
 }
 
-DFLOW_INLINE ScopeGuard Graph::colocate_with(Operation operation, std::source_location where) {
+ScopeGuard Graph::colocate_with(Operation operation, std::source_location where) {
   return enter_colocation(*store(), operation, where);
 }
 
-DFLOW_INLINE ScopeGuard Graph::colocate_with(const AnyOutput& output, std::source_location where) {
+ScopeGuard Graph::colocate_with(const AnyOutput& output, std::source_location where) {
   return colocate_with(output.operation(), where);
 }
 
-DFLOW_INLINE void Graph::add_to_collection(std::string_view collection, Operation operation,
-                                           std::source_location where) {
+void Graph::add_to_collection(std::string_view collection, Operation operation, std::source_location where) {
   detail::require_node(*store(), operation, "add_to_collection", where);
   store()->add_to_collection(collection, operation.node_id());
 }
 
-DFLOW_INLINE std::vector<Operation> Graph::collection(std::string_view name) const {
+std::vector<Operation> Graph::collection(std::string_view name) const {
   std::vector<Operation> operations;
   for (const NodeId id : store()->collection(name)) operations.emplace_back(store(), id);
   return operations;

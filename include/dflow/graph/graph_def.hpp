@@ -62,7 +62,3 @@ struct StepGraphDef {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/graph/graph_def.ipp>
-#endif

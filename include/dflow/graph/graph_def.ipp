@@ -9,7 +9,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE bool operator==(const NodeDef& a, const NodeDef& b) {
+bool operator==(const NodeDef& a, const NodeDef& b) {
   return a.name == b.name && a.op == b.op && a.device == b.device && a.types == b.types && a.inputs == b.inputs &&
          a.colocated_with == b.colocated_with && a.function == b.function && a.file == b.file && a.line == b.line &&
          std::equal(a.attrs.begin(), a.attrs.end(), b.attrs.begin(), b.attrs.end(),
@@ -67,15 +67,15 @@ class GraphDefBuilder {
 
 }  // namespace detail
 
-DFLOW_INLINE std::uint32_t written_version(const GraphDef& def) {
+std::uint32_t written_version(const GraphDef& def) {
   const bool has_functions =
       std::any_of(def.nodes.begin(), def.nodes.end(), [](const NodeDef& node) { return !node.function.empty(); });
   return has_functions ? std::max(def.version, GraphDef::functions_version) : def.version;
 }
 
-DFLOW_INLINE GraphDef to_graph_def(const Graph& graph) { return detail::GraphDefBuilder(*graph.store()).build(); }
+GraphDef to_graph_def(const Graph& graph) { return detail::GraphDefBuilder(*graph.store()).build(); }
 
-DFLOW_INLINE GraphDef to_graph_def(const GraphStore& graph, std::size_t first) {
+GraphDef to_graph_def(const GraphStore& graph, std::size_t first) {
   return detail::GraphDefBuilder(graph).build_nodes(graph.nodes(), first);
 }
 

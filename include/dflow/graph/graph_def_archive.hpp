@@ -31,7 +31,3 @@ void save_graph(FileSystem& files, const std::string& path, const GraphDef& def)
 GraphDef load_graph(FileSystem& files, const std::string& path);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/graph/graph_def_archive.ipp>
-#endif

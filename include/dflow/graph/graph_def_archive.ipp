@@ -267,7 +267,7 @@ CEREAL_SETUP_ARCHIVE_TRAITS(dflow::detail::GraphDefReader, dflow::detail::GraphD
 
 namespace dflow {
 
-DFLOW_INLINE std::string to_binary(const GraphDef& def) {
+std::string to_binary(const GraphDef& def) {
   std::string out(detail::graph_magic);
   detail::GraphDefWriter archive(out);
   archive.writer.u32(0);  // the checksum of what follows
@@ -279,7 +279,7 @@ DFLOW_INLINE std::string to_binary(const GraphDef& def) {
   return out;
 }
 
-DFLOW_INLINE GraphDef from_binary(std::span<const std::byte> bytes) {
+GraphDef from_binary(std::span<const std::byte> bytes) {
   detail::GraphDefReader archive(bytes);
   const std::span<const std::byte> magic = archive.reader.bytes(std::min(bytes.size(), detail::graph_magic.size()));
   if (!std::equal(magic.begin(), magic.end(), std::as_bytes(std::span(detail::graph_magic)).begin())) {
@@ -302,15 +302,15 @@ DFLOW_INLINE GraphDef from_binary(std::span<const std::byte> bytes) {
 
 // ---- files ----
 
-DFLOW_INLINE void save_graph(FileSystem& files, const std::string& path, const GraphDef& def) {
+void save_graph(FileSystem& files, const std::string& path, const GraphDef& def) {
   files.write_file_atomically(path, std::string_view(path.ends_with(".json") ? to_json(def) : to_binary(def)));
 }
 
-DFLOW_INLINE GraphDef from_binary(std::string_view bytes) {
+GraphDef from_binary(std::string_view bytes) {
   return from_binary(std::as_bytes(std::span(bytes.data(), bytes.size())));
 }
 
-DFLOW_INLINE GraphDef load_graph(FileSystem& files, const std::string& path) {
+GraphDef load_graph(FileSystem& files, const std::string& path) {
   const std::string content = files.read_file(path);
   try {
     return path.ends_with(".json") ? from_json(content) : from_binary(content);

@@ -33,7 +33,3 @@ std::string to_json(const GraphDef& def);
 GraphDef from_json(std::string_view text);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/graph/graph_def_json.ipp>
-#endif

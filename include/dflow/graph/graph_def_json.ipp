@@ -580,13 +580,13 @@ inline void read_graph(const Json& value, GraphDef& def) {
 
 namespace dflow {
 
-DFLOW_INLINE std::string to_json(const GraphDef& def) {
+std::string to_json(const GraphDef& def) {
   std::string text;
   detail::json::print(text, detail::json::of_graph(def));
   return text + "\n";
 }
 
-DFLOW_INLINE GraphDef from_json(std::string_view text) {
+GraphDef from_json(std::string_view text) {
   GraphDef def;
   try {
     detail::json::read_graph(detail::json::parse(text), def);
@@ -602,10 +602,10 @@ DFLOW_INLINE GraphDef from_json(std::string_view text) {
 
 namespace dflow {
 
-DFLOW_INLINE std::string to_json(const GraphDef&) {
+std::string to_json(const GraphDef&) {
   throw_error(unimplemented("this library was built without nlohmann-json and cannot write JSON"));
 }
-DFLOW_INLINE GraphDef from_json(std::string_view) {
+GraphDef from_json(std::string_view) {
   throw_error(unimplemented("this library was built without nlohmann-json and cannot read JSON"));
 }
 

@@ -255,9 +255,3 @@ std::string step_node_beside(std::string_view name, std::string_view what);
 std::string_view without_copy(std::string_view name) noexcept;
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/graph/append_node.ipp>
-#include <dflow/graph/graph.ipp>
-#include <dflow/graph/graph_store.ipp>
-#endif

@@ -42,19 +42,19 @@ class ScopeStack {
 
 }  // namespace detail
 
-DFLOW_INLINE ScopeGuard::~ScopeGuard() {
+ScopeGuard::~ScopeGuard() {
   if (scopes_ != nullptr) scopes_->leave(scope_);
 }
 
-DFLOW_INLINE const GraphStore::Scope& GraphStore::scope() const noexcept { return scopes_->current(); }
+const GraphStore::Scope& GraphStore::scope() const noexcept { return scopes_->current(); }
 
-DFLOW_INLINE ScopeGuard GraphStore::enter(Scope scope) {
+ScopeGuard GraphStore::enter(Scope scope) {
   const std::uint64_t number = scopes_->enter(std::move(scope));
   return {scopes_, number};
 }
 
-DFLOW_INLINE void detail::require_node(const GraphStore& graph, const Operation& operation, std::string_view function,
-                                       std::source_location where) {
+void detail::require_node(const GraphStore& graph, const Operation& operation, std::string_view function,
+                          std::source_location where) {
   const auto reject = [&](std::string_view what) {
     throw_error(invalid_argument(str_cat(function, ": ", what)).with_location(graph.scope().where.value_or(where)));
   };
@@ -64,14 +64,14 @@ DFLOW_INLINE void detail::require_node(const GraphStore& graph, const Operation&
     reject(str_cat("the graph has no node number ", id.value()));
 }
 
-DFLOW_INLINE ScopeGuard enter_name_scope(GraphStore& graph, std::string_view name, std::source_location where) {
+ScopeGuard enter_name_scope(GraphStore& graph, std::string_view name, std::source_location where) {
   check_node_name(name, "name_scope", graph.scope().where.value_or(where));
   GraphStore::Scope scope = graph.scope();
   scope.name_prefix = graph.unique_scope_name(name) + "/";
   return graph.enter(std::move(scope));
 }
 
-DFLOW_INLINE ScopeGuard enter_device(GraphStore& graph, std::string_view name, std::source_location where) {
+ScopeGuard enter_device(GraphStore& graph, std::string_view name, std::source_location where) {
   GraphStore::Scope scope = graph.scope();
   try {
     const DeviceName inner = DeviceName::parse(name);
@@ -82,15 +82,15 @@ DFLOW_INLINE ScopeGuard enter_device(GraphStore& graph, std::string_view name, s
   return graph.enter(std::move(scope));
 }
 
-DFLOW_INLINE ScopeGuard enter_colocation(GraphStore& graph, Operation operation, std::source_location where) {
+ScopeGuard enter_colocation(GraphStore& graph, Operation operation, std::source_location where) {
   detail::require_node(graph, operation, "colocate_with", where);
   GraphStore::Scope scope = graph.scope();
   scope.colocate(operation.node_id());
   return graph.enter(std::move(scope));
 }
 
-DFLOW_INLINE ScopeGuard enter_control_dependencies(GraphStore& graph, std::span<const Operation> operations,
-                                                   std::source_location where) {
+ScopeGuard enter_control_dependencies(GraphStore& graph, std::span<const Operation> operations,
+                                      std::source_location where) {
   GraphStore::Scope scope = graph.scope();
   for (const Operation& operation : operations) {
     detail::require_node(graph, operation, "control_dependencies", where);
@@ -99,7 +99,7 @@ DFLOW_INLINE ScopeGuard enter_control_dependencies(GraphStore& graph, std::span<
   return graph.enter(std::move(scope));
 }
 
-DFLOW_INLINE ScopeGuard enter_place(GraphStore& graph, std::source_location where) {
+ScopeGuard enter_place(GraphStore& graph, std::source_location where) {
   GraphStore::Scope scope = graph.scope();
   if (!scope.where) scope.where = where;
   return graph.enter(std::move(scope));
@@ -109,7 +109,7 @@ DFLOW_INLINE ScopeGuard enter_place(GraphStore& graph, std::source_location wher
 
 namespace detail {
 
-DFLOW_INLINE bool is_legal_node_name(std::string_view name) noexcept {
+bool is_legal_node_name(std::string_view name) noexcept {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   bool legal = !name.empty();
@@ -120,8 +120,7 @@ DFLOW_INLINE bool is_legal_node_name(std::string_view name) noexcept {
   return legal;
 }
 
-[[noreturn]] DFLOW_INLINE void reject_node_name(std::string_view name, std::string_view op,
-                                                std::source_location where) {
+[[noreturn]] void reject_node_name(std::string_view name, std::string_view op, std::source_location where) {
   throw_error(
       invalid_argument(str_cat("'", name, "' is not a legal node name: letters, digits and _./-> only, not empty"))
           .with_node(op, name)
@@ -130,7 +129,7 @@ DFLOW_INLINE bool is_legal_node_name(std::string_view name) noexcept {
 
 }  // namespace detail
 
-DFLOW_INLINE void check_node_name(std::string_view name, std::string_view op, std::source_location where) {
+void check_node_name(std::string_view name, std::string_view op, std::source_location where) {
   if (name.size() > 4096 || !detail::is_legal_node_name(name)) detail::reject_node_name(name, op, where);
 }
 
@@ -138,7 +137,7 @@ namespace detail {
 inline constexpr std::string_view joint_of_names = " + ";
 }  // namespace detail
 
-DFLOW_INLINE void check_step_node_name(std::string_view name, std::string_view op, std::source_location where) {
+void check_step_node_name(std::string_view name, std::string_view op, std::source_location where) {
   constexpr std::string_view joint = detail::joint_of_names;
   bool legal = name.size() <= 65536;
   std::string_view rest = name;
@@ -151,22 +150,20 @@ DFLOW_INLINE void check_step_node_name(std::string_view name, std::string_view o
   if (!legal) detail::reject_node_name(name, op, where);
 }
 
-DFLOW_INLINE std::string step_node_copy(std::string_view name, int copy) {
-  return str_cat(name, detail::joint_of_names, copy);
-}
+std::string step_node_copy(std::string_view name, int copy) { return str_cat(name, detail::joint_of_names, copy); }
 
-DFLOW_INLINE std::string step_node_beside(std::string_view name, std::string_view what) {
+std::string step_node_beside(std::string_view name, std::string_view what) {
   return str_cat(name, detail::joint_of_names, what);
 }
 
-DFLOW_INLINE std::string_view without_copy(std::string_view name) noexcept {
+std::string_view without_copy(std::string_view name) noexcept {
   const std::size_t joint = name.rfind(detail::joint_of_names);
   if (joint == std::string_view::npos) return name;
   const std::string_view last = name.substr(joint + detail::joint_of_names.size());
   return last.find_first_not_of("0123456789") == std::string_view::npos ? name.substr(0, joint) : name;
 }
 
-DFLOW_INLINE std::string GraphStore::unique_name(std::string_view requested) {
+std::string GraphStore::unique_name(std::string_view requested) {
   std::string name = scope().name_prefix;
   name += requested;
   if (!has_name(name) && next_suffix_.find(name) == next_suffix_.end()) return name;
@@ -179,18 +176,18 @@ DFLOW_INLINE std::string GraphStore::unique_name(std::string_view requested) {
   return candidate;
 }
 
-DFLOW_INLINE std::string GraphStore::unique_scope_name(std::string_view requested) {
+std::string GraphStore::unique_scope_name(std::string_view requested) {
   std::string unique = unique_name(requested);
   reserve_scope_name(unique);
   return unique;
 }
 
-DFLOW_INLINE void GraphStore::reserve_scope_name(const std::string& name) {
+void GraphStore::reserve_scope_name(const std::string& name) {
   const std::unique_lock lock(mutex_);
   next_suffix_.try_emplace(name, 0);
 }
 
-DFLOW_INLINE void GraphStore::reserve_scopes_of(std::string_view node_name) {
+void GraphStore::reserve_scopes_of(std::string_view node_name) {
   const std::unique_lock lock(mutex_);
   for (std::size_t at = node_name.find('/'); at != std::string_view::npos; at = node_name.find('/', at + 1)) {
     next_suffix_.try_emplace(std::string(node_name.substr(0, at)), 0);
@@ -200,16 +197,16 @@ DFLOW_INLINE void GraphStore::reserve_scopes_of(std::string_view node_name) {
 // ---- the store ----
 
 namespace detail {
-DFLOW_INLINE std::uint64_t next_graph_number() noexcept {
+std::uint64_t next_graph_number() noexcept {
   static std::atomic<std::uint64_t> last{0};
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 }  // namespace detail
 
-DFLOW_INLINE GraphStore::GraphStore(GraphOptions options)
+GraphStore::GraphStore(GraphOptions options)
     : number_(detail::next_graph_number()), options_(options), scopes_(std::make_shared<detail::ScopeStack>()) {}
 
-DFLOW_INLINE GraphStore::GraphStore(const GraphStore& other) : GraphStore(other.options_) {
+GraphStore::GraphStore(const GraphStore& other) : GraphStore(other.options_) {
   const std::shared_lock lock(other.mutex_);
   const Nodes nodes = other.nodes();
   for (const NodeId id : nodes.indices()) append(nodes[id]);
@@ -219,9 +216,9 @@ DFLOW_INLINE GraphStore::GraphStore(const GraphStore& other) : GraphStore(other.
   random_ops_ = other.random_ops_;
 }
 
-DFLOW_INLINE GraphStore::~GraphStore() = default;
+GraphStore::~GraphStore() = default;
 
-DFLOW_INLINE NodeId GraphStore::append(Node node) {
+NodeId GraphStore::append(Node node) {
   const std::size_t position = nodes_->num_appended();
   if (position >= NodeId::max_position) {
     throw_error(resource_exhausted("the graph has as many nodes as it can have"));
@@ -238,7 +235,7 @@ DFLOW_INLINE NodeId GraphStore::append(Node node) {
 
 /// With the mutex held. What is noted of a node that then is not appended says nothing of another one: its id is taken
 /// by the next, which is noted again.
-DFLOW_INLINE void GraphStore::note_function(NodeId id, const Node& node) {
+void GraphStore::note_function(NodeId id, const Node& node) {
   switch (node.op->role) {
     case OpRole::function:
       functions_[id] = {};
@@ -269,7 +266,7 @@ DFLOW_INLINE void GraphStore::note_function(NodeId id, const Node& node) {
   }
 }
 
-DFLOW_INLINE bool GraphStore::is_inside(NodeId function, NodeId of) const noexcept {
+bool GraphStore::is_inside(NodeId function, NodeId of) const noexcept {
   if (!of.is_valid()) return true;
   for (; function.is_valid(); function = (*nodes_)[function.position()].function) {
     if (function == of) return true;
@@ -277,13 +274,13 @@ DFLOW_INLINE bool GraphStore::is_inside(NodeId function, NodeId of) const noexce
   return false;
 }
 
-DFLOW_INLINE std::optional<GraphStore::Function> GraphStore::function(NodeId begin) const {
+std::optional<GraphStore::Function> GraphStore::function(NodeId begin) const {
   const std::shared_lock lock(mutex_);
   const auto found = functions_.find(begin);
   return found == functions_.end() ? std::nullopt : std::optional(found->second);
 }
 
-DFLOW_INLINE std::vector<NodeId> GraphStore::next_iterations(NodeId merge) const {
+std::vector<NodeId> GraphStore::next_iterations(NodeId merge) const {
   const std::shared_lock lock(mutex_);
   const auto found = next_iterations_.find(merge);
   if (found == next_iterations_.end()) return {};
@@ -298,14 +295,14 @@ DFLOW_INLINE std::vector<NodeId> GraphStore::next_iterations(NodeId merge) const
   return nodes;
 }
 
-DFLOW_INLINE void GraphStore::add_to_collection(std::string_view collection, NodeId node) {
+void GraphStore::add_to_collection(std::string_view collection, NodeId node) {
   const std::unique_lock lock(mutex_);
   const auto found = collections_.find(collection);
   if (found != collections_.end()) return found->second.push_back(node);
   collections_.emplace(std::string(collection), std::vector<NodeId>{node});
 }
 
-DFLOW_INLINE std::vector<NodeId> GraphStore::take_from_collection(std::string_view collection, std::size_t first) {
+std::vector<NodeId> GraphStore::take_from_collection(std::string_view collection, std::size_t first) {
   const std::unique_lock lock(mutex_);
   const auto found = collections_.find(collection);
   if (found == collections_.end() || found->second.size() <= first) return {};
@@ -315,17 +312,17 @@ DFLOW_INLINE std::vector<NodeId> GraphStore::take_from_collection(std::string_vi
   return taken;
 }
 
-DFLOW_INLINE void GraphStore::on_drop(UniqueFunction<void()> undo) {
+void GraphStore::on_drop(UniqueFunction<void()> undo) {
   const std::unique_lock lock(mutex_);
   if (num_drafts_ > 0) undo_.emplace_back(nodes_->num_appended(), std::move(undo));
 }
 
-DFLOW_INLINE std::uint64_t GraphStore::count_random_ops(std::uint64_t count) {
+std::uint64_t GraphStore::count_random_ops(std::uint64_t count) {
   const std::unique_lock lock(mutex_);
   return random_ops_ += count;
 }
 
-DFLOW_INLINE NodeId GraphStore::find(std::string_view name) const {
+NodeId GraphStore::find(std::string_view name) const {
   const std::shared_lock lock(mutex_);
   const auto found = node_of_name_.find(name);
   if (found == node_of_name_.end()) return {};
@@ -333,7 +330,7 @@ DFLOW_INLINE NodeId GraphStore::find(std::string_view name) const {
   return is_seen ? found->second : NodeId();
 }
 
-DFLOW_INLINE std::vector<NodeId> GraphStore::collection(std::string_view name) const {
+std::vector<NodeId> GraphStore::collection(std::string_view name) const {
   const std::shared_lock lock(mutex_);
   const auto found = collections_.find(name);
   if (found == collections_.end()) return {};
@@ -342,7 +339,7 @@ DFLOW_INLINE std::vector<NodeId> GraphStore::collection(std::string_view name) c
   return nodes;
 }
 
-DFLOW_INLINE std::vector<std::pair<std::string, std::vector<NodeId>>> GraphStore::collections() const {
+std::vector<std::pair<std::string, std::vector<NodeId>>> GraphStore::collections() const {
   const std::shared_lock lock(mutex_);
   std::vector<std::pair<std::string, std::vector<NodeId>>> all(collections_.begin(), collections_.end());
   for (auto& [name, nodes] : all) drop_drafted(nodes);
@@ -351,13 +348,12 @@ DFLOW_INLINE std::vector<std::pair<std::string, std::vector<NodeId>>> GraphStore
 }
 
 /// What a draft has added is for the thread alone that builds it. With the mutex held.
-DFLOW_INLINE void GraphStore::drop_drafted(std::vector<NodeId>& nodes) const {
+void GraphStore::drop_drafted(std::vector<NodeId>& nodes) const {
   if (drafting_ == std::this_thread::get_id()) return;
   std::erase_if(nodes, [&](NodeId id) { return id.position() >= size(); });
 }
 
-DFLOW_INLINE GraphStore::Function detail::require_function(const GraphStore& graph, NodeId begin,
-                                                           const std::string& name) {
+GraphStore::Function detail::require_function(const GraphStore& graph, NodeId begin, const std::string& name) {
   std::optional<GraphStore::Function> function = begin.is_valid() ? graph.function(begin) : std::nullopt;
   if (!function) throw_error(invalid_argument(str_cat("the graph has no function '", name, "'")));
   if (!function->results.is_valid()) {
@@ -370,7 +366,7 @@ DFLOW_INLINE GraphStore::Function detail::require_function(const GraphStore& gra
   return *std::move(function);
 }
 
-DFLOW_INLINE std::vector<Endpoint> detail::captured_edges(const GraphStore& graph, const Node& call, bool builds) {
+std::vector<Endpoint> detail::captured_edges(const GraphStore& graph, const Node& call, bool builds) {
   std::vector<Endpoint> edges;
   if (call.op->role != OpRole::call) return edges;
   std::string text;
@@ -398,7 +394,7 @@ DFLOW_INLINE std::vector<Endpoint> detail::captured_edges(const GraphStore& grap
   return edges;
 }
 
-DFLOW_INLINE std::string detail::captured_text(const GraphStore& graph, std::span<const Endpoint> edges) {
+std::string detail::captured_text(const GraphStore& graph, std::span<const Endpoint> edges) {
   std::string text;
   for (const Endpoint edge : edges) {
     if (!text.empty()) text += ';';
@@ -407,7 +403,7 @@ DFLOW_INLINE std::string detail::captured_text(const GraphStore& graph, std::spa
   return text;
 }
 
-DFLOW_INLINE void GraphStore::drop_functions(NodeId first) noexcept {
+void GraphStore::drop_functions(NodeId first) noexcept {
   functions_.erase(functions_.lower_bound(first), functions_.end());
   for (auto& [merge, nodes] : next_iterations_) std::erase_if(nodes, [&](NodeId id) { return id >= first; });
   std::erase_if(next_iterations_, [](const auto& each) { return each.second.empty(); });
@@ -421,12 +417,11 @@ DFLOW_INLINE void GraphStore::drop_functions(NodeId first) noexcept {
 
 // ---- drafts ----
 
-DFLOW_INLINE GraphStore::Draft::Draft(GraphStore& graph) noexcept
-    : graph_(graph), first_(graph.nodes_->num_appended()) {
+GraphStore::Draft::Draft(GraphStore& graph) noexcept : graph_(graph), first_(graph.nodes_->num_appended()) {
   if (graph_.num_drafts_++ == 0) graph_.drafting_ = std::this_thread::get_id();
 }
 
-DFLOW_INLINE GraphStore::Draft::~Draft() {
+GraphStore::Draft::~Draft() {
   const std::unique_lock lock(graph_.mutex_);
   --graph_.num_drafts_;
   if (!is_published_) {

@@ -81,7 +81,3 @@ class InferContext {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/graph/infer_context.ipp>
-#endif

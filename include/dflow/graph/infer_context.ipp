@@ -4,7 +4,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE std::optional<std::vector<std::int64_t>> InferContext::value_as_integers(int i) const {
+std::optional<std::vector<std::int64_t>> InferContext::value_as_integers(int i) const {
   const AnyTensor* tensor = value(i);
   if (tensor == nullptr) return std::nullopt;
   std::vector<std::int64_t> integers;
@@ -19,7 +19,7 @@ DFLOW_INLINE std::optional<std::vector<std::int64_t>> InferContext::value_as_int
   return integers;
 }
 
-DFLOW_INLINE std::optional<PartialShape> InferContext::value_as_shape(int i) const {
+std::optional<PartialShape> InferContext::value_as_shape(int i) const {
   const std::optional<std::vector<std::int64_t>> integers = value_as_integers(i);
   if (!integers) return values_.value_as_shape(i);
   try {
@@ -29,14 +29,14 @@ DFLOW_INLINE std::optional<PartialShape> InferContext::value_as_shape(int i) con
   }
 }
 
-DFLOW_INLINE PartialShape InferContext::with_rank(int i, int rank) const {
+PartialShape InferContext::with_rank(int i, int rank) const {
   const PartialShape& shape = input(i);
   if (!shape.has_rank()) return PartialShape::unknown(rank);
   if (shape.rank() != rank) fail(str_cat("input ", i, " must have rank ", rank, ", got shape ", shape.to_string()));
   return shape;
 }
 
-DFLOW_INLINE PartialShape InferContext::with_rank_at_least(int i, int rank) const {
+PartialShape InferContext::with_rank_at_least(int i, int rank) const {
   const PartialShape& shape = input(i);
   if (shape.has_rank() && shape.rank() < rank) {
     fail(str_cat("input ", i, " must have rank ", rank, " or more, got shape ", shape.to_string()));
@@ -44,23 +44,23 @@ DFLOW_INLINE PartialShape InferContext::with_rank_at_least(int i, int rank) cons
   return shape;
 }
 
-DFLOW_INLINE PartialShape InferContext::merge(const PartialShape& a, const PartialShape& b) const {
+PartialShape InferContext::merge(const PartialShape& a, const PartialShape& b) const {
   if (!a.is_compatible_with(b)) fail(str_cat("shapes ", a.to_string(), " and ", b.to_string(), " do not agree"));
   return a.merged_with(b);
 }
 
-DFLOW_INLINE std::int64_t InferContext::merge_dim(std::int64_t a, std::int64_t b) const {
+std::int64_t InferContext::merge_dim(std::int64_t a, std::int64_t b) const {
   if (a == dynamic) return b;
   if (b != dynamic && a != b) fail(str_cat("dimensions ", a, " and ", b, " do not agree"));
   return a;
 }
 
-DFLOW_INLINE int InferContext::normalize_axis(std::int64_t axis, int rank) const {
+int InferContext::normalize_axis(std::int64_t axis, int rank) const {
   if (axis < -rank || axis >= rank) fail(str_cat("axis ", axis, " is outside [", -rank, ", ", rank, ")"));
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
-DFLOW_INLINE void InferContext::infer() {
+void InferContext::infer() {
   try {
     node_.op->infer(*this);
   } catch (const Error& error) {
@@ -69,7 +69,7 @@ DFLOW_INLINE void InferContext::infer() {
   }
 }
 
-DFLOW_INLINE void InferContext::fail(const std::string& message) const {
+void InferContext::fail(const std::string& message) const {
   std::string text = message;
   if (!inputs_.empty()) {
     text += " (input shapes:";

@@ -56,7 +56,3 @@ inline std::size_t NodeList::block_of(std::size_t i) noexcept {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/graph/node_list.ipp>
-#endif

@@ -11,25 +11,25 @@ namespace dflow {
 
 static_assert(std::is_nothrow_move_constructible_v<Node>, "appending a node must not fail half way");
 
-DFLOW_INLINE NodeList::~NodeList() {
+NodeList::~NodeList() {
   drop_from(0);
   for (std::size_t block = 0; block < max_blocks && blocks_[block] != nullptr; ++block) {
     std::allocator<Node>().deallocate(blocks_[block], first_block << block);
   }
 }
 
-DFLOW_INLINE void NodeList::reserve_one() {
+void NodeList::reserve_one() {
   const std::size_t block = block_of(appended_);
   if (blocks_[block] == nullptr) blocks_[block] = std::allocator<Node>().allocate(first_block << block);
 }
 
-DFLOW_INLINE void NodeList::append(Node&& node) noexcept {
+void NodeList::append(Node&& node) noexcept {
   const std::size_t block = block_of(appended_);
   std::construct_at(blocks_[block] + (appended_ - first_in(block)), std::move(node));
   ++appended_;
 }
 
-DFLOW_INLINE void NodeList::drop_from(std::size_t first) noexcept {
+void NodeList::drop_from(std::size_t first) noexcept {
   while (appended_ > first) {
     --appended_;
     const std::size_t block = block_of(appended_);

@@ -47,7 +47,3 @@ class ListAttrs {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/graph/op_args.ipp>
-#endif

@@ -10,17 +10,17 @@ namespace dflow {
 
 // ---- ListAttrs ----
 
-DFLOW_INLINE const void* ListAttrs::attrs() const {
+const void* ListAttrs::attrs() const {
   if (attrs_ != nullptr) return attrs_;
   if (defaults_ == nullptr) defaults_ = op_.make_attrs();
   return defaults_.get();
 }
 
-DFLOW_INLINE AttrValue ListAttrs::value(const ArgDef& arg) const {
+AttrValue ListAttrs::value(const ArgDef& arg) const {
   return op_.attr_fields[static_cast<std::size_t>(arg.attr)].get(attrs());
 }
 
-DFLOW_INLINE std::int64_t ListAttrs::length(const ArgDef& arg) const {
+std::int64_t ListAttrs::length(const ArgDef& arg) const {
   if (!arg.is_list()) return 1;
   if (arg.is_open_list()) return -1;
   if (arg.kind == ArgDef::Kind::typed_list) return static_cast<std::int64_t>(dtypes(arg).size());
@@ -31,13 +31,13 @@ DFLOW_INLINE std::int64_t ListAttrs::length(const ArgDef& arg) const {
                                "' is ", length, ", which is no length of a list")));
 }
 
-DFLOW_INLINE std::int64_t ListAttrs::output_length(const ArgDef& arg) const {
+std::int64_t ListAttrs::output_length(const ArgDef& arg) const {
   const std::int64_t length = arg.is_open_list() ? op_.output_list_size(attrs()) : this->length(arg);
   if (length >= 0) return length;
   throw_error(invalid_argument(str_cat(op_.name, ": cannot have ", length, " outputs")));
 }
 
-DFLOW_INLINE std::vector<DType> ListAttrs::dtypes(const ArgDef& arg) const {
+std::vector<DType> ListAttrs::dtypes(const ArgDef& arg) const {
   std::vector<DType> dtypes = std::get<std::vector<DType>>(value(arg));
   for (const DType dtype : dtypes) {
     if (dtype != DType::invalid) continue;
@@ -52,7 +52,7 @@ DFLOW_INLINE std::vector<DType> ListAttrs::dtypes(const ArgDef& arg) const {
 
 namespace detail {
 
-DFLOW_INLINE ArgRange range_of(const Node& node, std::span<const ArgDef> args, std::size_t arg, std::size_t total) {
+ArgRange range_of(const Node& node, std::span<const ArgDef> args, std::size_t arg, std::size_t total) {
   const ListAttrs lists(*node.op, node.attrs.get());
   const auto length_of = [&lists](const ArgDef& def) { return static_cast<std::size_t>(lists.length(def)); };
   std::size_t open = total;  // what is left for the open list
@@ -65,11 +65,11 @@ DFLOW_INLINE ArgRange range_of(const Node& node, std::span<const ArgDef> args, s
 
 }  // namespace detail
 
-DFLOW_INLINE ArgRange input_range(const Node& node, std::size_t arg) {
+ArgRange input_range(const Node& node, std::size_t arg) {
   return detail::range_of(node, node.op->inputs, arg, node.inputs.size());
 }
 
-DFLOW_INLINE ArgRange output_range(const Node& node, std::size_t arg) {
+ArgRange output_range(const Node& node, std::size_t arg) {
   return detail::range_of(node, node.op->outputs, arg, node.outputs.size());
 }
 

@@ -129,7 +129,3 @@ Output<T> AnyOutput::as() const {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/graph/graph.hpp>
-#endif

@@ -200,7 +200,3 @@ std::int32_t EdgePositions<Index>::find(Edge edge) const noexcept {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/graph/step_graph.ipp>
-#endif

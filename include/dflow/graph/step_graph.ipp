@@ -16,8 +16,8 @@ namespace dflow {
 namespace detail {
 
 /// Gives a node its inputs, a stretch at the end of those of all nodes.
-DFLOW_INLINE void set_inputs(StepGraph& graph, StepNode& node, std::span<const StepEndpoint> inputs,
-                             std::span<const StepNodeId> controls) {
+void set_inputs(StepGraph& graph, StepNode& node, std::span<const StepEndpoint> inputs,
+                std::span<const StepNodeId> controls) {
   node.input_begin = static_cast<std::uint32_t>(graph.inputs.size());
   node.num_inputs = static_cast<std::uint32_t>(inputs.size());
   node.control_begin = static_cast<std::uint32_t>(graph.control_inputs.size());
@@ -27,7 +27,7 @@ DFLOW_INLINE void set_inputs(StepGraph& graph, StepNode& node, std::span<const S
 }
 
 /// The step's own copy, with so many inputs.
-DFLOW_INLINE const Node& keep(StepGraph& graph, Node node, std::size_t num_inputs) {
+const Node& keep(StepGraph& graph, Node node, std::size_t num_inputs) {
   node.inputs.assign(num_inputs, Endpoint());
   node.control_inputs.clear();
   if (graph.made.empty() || graph.made.back().use_count() > 1) {
@@ -38,36 +38,35 @@ DFLOW_INLINE const Node& keep(StepGraph& graph, Node node, std::size_t num_input
 
 }  // namespace detail
 
-DFLOW_INLINE StepNodeId StepGraph::append(StepNode like, std::span<const StepEndpoint> its_inputs,
-                                          std::span<const StepNodeId> its_controls) {
+StepNodeId StepGraph::append(StepNode like, std::span<const StepEndpoint> its_inputs,
+                             std::span<const StepNodeId> its_controls) {
   detail::set_inputs(*this, like, its_inputs, its_controls);
   const StepNodeId id = nodes.end_index();
   nodes.push_back(like);
   return id;
 }
 
-DFLOW_INLINE StepNodeId StepGraph::append(Node new_node, std::int32_t placed_on,
-                                          std::span<const StepEndpoint> its_inputs,
-                                          std::span<const StepNodeId> its_controls) {
+StepNodeId StepGraph::append(Node new_node, std::int32_t placed_on, std::span<const StepEndpoint> its_inputs,
+                             std::span<const StepNodeId> its_controls) {
   StepNode node(detail::keep(*this, std::move(new_node), its_inputs.size()));
   node.placed_on = placed_on;
   return append(node, its_inputs, its_controls);
 }
 
-DFLOW_INLINE void StepGraph::replace(StepNodeId id, Node new_node, std::span<const StepEndpoint> its_inputs,
-                                     std::span<const StepNodeId> its_controls) {
+void StepGraph::replace(StepNodeId id, Node new_node, std::span<const StepEndpoint> its_inputs,
+                        std::span<const StepNodeId> its_controls) {
   StepNode with(detail::keep(*this, std::move(new_node), its_inputs.size()));
   with.placed_on = node(id).placed_on;
   detail::set_inputs(*this, with, its_inputs, its_controls);
   node(id) = with;
 }
 
-DFLOW_INLINE void StepGraph::drop_made_attrs(StepNodeId id) {
+void StepGraph::drop_made_attrs(StepNodeId id) {
   // Nodes in `made` are this step's own and no const objects; the attributes live on where another node shares them.
   const_cast<Node*>(node(id).node)->attrs.reset();
 }
 
-DFLOW_INLINE void StepGraph::drop_unused_made() {
+void StepGraph::drop_unused_made() {
   std::unordered_map<const Node*, const Node*> kept;  // a node that was made, and its place from now on
   for (const auto& list : made) {
     for (const Node& each : *list) kept.emplace(&each, nullptr);
@@ -84,7 +83,7 @@ DFLOW_INLINE void StepGraph::drop_unused_made() {
   if (!used->empty()) made.push_back(used);
 }
 
-DFLOW_INLINE void require_topological_order(const StepGraph& graph) {
+void require_topological_order(const StepGraph& graph) {
   for (const StepNodeId id : graph.nodes.indices()) {
     const StepNode& node = graph.node(id);
     const auto is_before = [id](StepNodeId source) { return source.is_valid() && source < id; };
@@ -100,8 +99,6 @@ DFLOW_INLINE void require_topological_order(const StepGraph& graph) {
   }
 }
 
-DFLOW_INLINE AnyTensor constant_value(const Node& node) {
-  return std::get<AnyTensor>(attr_of(node, node.op->attr_fields[0]));
-}
+AnyTensor constant_value(const Node& node) { return std::get<AnyTensor>(attr_of(node, node.op->attr_fields[0])); }
 
 }  // namespace dflow

@@ -56,7 +56,3 @@ Tensor<float> columns(const Tensor<float>& table, std::int64_t begin, std::int64
 Tensor<float> column(const Tensor<float>& table, std::int64_t index);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/csv.ipp>
-#endif

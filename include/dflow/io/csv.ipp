@@ -1,9 +1,9 @@
 #pragma once
 
 #include <dflow/base/text/parse_number.hpp>
-#include <dflow/io/records/csv_record.hpp>
-#include <dflow/io/csv.hpp>
 #include <dflow/io/compression/gzip.hpp>
+#include <dflow/io/csv.hpp>
+#include <dflow/io/records/csv_record.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -88,12 +88,12 @@ class CsvReader {
 
 /// False for what is no finite decimal number of float's range. What is nearer to 0 than to any other float becomes a
 /// zero.
-DFLOW_INLINE bool parse_csv_number(std::string_view field, float& value) {
+bool parse_csv_number(std::string_view field, float& value) {
   return field.find_first_of("xX") == field.npos && parse_number(field, value) && std::isfinite(value);
 }
 
-[[noreturn]] DFLOW_INLINE void throw_no_number(std::int64_t line, std::size_t index, const std::string& field,
-                                               const CsvTable& table, bool may_be_header) {
+[[noreturn]] void throw_no_number(std::int64_t line, std::size_t index, const std::string& field, const CsvTable& table,
+                                  bool may_be_header) {
   constexpr std::size_t shown = 40;
   const std::string name = table.names.empty() ? "" : str_cat(" ('", table.names[index], "')");
   const std::string text = field.size() > shown ? field.substr(0, shown) + "..." : field;
@@ -102,7 +102,7 @@ DFLOW_INLINE bool parse_csv_number(std::string_view field, float& value) {
 }
 
 /// A list of names for a message, which ends where it gets long.
-DFLOW_INLINE std::string quoted_names(const std::vector<std::string>& names) {
+std::string quoted_names(const std::vector<std::string>& names) {
   constexpr std::size_t shown = 20;
   std::string list;
   for (std::size_t i = 0; i < std::min(names.size(), shown); ++i) list += str_cat(i == 0 ? "'" : ", '", names[i], "'");
@@ -111,7 +111,7 @@ DFLOW_INLINE std::string quoted_names(const std::vector<std::string>& names) {
 
 }  // namespace detail
 
-DFLOW_INLINE CsvTable parse_csv_table(std::string_view text, const CsvOptions& options) {
+CsvTable parse_csv_table(std::string_view text, const CsvOptions& options) {
   detail::CsvReader reader(text, options.separator);
   CsvTable table;
   std::vector<std::string> fields;
@@ -138,11 +138,11 @@ DFLOW_INLINE CsvTable parse_csv_table(std::string_view text, const CsvOptions& o
   return table;
 }
 
-DFLOW_INLINE Tensor<float> parse_csv(std::string_view text, const CsvOptions& options) {
+Tensor<float> parse_csv(std::string_view text, const CsvOptions& options) {
   return parse_csv_table(text, options).values;
 }
 
-DFLOW_INLINE CsvTable read_csv_table(FileSystem& files, const std::string& path, const CsvOptions& options) {
+CsvTable read_csv_table(FileSystem& files, const std::string& path, const CsvOptions& options) {
   const std::string text = read_maybe_gzip(files, path);
   try {
     CsvTable table = parse_csv_table(text, options);
@@ -154,11 +154,11 @@ DFLOW_INLINE CsvTable read_csv_table(FileSystem& files, const std::string& path,
   }
 }
 
-DFLOW_INLINE Tensor<float> read_csv(FileSystem& files, const std::string& path, const CsvOptions& options) {
+Tensor<float> read_csv(FileSystem& files, const std::string& path, const CsvOptions& options) {
   return read_csv_table(files, path, options).values;
 }
 
-DFLOW_INLINE std::int64_t CsvTable::index_of(std::string_view name) const {
+std::int64_t CsvTable::index_of(std::string_view name) const {
   const auto found = std::find(names.begin(), names.end(), name);
   if (found != names.end()) return found - names.begin();
   const std::string prefix = path.empty() ? "" : path + ": ";
@@ -171,11 +171,9 @@ DFLOW_INLINE std::int64_t CsvTable::index_of(std::string_view name) const {
       str_cat(prefix, "the table has no column '", name, "', its columns are ", detail::quoted_names(names))));
 }
 
-DFLOW_INLINE Tensor<float> CsvTable::column(std::string_view name) const {
-  return dflow::column(values, index_of(name));
-}
+Tensor<float> CsvTable::column(std::string_view name) const { return dflow::column(values, index_of(name)); }
 
-DFLOW_INLINE Tensor<float> columns(const Tensor<float>& table, std::int64_t begin, std::int64_t end) {
+Tensor<float> columns(const Tensor<float>& table, std::int64_t begin, std::int64_t end) {
   if (table.rank() != 2 || begin < 0 || begin > end || end > table.dim(1)) {
     throw_error(invalid_argument(
         str_cat("columns [", begin, ", ", end, ") are not in a table of shape ", table.shape().to_string())));
@@ -189,7 +187,7 @@ DFLOW_INLINE Tensor<float> columns(const Tensor<float>& table, std::int64_t begi
   return taken;
 }
 
-DFLOW_INLINE Tensor<float> column(const Tensor<float>& table, std::int64_t index) {
+Tensor<float> column(const Tensor<float>& table, std::int64_t index) {
   return columns(table, index, index + 1).reshaped({table.dim(0)});
 }
 

@@ -23,7 +23,3 @@ AnyTensor parse_idx(std::span<const std::byte> bytes);
 AnyTensor read_idx(FileSystem& files, const std::string& path);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/idx.ipp>
-#endif

@@ -16,7 +16,7 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE std::optional<DType> idx_dtype(std::uint8_t code) {
+std::optional<DType> idx_dtype(std::uint8_t code) {
   switch (code) {
     case 0x08:
       return DType::uint8;
@@ -35,14 +35,14 @@ DFLOW_INLINE std::optional<DType> idx_dtype(std::uint8_t code) {
   }
 }
 
-DFLOW_INLINE std::uint32_t big_endian_u32(ByteReader& in) {
+std::uint32_t big_endian_u32(ByteReader& in) {
   std::uint32_t value = 0;
   for (int i = 0; i < 4; ++i) value = value << 8 | in.u8();
   return value;
 }
 
 /// Elements of `size` bytes each from big-endian to this machine's order, in place.
-DFLOW_INLINE void from_big_endian(void* elements, std::size_t count, std::size_t size) {
+void from_big_endian(void* elements, std::size_t count, std::size_t size) {
   if (size == 1 || std::endian::native == std::endian::big) return;
   auto* bytes = static_cast<std::byte*>(elements);
   for (std::size_t i = 0; i < count; ++i, bytes += size) std::reverse(bytes, bytes + size);
@@ -50,7 +50,7 @@ DFLOW_INLINE void from_big_endian(void* elements, std::size_t count, std::size_t
 
 }  // namespace detail
 
-DFLOW_INLINE AnyTensor parse_idx(std::span<const std::byte> bytes) {
+AnyTensor parse_idx(std::span<const std::byte> bytes) {
   ByteReader in(bytes);
   const std::uint8_t zero0 = in.u8(), zero1 = in.u8(), type = in.u8(), rank = in.u8();
   const std::optional<DType> dtype = detail::idx_dtype(type);
@@ -79,7 +79,7 @@ DFLOW_INLINE AnyTensor parse_idx(std::span<const std::byte> bytes) {
   return tensor;
 }
 
-DFLOW_INLINE AnyTensor read_idx(FileSystem& files, const std::string& path) {
+AnyTensor read_idx(FileSystem& files, const std::string& path) {
   const std::string bytes = read_maybe_gzip(files, path);
   try {
     return parse_idx(std::as_bytes(std::span(bytes.data(), bytes.size())));

@@ -33,7 +33,3 @@ LabelledImages read_digits(FileSystem& files, const std::string& path);
 LabelledImages slice(const LabelledImages& images, std::int64_t begin, std::int64_t end);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/labelled_images.ipp>
-#endif

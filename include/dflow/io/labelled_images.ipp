@@ -11,8 +11,8 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE Tensor<std::uint8_t> read_idx_bytes(FileSystem& files, const std::string& directory,
-                                                 const std::string& name, int rank) {
+Tensor<std::uint8_t> read_idx_bytes(FileSystem& files, const std::string& directory, const std::string& name,
+                                    int rank) {
   std::string path = join_path(directory, name);
   if (!files.exists(path) && files.exists(path + ".gz")) path += ".gz";
   const AnyTensor tensor = read_idx(files, path);
@@ -25,7 +25,7 @@ DFLOW_INLINE Tensor<std::uint8_t> read_idx_bytes(FileSystem& files, const std::s
 
 }  // namespace detail
 
-DFLOW_INLINE LabelledImages read_mnist(FileSystem& files, const std::string& directory, std::string_view part) {
+LabelledImages read_mnist(FileSystem& files, const std::string& directory, std::string_view part) {
   const auto pixels = detail::read_idx_bytes(files, directory, str_cat(part, "-images-idx3-ubyte"), 3);
   const auto classes = detail::read_idx_bytes(files, directory, str_cat(part, "-labels-idx1-ubyte"), 1);
   if (pixels.dim(0) != classes.dim(0)) {
@@ -39,7 +39,7 @@ DFLOW_INLINE LabelledImages read_mnist(FileSystem& files, const std::string& dir
   return result;
 }
 
-DFLOW_INLINE LabelledImages read_digits(FileSystem& files, const std::string& path) {
+LabelledImages read_digits(FileSystem& files, const std::string& path) {
   constexpr std::int64_t side = 8, pixels = side * side;
   const Tensor<float> table = read_csv(files, path);
   if (table.dim(1) != pixels + 1) {
@@ -64,7 +64,7 @@ DFLOW_INLINE LabelledImages read_digits(FileSystem& files, const std::string& pa
   return result;
 }
 
-DFLOW_INLINE LabelledImages slice(const LabelledImages& images, std::int64_t begin, std::int64_t end) {
+LabelledImages slice(const LabelledImages& images, std::int64_t begin, std::int64_t end) {
   return {images.images.slice(begin, end), images.labels.slice(begin, end)};
 }
 

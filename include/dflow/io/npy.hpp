@@ -64,7 +64,3 @@ NpyParts npy_parts(const AnyTensor& tensor, const NpyOptions& options);
 }  // namespace detail
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/npy.ipp>
-#endif

@@ -187,7 +187,7 @@ class NpyHeaderText {
 };
 
 /// Reverses the bytes of each of `count` numbers of `size` bytes.
-DFLOW_INLINE void reverse_each(std::span<std::byte> bytes, std::size_t size) {
+void reverse_each(std::span<std::byte> bytes, std::size_t size) {
   if (size < 2) return;
   for (std::size_t i = 0; i + size <= bytes.size(); i += size) {
     std::reverse(bytes.begin() + static_cast<std::ptrdiff_t>(i), bytes.begin() + static_cast<std::ptrdiff_t>(i + size));
@@ -195,7 +195,7 @@ DFLOW_INLINE void reverse_each(std::span<std::byte> bytes, std::size_t size) {
 }
 
 /// A tensor of this shape whose elements lie in `from` with these steps between neighbours.
-DFLOW_INLINE AnyTensor gathered(const AnyTensor& from, const Shape& shape, std::span<const std::int64_t> steps) {
+AnyTensor gathered(const AnyTensor& from, const Shape& shape, std::span<const std::int64_t> steps) {
   AnyTensor to(from.dtype(), shape);
   const auto copy = [&]<class T>(const T* source, T* target) {
     std::array<std::int64_t, max_rank> index{};
@@ -214,14 +214,14 @@ DFLOW_INLINE AnyTensor gathered(const AnyTensor& from, const Shape& shape, std::
   return to;
 }
 
-DFLOW_INLINE Shape reversed(const Shape& shape) {
+Shape reversed(const Shape& shape) {
   std::vector<std::int64_t> extents(shape.begin(), shape.end());
   std::reverse(extents.begin(), extents.end());
   return Shape(std::span<const std::int64_t>(extents));
 }
 
 /// With the order of the indices reversed: the transpose.
-DFLOW_INLINE AnyTensor transposed(const AnyTensor& tensor) {
+AnyTensor transposed(const AnyTensor& tensor) {
   if (tensor.rank() < 2 || tensor.num_elements() == 0) return tensor.reshaped(reversed(tensor.shape()));
   const auto strides = row_major_strides(tensor.shape());
   std::vector<std::int64_t> steps(strides.begin(), strides.begin() + tensor.rank());
@@ -229,13 +229,13 @@ DFLOW_INLINE AnyTensor transposed(const AnyTensor& tensor) {
   return gathered(tensor, reversed(tensor.shape()), steps);
 }
 
-[[noreturn]] DFLOW_INLINE void fail_npy(std::string_view what, std::uint64_t offset) {
+[[noreturn]] void fail_npy(std::string_view what, std::uint64_t offset) {
   throw_error(data_loss(str_cat(what, ", at offset ", offset)));
 }
 
 /// Code points of four bytes each, without the zeros at their end, as UTF-8 (RFC 3629). Errors: DataLoss; `offset` is
 /// that of the first.
-DFLOW_INLINE std::string utf8_of(std::span<const std::byte> utf32, std::uint64_t offset) {
+std::string utf8_of(std::span<const std::byte> utf32, std::uint64_t offset) {
   std::string text;
   std::size_t end = 0;
   for (std::size_t i = 0; i < utf32.size(); i += 4) {
@@ -258,8 +258,8 @@ DFLOW_INLINE std::string utf8_of(std::span<const std::byte> utf32, std::uint64_t
   return text;
 }
 
-DFLOW_INLINE void read_npy_strings(const NpyHeader& header, FunctionRef<void(std::span<std::byte>)> read,
-                                   std::span<std::string> into, std::uint64_t offset) {
+void read_npy_strings(const NpyHeader& header, FunctionRef<void(std::span<std::byte>)> read,
+                      std::span<std::string> into, std::uint64_t offset) {
   if (into.empty()) return;  // and the width is anything
   std::vector<std::byte> element(static_cast<std::size_t>(header.width));
   for (std::string& text : into) {
@@ -276,7 +276,7 @@ DFLOW_INLINE void read_npy_strings(const NpyHeader& header, FunctionRef<void(std
 }
 
 /// The header of a stream of `left` bytes, of which it takes its own.
-DFLOW_INLINE NpyHeader read_npy_header(std::uint64_t& left, FunctionRef<void(std::span<std::byte>)> read) {
+NpyHeader read_npy_header(std::uint64_t& left, FunctionRef<void(std::span<std::byte>)> read) {
   const std::uint64_t whole = left;
   const auto next = [&](std::size_t size) {
     std::string bytes(size, '\0');
@@ -303,7 +303,7 @@ DFLOW_INLINE NpyHeader read_npy_header(std::uint64_t& left, FunctionRef<void(std
   return NpyHeaderText(next(length), start.size() + length_bytes.size()).parse();
 }
 
-DFLOW_INLINE AnyTensor read_npy_stream(std::uint64_t size, FunctionRef<void(std::span<std::byte>)> read) {
+AnyTensor read_npy_stream(std::uint64_t size, FunctionRef<void(std::span<std::byte>)> read) {
   std::uint64_t left = size;
   const NpyHeader header = read_npy_header(left, read);
   const auto count = static_cast<std::uint64_t>(header.shape.num_elements());
@@ -331,7 +331,7 @@ DFLOW_INLINE AnyTensor read_npy_stream(std::uint64_t size, FunctionRef<void(std:
 }
 
 /// Strings side by side, each padded to `width` bytes.
-DFLOW_INLINE std::string npy_text(std::span<const std::string> strings, std::size_t width) {
+std::string npy_text(std::span<const std::string> strings, std::size_t width) {
   const std::optional<std::size_t> total = try_mul(strings.size(), width);
   if (!total || *total > FileSystem::default_max_bytes) {
     throw_error(resource_exhausted(str_cat("an npy file of ", strings.size(), " strings of ", width, " bytes each")));
@@ -346,7 +346,7 @@ DFLOW_INLINE std::string npy_text(std::span<const std::string> strings, std::siz
   return text;
 }
 
-DFLOW_INLINE std::string npy_header(const AnyTensor& tensor, std::string_view descr, const NpyOptions& options) {
+std::string npy_header(const AnyTensor& tensor, std::string_view descr, const NpyOptions& options) {
   std::string shape;
   for (const std::int64_t extent : tensor.shape()) shape += str_cat(shape.empty() ? "" : ", ", extent);
   if (tensor.rank() == 1) shape += ',';
@@ -369,12 +369,12 @@ DFLOW_INLINE std::string npy_header(const AnyTensor& tensor, std::string_view de
   return header + text;
 }
 
-DFLOW_INLINE std::span<const std::byte> NpyParts::elements() const noexcept {
+std::span<const std::byte> NpyParts::elements() const noexcept {
   if (tensor.dtype() == DType::string) return std::as_bytes(std::span(text));
   return {static_cast<const std::byte*>(tensor.raw_data()), tensor.bytes()};
 }
 
-DFLOW_INLINE NpyParts npy_parts(const AnyTensor& tensor, const NpyOptions& options) {
+NpyParts npy_parts(const AnyTensor& tensor, const NpyOptions& options) {
   if (options.version < 1 || options.version > 3) {
     throw_error(invalid_argument(str_cat("there is no version ", options.version, " of npy files")));
   }
@@ -405,7 +405,7 @@ DFLOW_INLINE NpyParts npy_parts(const AnyTensor& tensor, const NpyOptions& optio
 
 }  // namespace detail
 
-DFLOW_INLINE AnyTensor parse_npy(std::span<const std::byte> bytes) {
+AnyTensor parse_npy(std::span<const std::byte> bytes) {
   ByteReader in(bytes);
   return detail::read_npy_stream(bytes.size(), [&](std::span<std::byte> into) {
     const std::span<const std::byte> next = in.bytes(into.size());
@@ -413,7 +413,7 @@ DFLOW_INLINE AnyTensor parse_npy(std::span<const std::byte> bytes) {
   });
 }
 
-DFLOW_INLINE AnyTensor read_npy(FileSystem& files, const std::string& path) {
+AnyTensor read_npy(FileSystem& files, const std::string& path) {
   const std::unique_ptr<RandomAccessFile> file = files.open_for_reading(path);
   std::uint64_t at = 0;
   try {
@@ -426,14 +426,13 @@ DFLOW_INLINE AnyTensor read_npy(FileSystem& files, const std::string& path) {
   }
 }
 
-DFLOW_INLINE std::string to_npy(const AnyTensor& tensor, const NpyOptions& options) {
+std::string to_npy(const AnyTensor& tensor, const NpyOptions& options) {
   const detail::NpyParts parts = detail::npy_parts(tensor, options);
   const std::span<const std::byte> elements = parts.elements();
   return parts.header + std::string(reinterpret_cast<const char*>(elements.data()), elements.size());
 }
 
-DFLOW_INLINE void write_npy(FileSystem& files, const std::string& path, const AnyTensor& tensor,
-                            const NpyOptions& options) {
+void write_npy(FileSystem& files, const std::string& path, const AnyTensor& tensor, const NpyOptions& options) {
   const detail::NpyParts parts = detail::npy_parts(tensor, options);
   AtomicFile file(files, path);
   file.append(parts.header);

@@ -37,7 +37,3 @@ void write_npz(FileSystem& files, const std::string& path, std::span<const Named
                const NpzOptions& options = {});
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/npz.ipp>
-#endif

@@ -14,12 +14,12 @@ namespace detail {
 
 inline constexpr std::string_view npy_suffix = ".npy";
 
-DFLOW_INLINE std::string_view npz_name(std::string_view entry) {
+std::string_view npz_name(std::string_view entry) {
   if (entry.ends_with(npy_suffix)) entry.remove_suffix(npy_suffix.size());
   return entry;
 }
 
-DFLOW_INLINE AnyTensor read_npz_entry(const ZipReader& archive, const ZipEntry& entry) {
+AnyTensor read_npz_entry(const ZipReader& archive, const ZipEntry& entry) {
   try {
     ZipContent content = archive.open(entry);
     AnyTensor tensor = read_npy_stream(entry.size, [&](std::span<std::byte> into) { content.read(into); });
@@ -31,7 +31,7 @@ DFLOW_INLINE AnyTensor read_npz_entry(const ZipReader& archive, const ZipEntry& 
 }
 
 /// What `read(archive)` gives, and in its errors the path.
-DFLOW_INLINE auto with_npz(FileSystem& files, const std::string& path, auto&& read) {
+auto with_npz(FileSystem& files, const std::string& path, auto&& read) {
   auto file = files.open_for_reading(path);
   try {
     return read(ZipReader(std::move(file)));
@@ -42,7 +42,7 @@ DFLOW_INLINE auto with_npz(FileSystem& files, const std::string& path, auto&& re
 
 }  // namespace detail
 
-DFLOW_INLINE std::vector<NamedTensor> read_npz(FileSystem& files, const std::string& path) {
+std::vector<NamedTensor> read_npz(FileSystem& files, const std::string& path) {
   return detail::with_npz(files, path, [](const ZipReader& archive) {
     std::vector<NamedTensor> tensors;
     tensors.reserve(archive.entries().size());
@@ -53,7 +53,7 @@ DFLOW_INLINE std::vector<NamedTensor> read_npz(FileSystem& files, const std::str
   });
 }
 
-DFLOW_INLINE AnyTensor read_npz(FileSystem& files, const std::string& path, std::string_view name) {
+AnyTensor read_npz(FileSystem& files, const std::string& path, std::string_view name) {
   return detail::with_npz(files, path, [&](const ZipReader& archive) {
     std::string names;
     for (const ZipEntry& entry : archive.entries()) {
@@ -64,8 +64,8 @@ DFLOW_INLINE AnyTensor read_npz(FileSystem& files, const std::string& path, std:
   });
 }
 
-DFLOW_INLINE void write_npz(FileSystem& files, const std::string& path, std::span<const NamedTensor> tensors,
-                            const NpzOptions& options) {
+void write_npz(FileSystem& files, const std::string& path, std::span<const NamedTensor> tensors,
+               const NpzOptions& options) {
   AtomicFile file(files, path);
   ZipWriter archive(file, {.is_deflated = options.is_compressed});
   for (const auto& [name, tensor] : tensors) {

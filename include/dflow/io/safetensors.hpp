@@ -82,7 +82,3 @@ void write_safetensors(FileSystem& files, const std::string& path, std::span<con
                        const SafetensorsMetadata& metadata = {});
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/safetensors.ipp>
-#endif

@@ -5,7 +5,7 @@
 #include <dflow/base/files/byte_reader.hpp>
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/status.hpp>
-#include <dflow/io/checkpoint/saved_tensors.hpp>
+#include <dflow/io/checkpoint/parts/missing_tensor.hpp>
 #include <dflow/io/safetensors.hpp>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ inline constexpr std::string_view safetensors_metadata = "__metadata__";
 
 inline constexpr std::uint64_t safetensors_length_bytes = 8;  ///< of the header's length, before it
 
-[[noreturn]] DFLOW_INLINE void fail_safetensors(std::string_view what, std::uint64_t offset) {
+[[noreturn]] void fail_safetensors(std::string_view what, std::uint64_t offset) {
   throw_error(data_loss(str_cat("the safetensors file is damaged: ", what, ", at offset ", offset)));
 }
 
@@ -56,8 +56,7 @@ struct SafetensorsHeader {
 };
 
 /// Gives a tensor its shape and type, and checks its size. Its description ends at `offset`.
-DFLOW_INLINE void settle_safetensors_entry(SafetensorsEntry& entry, std::span<const std::int64_t> extents,
-                                           std::uint64_t offset) {
+void settle_safetensors_entry(SafetensorsEntry& entry, std::span<const std::int64_t> extents, std::uint64_t offset) {
   const auto bad = [&](std::string_view what) {
     fail_safetensors(str_cat("tensor '", entry.name, "' ", what), offset);
   };
@@ -211,7 +210,7 @@ class SafetensorsEvents final : public nlohmann::json_sax<nlohmann::json> {
   bool is_metadata_ = false;
 };
 
-DFLOW_INLINE SafetensorsHeader parse_safetensors_header(std::string_view text) {
+SafetensorsHeader parse_safetensors_header(std::string_view text) {
   if (!text.starts_with('{')) fail_safetensors("the header is no object", safetensors_length_bytes);
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
     fail_safetensors("there is a zero byte in the header", safetensors_length_bytes + zero);
@@ -224,7 +223,7 @@ DFLOW_INLINE SafetensorsHeader parse_safetensors_header(std::string_view text) {
   return header;
 }
 
-DFLOW_INLINE std::string safetensors_quoted(const std::string& text) {
+std::string safetensors_quoted(const std::string& text) {
   try {
     return nlohmann::json(text).dump();
   } catch (const nlohmann::json::type_error&) {
@@ -234,17 +233,16 @@ DFLOW_INLINE std::string safetensors_quoted(const std::string& text) {
 
 #else
 
-[[noreturn]] DFLOW_INLINE void fail_without_json() {
+[[noreturn]] void fail_without_json() {
   throw_error(unimplemented("this library was built without nlohmann-json, which safetensors files need"));
 }
-DFLOW_INLINE SafetensorsHeader parse_safetensors_header(std::string_view) { fail_without_json(); }
-DFLOW_INLINE std::string safetensors_quoted(const std::string&) { fail_without_json(); }
+SafetensorsHeader parse_safetensors_header(std::string_view) { fail_without_json(); }
+std::string safetensors_quoted(const std::string&) { fail_without_json(); }
 
 #endif
 
 /// Errors: DataLoss unless the tensors lie side by side from 0 to `size`, which is counted from `start` in the file.
-DFLOW_INLINE void require_side_by_side(const std::vector<SafetensorsEntry>& entries, std::uint64_t size,
-                                       std::uint64_t start) {
+void require_side_by_side(const std::vector<SafetensorsEntry>& entries, std::uint64_t size, std::uint64_t start) {
   std::vector<const SafetensorsEntry*> by_offset;
   by_offset.reserve(entries.size());
   for (const SafetensorsEntry& entry : entries) by_offset.push_back(&entry);
@@ -267,7 +265,7 @@ DFLOW_INLINE void require_side_by_side(const std::vector<SafetensorsEntry>& entr
 
 }  // namespace detail
 
-DFLOW_INLINE SafetensorsReader::SafetensorsReader(FileSystem& files, std::string path)
+SafetensorsReader::SafetensorsReader(FileSystem& files, std::string path)
     : path_(std::move(path)), file_(files.open_for_reading(path_)) {
   try {
     const std::uint64_t size = file_->size();
@@ -300,12 +298,12 @@ DFLOW_INLINE SafetensorsReader::SafetensorsReader(FileSystem& files, std::string
   }
 }
 
-DFLOW_INLINE const SafetensorsEntry* SafetensorsReader::find(std::string_view name) const noexcept {
+const SafetensorsEntry* SafetensorsReader::find(std::string_view name) const noexcept {
   const auto at = by_name_.find(name);
   return at == by_name_.end() ? nullptr : &entries_[at->second];
 }
 
-DFLOW_INLINE AnyTensor SafetensorsReader::read(std::string_view name) const {
+AnyTensor SafetensorsReader::read(std::string_view name) const {
   if (file_ == nullptr) throw_error(failed_precondition("the safetensors reader was moved from"));
   const SafetensorsEntry* entry = find(name);
   if (entry == nullptr) {
@@ -317,7 +315,7 @@ DFLOW_INLINE AnyTensor SafetensorsReader::read(std::string_view name) const {
   return read(*entry);
 }
 
-DFLOW_INLINE AnyTensor SafetensorsReader::read(const SafetensorsEntry& entry) const {
+AnyTensor SafetensorsReader::read(const SafetensorsEntry& entry) const {
   if (file_ == nullptr) throw_error(failed_precondition("the safetensors reader was moved from"));
   if (entry.dtype == DType::invalid) {
     throw_error(unimplemented(str_cat(path_, ": tensor '", entry.name, "' is of type ",
@@ -342,7 +340,7 @@ DFLOW_INLINE AnyTensor SafetensorsReader::read(const SafetensorsEntry& entry) co
   return tensor;
 }
 
-DFLOW_INLINE std::vector<NamedTensor> read_safetensors(FileSystem& files, const std::string& path) {
+std::vector<NamedTensor> read_safetensors(FileSystem& files, const std::string& path) {
   const SafetensorsReader reader(files, path);
   std::vector<NamedTensor> tensors;
   tensors.reserve(reader.entries().size());
@@ -350,15 +348,14 @@ DFLOW_INLINE std::vector<NamedTensor> read_safetensors(FileSystem& files, const 
   return tensors;
 }
 
-DFLOW_INLINE AnyTensor read_safetensors(FileSystem& files, const std::string& path, std::string_view name) {
+AnyTensor read_safetensors(FileSystem& files, const std::string& path, std::string_view name) {
   return SafetensorsReader(files, path).read(name);
 }
 
 namespace detail {
 
 /// The header's text for tensors that lie in this order, padded so that the first one is aligned to 8 bytes.
-DFLOW_INLINE std::string safetensors_header(std::span<const NamedTensor* const> tensors,
-                                            const SafetensorsMetadata& metadata) {
+std::string safetensors_header(std::span<const NamedTensor* const> tensors, const SafetensorsMetadata& metadata) {
   std::string text = "{";
   const auto member = [&](const std::string& key) {
     if (text.back() != '{') text += ',';
@@ -398,8 +395,8 @@ DFLOW_INLINE std::string safetensors_header(std::span<const NamedTensor* const> 
 
 }  // namespace detail
 
-DFLOW_INLINE void write_safetensors(FileSystem& files, const std::string& path, std::span<const NamedTensor> tensors,
-                                    const SafetensorsMetadata& metadata) {
+void write_safetensors(FileSystem& files, const std::string& path, std::span<const NamedTensor> tensors,
+                       const SafetensorsMetadata& metadata) {
   std::unordered_set<std::string_view> names{detail::safetensors_metadata};
   std::vector<const NamedTensor*> ordered;
   ordered.reserve(tensors.size());

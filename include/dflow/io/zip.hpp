@@ -108,7 +108,3 @@ class ZipWriter {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/zip.ipp>
-#endif

@@ -28,12 +28,12 @@ inline constexpr std::uint16_t zip_version = 20, zip_version_64 = 45, zip_first_
 /// What a deflated byte unpacks to at most: 258 bytes for two codes of one bit each.
 inline constexpr std::uint64_t zip_most_expansion = 1032;
 
-[[noreturn]] DFLOW_INLINE void fail_zip(std::string_view what, std::uint64_t offset) {
+[[noreturn]] void fail_zip(std::string_view what, std::uint64_t offset) {
   throw_error(data_loss(str_cat("the ZIP archive is damaged: ", what, ", at offset ", offset)));
 }
 
 /// The numbers of the 64-bit extra field that stand for those that are `zip_more_32`, in their order.
-DFLOW_INLINE void read_zip_64(std::span<const std::byte> extra, std::span<std::uint64_t* const> numbers) {
+void read_zip_64(std::span<const std::byte> extra, std::span<std::uint64_t* const> numbers) {
   std::vector<std::uint64_t*> wanted;
   for (std::uint64_t* number : numbers) {
     if (*number == zip_more_32) wanted.push_back(number);
@@ -51,7 +51,7 @@ DFLOW_INLINE void read_zip_64(std::span<const std::byte> extra, std::span<std::u
 }
 
 /// Errors also: DataLoss; the directory begins at `directory`.
-DFLOW_INLINE ZipEntry read_zip_entry(ByteReader& in, std::uint64_t directory) {
+ZipEntry read_zip_entry(ByteReader& in, std::uint64_t directory) {
   const std::uint64_t at = directory + in.position();
   if (in.u32() != zip_entry_magic) fail_zip("no entry of the directory", at);
   in.skip(4);  // versions
@@ -84,7 +84,7 @@ DFLOW_INLINE ZipEntry read_zip_entry(ByteReader& in, std::uint64_t directory) {
 }
 
 /// Finds where each entry ends at the latest, and that none reaches into another. They stay in their order.
-DFLOW_INLINE void separate_zip_entries(std::vector<ZipEntry>& entries, std::uint64_t directory) {
+void separate_zip_entries(std::vector<ZipEntry>& entries, std::uint64_t directory) {
   std::vector<ZipEntry*> by_offset;
   by_offset.reserve(entries.size());
   for (ZipEntry& entry : entries) by_offset.push_back(&entry);
@@ -108,14 +108,14 @@ struct ZipReader::Directory {
   std::uint64_t offset = 0, size = 0, count = 0;
 };
 
-DFLOW_INLINE std::string ZipReader::read_at(std::uint64_t offset, std::uint64_t size) const {
+std::string ZipReader::read_at(std::uint64_t offset, std::uint64_t size) const {
   if (file_ == nullptr) throw_error(failed_precondition("the ZIP reader was moved from"));
   std::string bytes(static_cast<std::size_t>(size), '\0');
   file_->read_exactly_at(offset, std::as_writable_bytes(std::span(bytes)));
   return bytes;
 }
 
-DFLOW_INLINE ZipReader::Directory ZipReader::find_directory() const {
+ZipReader::Directory ZipReader::find_directory() const {
   using namespace detail;
   const std::uint64_t size = file_->size();
   if (size < zip_end_bytes) fail_zip("it is shorter than an empty one", size);
@@ -175,7 +175,7 @@ DFLOW_INLINE ZipReader::Directory ZipReader::find_directory() const {
   return directory;
 }
 
-DFLOW_INLINE ZipReader::ZipReader(std::unique_ptr<RandomAccessFile> file) : file_(std::move(file)) {
+ZipReader::ZipReader(std::unique_ptr<RandomAccessFile> file) : file_(std::move(file)) {
   const Directory directory = find_directory();
   const std::string bytes = read_at(directory.offset, directory.size);
   ByteReader in(bytes);
@@ -192,13 +192,13 @@ DFLOW_INLINE ZipReader::ZipReader(std::unique_ptr<RandomAccessFile> file) : file
   detail::separate_zip_entries(entries_, directory.offset);
 }
 
-DFLOW_INLINE const ZipEntry* ZipReader::find(std::string_view name) const noexcept {
+const ZipEntry* ZipReader::find(std::string_view name) const noexcept {
   const auto at =
       std::find_if(entries_.begin(), entries_.end(), [&](const ZipEntry& entry) { return entry.name == name; });
   return at == entries_.end() ? nullptr : &*at;
 }
 
-DFLOW_INLINE ZipContent ZipReader::open(const ZipEntry& entry) const {
+ZipContent ZipReader::open(const ZipEntry& entry) const {
   const auto bad = [&](std::string_view what) {
     detail::fail_zip(str_cat("entry '", entry.name, "' ", what), entry.offset);
   };
@@ -227,12 +227,12 @@ DFLOW_INLINE ZipContent ZipReader::open(const ZipEntry& entry) const {
   return {*file_, entry, begin};
 }
 
-DFLOW_INLINE ZipContent::ZipContent(const RandomAccessFile& file, const ZipEntry& entry, std::uint64_t begin)
+ZipContent::ZipContent(const RandomAccessFile& file, const ZipEntry& entry, std::uint64_t begin)
     : file_(file), entry_(entry), at_(begin), left_(entry.packed_size) {
   if (entry.is_deflated) inflater_ = std::make_unique<Inflater>();
 }
 
-DFLOW_INLINE std::span<const std::byte> ZipContent::next_packed() {
+std::span<const std::byte> ZipContent::next_packed() {
   constexpr std::uint64_t most = 1 << 16;
   chunk_.resize(static_cast<std::size_t>(std::min(left_, most)));
   if (!chunk_.empty()) file_.read_exactly_at(at_, chunk_);
@@ -241,7 +241,7 @@ DFLOW_INLINE std::span<const std::byte> ZipContent::next_packed() {
   return chunk_;
 }
 
-DFLOW_INLINE void ZipContent::read(std::span<std::byte> into) {
+void ZipContent::read(std::span<std::byte> into) {
   if (into.size() > remaining()) {
     detail::fail_zip(str_cat("entry '", entry_.name, "' has only ", entry_.size, " bytes"), entry_.offset);
   }
@@ -256,7 +256,7 @@ DFLOW_INLINE void ZipContent::read(std::span<std::byte> into) {
   read_ += into.size();
 }
 
-DFLOW_INLINE void ZipContent::finish() {
+void ZipContent::finish() {
   if (remaining() != 0) {
     detail::fail_zip(str_cat("entry '", entry_.name, "' holds more than is wanted"), entry_.offset);
   }
@@ -269,7 +269,7 @@ DFLOW_INLINE void ZipContent::finish() {
 namespace detail {
 
 /// What the header of an entry and its line in the directory have in common, from the version on.
-DFLOW_INLINE void write_zip_numbers(ByteWriter& out, const ZipEntry& entry, bool is_64, std::uint16_t extra_size) {
+void write_zip_numbers(ByteWriter& out, const ZipEntry& entry, bool is_64, std::uint16_t extra_size) {
   const bool is_ascii =
       std::all_of(entry.name.begin(), entry.name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
   out.u16(is_64 ? zip_version_64 : zip_version);
@@ -286,7 +286,7 @@ DFLOW_INLINE void write_zip_numbers(ByteWriter& out, const ZipEntry& entry, bool
 
 }  // namespace detail
 
-DFLOW_INLINE void ZipWriter::add(std::string_view name, std::span<const std::span<const std::byte>> pieces) {
+void ZipWriter::add(std::string_view name, std::span<const std::span<const std::byte>> pieces) {
   if (name.empty() || name.size() > std::numeric_limits<std::uint16_t>::max()) {
     throw_error(invalid_argument(str_cat("an entry of a ZIP archive with a name of ", name.size(), " bytes")));
   }
@@ -325,7 +325,7 @@ DFLOW_INLINE void ZipWriter::add(std::string_view name, std::span<const std::spa
   entries_.push_back(std::move(entry));
 }
 
-DFLOW_INLINE void ZipWriter::finish() {
+void ZipWriter::finish() {
   using namespace detail;
   const std::uint64_t begin = file_.size();
   std::string bytes;

@@ -196,9 +196,3 @@ std::vector<std::string> expand_node_list(std::string_view text);
 }  // namespace detail
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/cluster_spec.ipp>
-#include <dflow/net/cluster_spec_environment.ipp>
-#include <dflow/net/cluster_spec_json.ipp>
-#endif

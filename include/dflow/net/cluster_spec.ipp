@@ -131,17 +131,17 @@ inline bool read_truth(std::string_view text, std::string_view what) {
 
 }  // namespace detail
 
-DFLOW_INLINE std::optional<std::string> ClusterSpec::process_environment(const std::string& name) {
+std::optional<std::string> ClusterSpec::process_environment(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   if (value == nullptr) return std::nullopt;
   return std::string(value);
 }
 
-DFLOW_INLINE std::string ClusterSpec::task_name(std::string_view job, int index) {
+std::string ClusterSpec::task_name(std::string_view job, int index) {
   return str_cat("/job:", job, "/replica:0/task:", index);
 }
 
-DFLOW_INLINE ClusterSpec ClusterSpec::local() {
+ClusterSpec ClusterSpec::local() {
   ClusterSpec spec;
   spec.add_task("localhost", 0, "localhost:0");
   spec.set_task("localhost", 0);
@@ -150,7 +150,7 @@ DFLOW_INLINE ClusterSpec ClusterSpec::local() {
 
 // ---- changes ----
 
-DFLOW_INLINE void ClusterSpec::add_task(std::string_view job, int index, std::string_view address) {
+void ClusterSpec::add_task(std::string_view job, int index, std::string_view address) {
   detail::check_job(job);
   detail::check_address(address);
   if (index < 0) detail::fail_spec(str_cat("a task of job ", detail::quoted_text(job), " has the index ", index));
@@ -176,7 +176,7 @@ DFLOW_INLINE void ClusterSpec::add_task(std::string_view job, int index, std::st
   }
 }
 
-DFLOW_INLINE void ClusterSpec::set_task(std::string_view job, int index) {
+void ClusterSpec::set_task(std::string_view job, int index) {
   detail::check_job(job);
   const bool is_apart = job == "evaluator" && index >= 0;
   if (!has(job, index) && !is_apart) {
@@ -192,7 +192,7 @@ DFLOW_INLINE void ClusterSpec::set_task(std::string_view job, int index) {
   index_ = index;
 }
 
-DFLOW_INLINE void ClusterSpec::set_secret(std::string secret) {
+void ClusterSpec::set_secret(std::string secret) {
   if (!secret.empty() && (secret.size() < least_secret_bytes || secret.size() > most_secret_bytes)) {
     detail::fail_spec(str_cat("a cluster's secret has ", least_secret_bytes, " to ", most_secret_bytes, " bytes, not ",
                               secret.size()));
@@ -200,7 +200,7 @@ DFLOW_INLINE void ClusterSpec::set_secret(std::string secret) {
   secret_ = std::move(secret);
 }
 
-DFLOW_INLINE void ClusterSpec::read_secret_file(const std::string& path) {
+void ClusterSpec::read_secret_file(const std::string& path) {
   std::string secret = PosixFileSystem().read_file(path, most_secret_bytes + 2);
   if (secret.ends_with('\n')) secret.pop_back();
   if (secret.ends_with('\r')) secret.pop_back();
@@ -212,32 +212,32 @@ DFLOW_INLINE void ClusterSpec::read_secret_file(const std::string& path) {
   }
 }
 
-DFLOW_INLINE void ClusterSpec::set_bind_address(std::string_view address) {
+void ClusterSpec::set_bind_address(std::string_view address) {
   if (!address.empty()) detail::check_address(address);
   bind_address_ = address;
 }
 
 // ---- questions ----
 
-DFLOW_INLINE bool ClusterSpec::has(std::string_view job, int index) const noexcept {
+bool ClusterSpec::has(std::string_view job, int index) const noexcept {
   const auto at = jobs_.find(job);
   return at != jobs_.end() && at->second.contains(index);
 }
 
-DFLOW_INLINE std::string ClusterSpec::task_name() const { return has_task() ? task_name(job_, index_) : std::string(); }
+std::string ClusterSpec::task_name() const { return has_task() ? task_name(job_, index_) : std::string(); }
 
-DFLOW_INLINE bool ClusterSpec::is_chief() const noexcept {
+bool ClusterSpec::is_chief() const noexcept {
   if (job_ == "chief" || job_ == "master" || job_ == "localhost") return index_ == 0;
   return job_ == "worker" && index_ == 0 && !jobs_.contains("chief") && !jobs_.contains("master");
 }
 
-DFLOW_INLINE int ClusterSpec::num_replicas() const noexcept {
+int ClusterSpec::num_replicas() const noexcept {
   std::size_t count = 0;
   for (const std::string_view job : detail::replica_jobs) count += num_tasks(job);
   return count == 0 ? 1 : static_cast<int>(count);
 }
 
-DFLOW_INLINE int ClusterSpec::replica_rank() const noexcept {
+int ClusterSpec::replica_rank() const noexcept {
   std::ptrdiff_t before = 0;
   for (const std::string_view job : detail::replica_jobs) {
     const auto found = jobs_.find(job);
@@ -249,14 +249,14 @@ DFLOW_INLINE int ClusterSpec::replica_rank() const noexcept {
   return 0;
 }
 
-DFLOW_INLINE std::vector<std::string> ClusterSpec::jobs() const {
+std::vector<std::string> ClusterSpec::jobs() const {
   std::vector<std::string> names;
   names.reserve(jobs_.size());
   for (const auto& [job, tasks] : jobs_) names.push_back(job);
   return names;
 }
 
-DFLOW_INLINE std::vector<ClusterSpec::Task> ClusterSpec::tasks() const {
+std::vector<ClusterSpec::Task> ClusterSpec::tasks() const {
   std::vector<Task> all;
   all.reserve(num_tasks());
   for (const auto& [job, tasks] : jobs_) {
@@ -265,12 +265,12 @@ DFLOW_INLINE std::vector<ClusterSpec::Task> ClusterSpec::tasks() const {
   return all;
 }
 
-DFLOW_INLINE std::size_t ClusterSpec::num_tasks(std::string_view job) const noexcept {
+std::size_t ClusterSpec::num_tasks(std::string_view job) const noexcept {
   const auto at = jobs_.find(job);
   return at == jobs_.end() ? 0 : at->second.size();
 }
 
-DFLOW_INLINE std::vector<int> ClusterSpec::indices(std::string_view job) const {
+std::vector<int> ClusterSpec::indices(std::string_view job) const {
   std::vector<int> result;
   if (const auto at = jobs_.find(job); at != jobs_.end()) {
     for (const auto& [index, address] : at->second) result.push_back(index);
@@ -278,7 +278,7 @@ DFLOW_INLINE std::vector<int> ClusterSpec::indices(std::string_view job) const {
   return result;
 }
 
-DFLOW_INLINE const std::string& ClusterSpec::address(std::string_view job, int index) const {
+const std::string& ClusterSpec::address(std::string_view job, int index) const {
   if (!has(job, index)) {
     std::string there;
     for (const auto& [name, tasks] : jobs_) {
@@ -290,14 +290,14 @@ DFLOW_INLINE const std::string& ClusterSpec::address(std::string_view job, int i
   return jobs_.find(job)->second.find(index)->second;
 }
 
-DFLOW_INLINE std::string ClusterSpec::bind_address() const {
+std::string ClusterSpec::bind_address() const {
   if (!bind_address_.empty()) return bind_address_;
   return has(job_, index_) ? address(job_, index_) : std::string();
 }
 
 // ---- text ----
 
-DFLOW_INLINE std::string ClusterSpec::jobs_to_string() const {
+std::string ClusterSpec::jobs_to_string() const {
   std::string text;
   for (const auto& [job, tasks] : jobs_) {
     if (!text.empty()) text += ';';
@@ -315,7 +315,7 @@ DFLOW_INLINE std::string ClusterSpec::jobs_to_string() const {
   return text;
 }
 
-DFLOW_INLINE std::string ClusterSpec::to_string() const {
+std::string ClusterSpec::to_string() const {
   std::string text = jobs_to_string();
   std::replace(text.begin(), text.end(), ';', '\n');
   if (!text.empty()) text += '\n';
@@ -326,7 +326,7 @@ DFLOW_INLINE std::string ClusterSpec::to_string() const {
 }
 
 /// "ps=a:1,b:1;worker=c:1,7=d:1"
-DFLOW_INLINE void ClusterSpec::read_jobs(std::string_view text) {
+void ClusterSpec::read_jobs(std::string_view text) {
   detail::for_each_part(text, ';', [&](std::string_view part) {
     part = detail::trimmed(part);
     const std::size_t equals = part.find('=');
@@ -351,7 +351,7 @@ DFLOW_INLINE void ClusterSpec::read_jobs(std::string_view text) {
   });
 }
 
-DFLOW_INLINE void ClusterSpec::read_line(std::string_view line) {
+void ClusterSpec::read_line(std::string_view line) {
   const std::size_t end = std::min(line.find_first_of(" \t"), line.size());
   const std::string_view word = line.substr(0, end);
   const std::string_view rest = detail::trimmed(line.substr(end));
@@ -384,7 +384,7 @@ DFLOW_INLINE void ClusterSpec::read_line(std::string_view line) {
   }
 }
 
-DFLOW_INLINE ClusterSpec ClusterSpec::parse(std::string_view text) {
+ClusterSpec ClusterSpec::parse(std::string_view text) {
   if (text.size() > max_text_bytes) {
     detail::fail_spec(str_cat("a cluster's text has ", text.size(), " bytes, more than ", max_text_bytes));
   }
@@ -405,7 +405,7 @@ DFLOW_INLINE ClusterSpec ClusterSpec::parse(std::string_view text) {
   return spec;
 }
 
-DFLOW_INLINE ClusterSpec ClusterSpec::from_file(const std::string& path) {
+ClusterSpec ClusterSpec::from_file(const std::string& path) {
   const std::string text = PosixFileSystem().read_file(path, max_text_bytes);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   try {
@@ -415,7 +415,7 @@ DFLOW_INLINE ClusterSpec ClusterSpec::from_file(const std::string& path) {
   }
 }
 
-DFLOW_INLINE ClusterSpec ClusterSpec::from_flags(int argc, const char* const* argv, const Environment& environment) {
+ClusterSpec ClusterSpec::from_flags(int argc, const char* const* argv, const Environment& environment) {
   const detail::ClusterFlags flags = detail::read_cluster_flags(argc, argv);
   if (flags["cluster"] && flags["cluster_file"]) {
     detail::fail_spec("--dflow_cluster and --cluster_file both say who is in the cluster");

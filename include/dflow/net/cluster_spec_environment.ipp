@@ -137,7 +137,7 @@ inline void expand_entry(std::string_view entry, std::string_view text, std::vec
   hosts.insert(hosts.end(), std::make_move_iterator(made.begin()), std::make_move_iterator(made.end()));
 }
 
-DFLOW_INLINE std::vector<std::string> expand_node_list(std::string_view text) {
+std::vector<std::string> expand_node_list(std::string_view text) {
   if (text.size() > ClusterSpec::max_text_bytes) fail_spec("a node list is too long");
   std::vector<std::string> hosts;
   std::size_t start = 0;
@@ -184,7 +184,7 @@ inline TaskLayout layout_of(const ClusterSpec::Environment& environment) {
 
 }  // namespace detail
 
-DFLOW_INLINE ClusterSpec ClusterSpec::from_slurm(const Environment& environment, const TaskLayout& layout) {
+ClusterSpec ClusterSpec::from_slurm(const Environment& environment, const TaskLayout& layout) {
   const auto nodes = detail::required(environment, {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"});
   const bool is_step = nodes.first == "SLURM_STEP_NODELIST";
   const std::vector<std::string> hosts = detail::expand_node_list(nodes.second);
@@ -232,7 +232,7 @@ DFLOW_INLINE ClusterSpec ClusterSpec::from_slurm(const Environment& environment,
   return spec;
 }
 
-DFLOW_INLINE ClusterSpec ClusterSpec::from_kubernetes(const Environment& environment, const TaskLayout& layout) {
+ClusterSpec ClusterSpec::from_kubernetes(const Environment& environment, const TaskLayout& layout) {
   const auto service = detail::required(environment, {"DFLOW_KUBERNETES_SERVICE"});
   const int pods = detail::number_of(detail::required(environment, {"DFLOW_KUBERNETES_PODS"}), 1, detail::most_tasks);
   const int rank = detail::number_of(detail::required(environment, {"JOB_COMPLETION_INDEX"}), 0, pods - 1);
@@ -256,7 +256,7 @@ DFLOW_INLINE ClusterSpec ClusterSpec::from_kubernetes(const Environment& environ
   return spec;
 }
 
-DFLOW_INLINE ClusterSpec ClusterSpec::from_environment(const Environment& environment) {
+ClusterSpec ClusterSpec::from_environment(const Environment& environment) {
   if (const auto config = detail::first_set(environment, {"TF_CONFIG"})) {
     try {
       return from_tf_config(config->second);

@@ -92,7 +92,7 @@ inline void check_no_cluster(const TfConfig& config) {
 
 }  // namespace detail
 
-DFLOW_INLINE ClusterSpec ClusterSpec::from_tf_config(std::string_view json) {
+ClusterSpec ClusterSpec::from_tf_config(std::string_view json) {
   const detail::TfConfig config = detail::parse_tf_config(json);
   if (!config.is_object()) detail::fail_spec(str_cat("an object is due, not ", config.type_name()));
   const detail::TfConfig* cluster = detail::json_member(config, "cluster");
@@ -123,7 +123,7 @@ DFLOW_INLINE ClusterSpec ClusterSpec::from_tf_config(std::string_view json) {
 
 namespace dflow::net {
 
-DFLOW_INLINE ClusterSpec ClusterSpec::from_tf_config(std::string_view) {
+ClusterSpec ClusterSpec::from_tf_config(std::string_view) {
   throw_error(unimplemented("this library is built without nlohmann-json, which reads a cluster in TF_CONFIG's form"));
 }
 

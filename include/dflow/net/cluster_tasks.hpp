@@ -93,7 +93,3 @@ class ClusterTasks final : public RemoteTasks {
 };
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/cluster_tasks.ipp>
-#endif

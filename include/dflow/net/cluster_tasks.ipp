@@ -17,18 +17,18 @@ namespace dflow::net {
 
 namespace detail {
 
-DFLOW_INLINE TaskFilters::TaskFilters(std::span<const std::string> filters) {
+TaskFilters::TaskFilters(std::span<const std::string> filters) {
   filters_.reserve(filters.size());
   for (const std::string& filter : filters) filters_.push_back({DeviceName::parse(filter), filter});
 }
 
-DFLOW_INLINE bool TaskFilters::want(const std::string& task) const {
+bool TaskFilters::want(const std::string& task) const {
   const DeviceName name = DeviceName::parse(task);
   return filters_.empty() || std::any_of(filters_.begin(), filters_.end(),
                                          [&](const Filter& filter) { return filter.name.is_compatible_with(name); });
 }
 
-DFLOW_INLINE void TaskFilters::check(std::span<const std::string> tasks) const {
+void TaskFilters::check(std::span<const std::string> tasks) const {
   std::vector<DeviceName> names;
   names.reserve(tasks.size());
   for (const std::string& task : tasks) names.push_back(DeviceName::parse(task));
@@ -39,8 +39,8 @@ DFLOW_INLINE void TaskFilters::check(std::span<const std::string> tasks) const {
   }
 }
 
-DFLOW_INLINE void add_stats(StatsCollector& to, const RunShareReply& reply, const ClockOffset& clock,
-                            std::int64_t asked, std::int64_t returned, std::int64_t now) {
+void add_stats(StatsCollector& to, const RunShareReply& reply, const ClockOffset& clock, std::int64_t asked,
+               std::int64_t returned, std::int64_t now) {
   if (!reply.is_traced) return;
   const std::int64_t offset = clock.during({asked, reply.came_ns, reply.answered_ns, returned});
   const std::int64_t ago = wrapped_difference(now, wrapped_difference(reply.began_ns, offset));
@@ -117,8 +117,8 @@ struct DeviceSurvey {
 
 /// Puts a line in the log as long as some have not answered: the first after `pause`, each other as long again after
 /// it.
-DFLOW_INLINE void watch_survey(const std::shared_ptr<DeviceSurvey>& survey, const std::shared_ptr<Peers>& peers,
-                               Duration pause, Duration waited) {
+void watch_survey(const std::shared_ptr<DeviceSurvey>& survey, const std::shared_ptr<Peers>& peers, Duration pause,
+                  Duration waited) {
   const std::lock_guard lock(survey->mutex);
   if (survey->num_due == 0) return;
   survey->timer = survey->clock->schedule_after(
@@ -137,8 +137,7 @@ DFLOW_INLINE void watch_survey(const std::shared_ptr<DeviceSurvey>& survey, cons
 }
 
 /// Errors: InvalidArgument if a task lists devices of another one, of an incarnation that is not its own, or one twice.
-DFLOW_INLINE void check_device_list(const std::string& task, std::uint64_t incarnation,
-                                    std::span<const DeviceInfo> devices) {
+void check_device_list(const std::string& task, std::uint64_t incarnation, std::span<const DeviceInfo> devices) {
   std::unordered_set<std::string_view> listed;
   for (const DeviceInfo& device : devices) {
     const StatusOr<DeviceName> name = DeviceName::try_parse(device.name);
@@ -152,8 +151,7 @@ DFLOW_INLINE void check_device_list(const std::string& task, std::uint64_t incar
 
 }  // namespace detail
 
-DFLOW_INLINE void ClusterTasks::find_async(Options options, const std::vector<std::string>& tasks, Duration timeout,
-                                           Found done) {
+void ClusterTasks::find_async(Options options, const std::vector<std::string>& tasks, Duration timeout, Found done) {
   std::unique_ptr<ClusterTasks> cluster(new ClusterTasks);
   cluster->state_->options = std::move(options);
   if (tasks.empty()) return done({}, std::move(cluster));
@@ -202,8 +200,8 @@ DFLOW_INLINE void ClusterTasks::find_async(Options options, const std::vector<st
   }
 }
 
-DFLOW_INLINE std::unique_ptr<ClusterTasks> ClusterTasks::find(Options options, const std::vector<std::string>& tasks,
-                                                              Duration timeout) {
+std::unique_ptr<ClusterTasks> ClusterTasks::find(Options options, const std::vector<std::string>& tasks,
+                                                 Duration timeout) {
   // A wait may end before it is found (in a simulated process that crashes).
   struct Finding {
     PoolEvent is_found;
@@ -222,7 +220,7 @@ DFLOW_INLINE std::unique_ptr<ClusterTasks> ClusterTasks::find(Options options, c
   return std::move(finding->cluster);
 }
 
-DFLOW_INLINE ClusterTasks::~ClusterTasks() {
+ClusterTasks::~ClusterTasks() {
   const Options& o = state_->options;
   for (const auto& [task, incarnation] : state_->incarnations) {
     try {
@@ -235,7 +233,7 @@ DFLOW_INLINE ClusterTasks::~ClusterTasks() {
   }
 }
 
-DFLOW_INLINE std::shared_ptr<Rendezvous> ClusterTasks::begin_step(std::uint64_t id) {
+std::shared_ptr<Rendezvous> ClusterTasks::begin_step(std::uint64_t id) {
   return state_->options.steps->begin(id, state_->options.client);
 }
 
@@ -566,14 +564,11 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
   CancellationRegistration watch_;
 };
 
-DFLOW_INLINE std::shared_ptr<StepPart> ClusterShare::make_part() {
-  return std::make_shared<ShareRun>(shared_from_this());
-}
+std::shared_ptr<StepPart> ClusterShare::make_part() { return std::make_shared<ShareRun>(shared_from_this()); }
 
 }  // namespace detail
 
-DFLOW_INLINE std::shared_ptr<RemoteShare> ClusterTasks::share(const std::string& task,
-                                                              std::vector<RemotePartition> partitions) {
+std::shared_ptr<RemoteShare> ClusterTasks::share(const std::string& task, std::vector<RemotePartition> partitions) {
   return std::make_shared<detail::ClusterShare>(state_, task, std::move(partitions));
 }
 

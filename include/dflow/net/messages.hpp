@@ -191,7 +191,3 @@ Message from_body(std::string_view body) {
 }
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/messages.ipp>
-#endif

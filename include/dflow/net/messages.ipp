@@ -16,18 +16,18 @@ namespace detail {
 inline constexpr std::size_t max_text_bytes = 1 << 20;
 
 /// A text of a status, cut where it is too long to travel.
-DFLOW_INLINE std::string_view cut(std::string_view text) { return text.substr(0, max_text_bytes); }
+std::string_view cut(std::string_view text) { return text.substr(0, max_text_bytes); }
 
-DFLOW_INLINE std::span<const std::byte> as_byte_span(std::string_view text) noexcept {
+std::span<const std::byte> as_byte_span(std::string_view text) noexcept {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-DFLOW_INLINE void write_shape(ByteWriter& out, const Shape& shape) {
+void write_shape(ByteWriter& out, const Shape& shape) {
   out.u8(static_cast<std::uint8_t>(shape.rank()));
   for (const std::int64_t dim : shape.dims()) out.varint(static_cast<std::uint64_t>(dim));
 }
 
-DFLOW_INLINE Shape read_shape(ByteReader& in) {
+Shape read_shape(ByteReader& in) {
   std::int64_t dims[max_rank];
   const std::uint8_t rank = in.u8();
   if (rank > max_rank) throw_error(data_loss(str_cat("a tensor of rank ", int{rank})));
@@ -46,7 +46,7 @@ DFLOW_INLINE Shape read_shape(ByteReader& in) {
 }
 
 /// Of a tensor that travels: with elements, which handles have not.
-DFLOW_INLINE DType read_dtype(ByteReader& in) {
+DType read_dtype(ByteReader& in) {
   const std::uint8_t number = in.u8();
   const auto dtype = dtype_from_number(number);
   if (!dtype || (!is_plain(*dtype) && *dtype != DType::string)) {
@@ -55,7 +55,7 @@ DFLOW_INLINE DType read_dtype(ByteReader& in) {
   return *dtype;
 }
 
-DFLOW_INLINE void check_travels(const AnyTensor& tensor) {
+void check_travels(const AnyTensor& tensor) {
   if (tensor.is_initialized() && (is_plain(tensor.dtype()) || tensor.dtype() == DType::string)) return;
   throw_error(invalid_argument(
       str_cat(tensor.is_initialized() ? name(tensor.dtype()) : "an empty tensor", " cannot be sent to another task")));
@@ -63,7 +63,7 @@ DFLOW_INLINE void check_travels(const AnyTensor& tensor) {
 
 }  // namespace detail
 
-DFLOW_INLINE void write_status(ByteWriter& out, const Status& status) {
+void write_status(ByteWriter& out, const Status& status) {
   out.u8(static_cast<std::uint8_t>(status.code()));
   if (status.ok()) return;
   for (const std::string_view text : {status.message(), status.op(), status.node(), status.device(), status.task()}) {
@@ -71,7 +71,7 @@ DFLOW_INLINE void write_status(ByteWriter& out, const Status& status) {
   }
 }
 
-DFLOW_INLINE Status read_status(ByteReader& in) {
+Status read_status(ByteReader& in) {
   const Code code = code_from_number(in.u8());
   if (code == Code::ok) return {};
   Status status(code, std::string(in.string()));
@@ -82,7 +82,7 @@ DFLOW_INLINE Status read_status(ByteReader& in) {
   return status;
 }
 
-DFLOW_INLINE void write_tensor(ByteWriter& out, const AnyTensor& tensor) {
+void write_tensor(ByteWriter& out, const AnyTensor& tensor) {
   detail::check_travels(tensor);
   TensorHead{false, tensor.dtype(), tensor.shape()}.write(out);
   if (tensor.dtype() == DType::string) {
@@ -92,7 +92,7 @@ DFLOW_INLINE void write_tensor(ByteWriter& out, const AnyTensor& tensor) {
   }
 }
 
-DFLOW_INLINE AnyTensor read_tensor(ByteReader& in) {
+AnyTensor read_tensor(ByteReader& in) {
   const TensorHead head = TensorHead::read(in);
   if (head.is_dead) throw_error(data_loss("a dead tensor where a live one must be"));
   const std::span<const std::byte> elements = in.blob();
@@ -115,34 +115,34 @@ DFLOW_INLINE AnyTensor read_tensor(ByteReader& in) {
   return tensor;
 }
 
-DFLOW_INLINE std::string encode_strings(const AnyTensor& tensor) {
+std::string encode_strings(const AnyTensor& tensor) {
   std::string bytes;
   ByteWriter out(bytes);
   for (const std::string& text : tensor.span<std::string>()) out.string(text);
   return bytes;
 }
 
-DFLOW_INLINE void decode_strings(std::string_view bytes, AnyTensor& tensor) {
+void decode_strings(std::string_view bytes, AnyTensor& tensor) {
   ByteReader in(bytes);
   for (std::string& text : tensor.span<std::string>()) text = in.string();
   in.expect_end();
 }
 
-DFLOW_INLINE void check_elements(const AnyTensor& tensor) {
+void check_elements(const AnyTensor& tensor) {
   if (tensor.dtype() != DType::boolean) return;
   const auto* bytes = static_cast<const unsigned char*>(tensor.raw_data());
   if (std::all_of(bytes, bytes + tensor.bytes(), [](unsigned char byte) { return byte <= 1; })) return;
   throw_error(data_loss("a truth value that is neither 0 nor 1"));
 }
 
-DFLOW_INLINE void TensorHead::write(ByteWriter& out) const {
+void TensorHead::write(ByteWriter& out) const {
   out.boolean(is_dead);
   if (is_dead) return;
   out.u8(static_cast<std::uint8_t>(dtype));
   detail::write_shape(out, shape);
 }
 
-DFLOW_INLINE TensorHead TensorHead::read(ByteReader& in) {
+TensorHead TensorHead::read(ByteReader& in) {
   TensorHead head;
   head.is_dead = in.boolean();
   if (head.is_dead) return head;
@@ -151,7 +151,7 @@ DFLOW_INLINE TensorHead TensorHead::read(ByteReader& in) {
   return head;
 }
 
-DFLOW_INLINE void DeviceList::write(ByteWriter& out) const {
+void DeviceList::write(ByteWriter& out) const {
   out.count(devices.size());
   for (const DeviceInfo& device : devices) {
     out.string(device.name);
@@ -166,7 +166,7 @@ DFLOW_INLINE void DeviceList::write(ByteWriter& out) const {
   }
 }
 
-DFLOW_INLINE DeviceList DeviceList::read(ByteReader& in) {
+DeviceList DeviceList::read(ByteReader& in) {
   DeviceList list;
   for (std::size_t i = in.count(12); i > 0; --i) {
     DeviceInfo& device = list.devices.emplace_back();
@@ -182,19 +182,19 @@ DFLOW_INLINE DeviceList DeviceList::read(ByteReader& in) {
   return list;
 }
 
-DFLOW_INLINE void ShareName::write(ByteWriter& out) const {
+void ShareName::write(ByteWriter& out) const {
   out.u64(session);
   out.u64(share);
 }
 
-DFLOW_INLINE ShareName ShareName::read(ByteReader& in) {
+ShareName ShareName::read(ByteReader& in) {
   ShareName name;
   name.session = in.u64();
   name.share = in.u64();
   return name;
 }
 
-DFLOW_INLINE void SharePartitions::write(ByteWriter& out) const {
+void SharePartitions::write(ByteWriter& out) const {
   out.count(partitions.size());
   for (const Partition& partition : partitions) {
     out.string(partition.device);
@@ -204,7 +204,7 @@ DFLOW_INLINE void SharePartitions::write(ByteWriter& out) const {
   }
 }
 
-DFLOW_INLINE SharePartitions SharePartitions::read(ByteReader& in) {
+SharePartitions SharePartitions::read(ByteReader& in) {
   SharePartitions share;
   for (std::size_t i = in.count(3); i > 0; --i) {
     Partition& partition = share.partitions.emplace_back();
@@ -215,13 +215,13 @@ DFLOW_INLINE SharePartitions SharePartitions::read(ByteReader& in) {
   return share;
 }
 
-DFLOW_INLINE void PushedTensor::write(ByteWriter& out) const {
+void PushedTensor::write(ByteWriter& out) const {
   out.string(key);
   out.boolean(is_dead);
   if (!is_dead) write_tensor(out, tensor);
 }
 
-DFLOW_INLINE PushedTensor PushedTensor::read(ByteReader& in) {
+PushedTensor PushedTensor::read(ByteReader& in) {
   PushedTensor pushed;
   pushed.key = in.string();
   pushed.is_dead = in.boolean();
@@ -229,12 +229,12 @@ DFLOW_INLINE PushedTensor PushedTensor::read(ByteReader& in) {
   return pushed;
 }
 
-DFLOW_INLINE void PushTensor::write(ByteWriter& out) const {
+void PushTensor::write(ByteWriter& out) const {
   out.u64(step);
   tensor.write(out);
 }
 
-DFLOW_INLINE PushTensor PushTensor::read(ByteReader& in) {
+PushTensor PushTensor::read(ByteReader& in) {
   PushTensor push;
   push.step = in.u64();
   push.tensor = PushedTensor::read(in);
@@ -243,12 +243,12 @@ DFLOW_INLINE PushTensor PushTensor::read(ByteReader& in) {
 
 namespace detail {
 
-DFLOW_INLINE void write_pushed(ByteWriter& out, const std::vector<PushedTensor>& pushed) {
+void write_pushed(ByteWriter& out, const std::vector<PushedTensor>& pushed) {
   out.count(pushed.size());
   for (const PushedTensor& tensor : pushed) tensor.write(out);
 }
 
-DFLOW_INLINE std::vector<PushedTensor> read_pushed(ByteReader& in) {
+std::vector<PushedTensor> read_pushed(ByteReader& in) {
   std::vector<PushedTensor> pushed;
   for (std::size_t i = in.count(2); i > 0; --i) pushed.push_back(PushedTensor::read(in));
   return pushed;
@@ -256,7 +256,7 @@ DFLOW_INLINE std::vector<PushedTensor> read_pushed(ByteReader& in) {
 
 }  // namespace detail
 
-DFLOW_INLINE void RunShare::write(ByteWriter& out) const {
+void RunShare::write(ByteWriter& out) const {
   name.write(out);
   out.u64(step);
   out.i64(time_left_ns);
@@ -264,7 +264,7 @@ DFLOW_INLINE void RunShare::write(ByteWriter& out) const {
   detail::write_pushed(out, pushed);
 }
 
-DFLOW_INLINE RunShare RunShare::read(ByteReader& in) {
+RunShare RunShare::read(ByteReader& in) {
   RunShare run;
   run.name = ShareName::read(in);
   run.step = in.u64();
@@ -274,7 +274,7 @@ DFLOW_INLINE RunShare RunShare::read(ByteReader& in) {
   return run;
 }
 
-DFLOW_INLINE void RunShareReply::write(ByteWriter& out) const {
+void RunShareReply::write(ByteWriter& out) const {
   out.i64(came_ns);
   out.i64(answered_ns);
   detail::write_pushed(out, pushed);
@@ -296,7 +296,7 @@ DFLOW_INLINE void RunShareReply::write(ByteWriter& out) const {
   }
 }
 
-DFLOW_INLINE RunShareReply RunShareReply::read(ByteReader& in) {
+RunShareReply RunShareReply::read(ByteReader& in) {
   RunShareReply reply;
   reply.came_ns = in.i64();
   reply.answered_ns = in.i64();
@@ -320,24 +320,24 @@ DFLOW_INLINE RunShareReply RunShareReply::read(ByteReader& in) {
   return reply;
 }
 
-DFLOW_INLINE void CancelStep::write(ByteWriter& out) const {
+void CancelStep::write(ByteWriter& out) const {
   out.u64(step);
   write_status(out, why);
 }
 
-DFLOW_INLINE CancelStep CancelStep::read(ByteReader& in) {
+CancelStep CancelStep::read(ByteReader& in) {
   CancelStep cancel;
   cancel.step = in.u64();
   cancel.why = read_status(in);
   return cancel;
 }
 
-DFLOW_INLINE void ReceiveTensor::write(ByteWriter& out) const {
+void ReceiveTensor::write(ByteWriter& out) const {
   out.u64(step);
   out.string(key);
 }
 
-DFLOW_INLINE ReceiveTensor ReceiveTensor::read(ByteReader& in) {
+ReceiveTensor ReceiveTensor::read(ByteReader& in) {
   ReceiveTensor receive;
   receive.step = in.u64();
   receive.key = in.string();

@@ -166,7 +166,3 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
 };
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/peers.ipp>
-#endif

@@ -12,10 +12,10 @@
 
 namespace dflow::net {
 
-DFLOW_INLINE Peers::Service::~Service() = default;
-DFLOW_INLINE void Peers::Service::on_lost(const TaskIdentity&, std::uint64_t, const Status&) {}
-DFLOW_INLINE std::uint64_t Peers::Service::mark() const noexcept { return 0; }
-DFLOW_INLINE Peers::~Peers() = default;
+Peers::Service::~Service() = default;
+void Peers::Service::on_lost(const TaskIdentity&, std::uint64_t, const Status&) {}
+std::uint64_t Peers::Service::mark() const noexcept { return 0; }
+Peers::~Peers() = default;
 
 /// What a connection calls; it outlives what it calls, so it asks whether that is still there.
 class Peers::Link final : public Connection::Handler {
@@ -65,7 +65,7 @@ class Peers::Link final : public Connection::Handler {
 
 // ---- connections ----
 
-DFLOW_INLINE void Peers::accept(std::unique_ptr<Stream> stream) {
+void Peers::accept(std::unique_ptr<Stream> stream) {
   std::uint64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -85,12 +85,12 @@ DFLOW_INLINE void Peers::accept(std::unique_ptr<Stream> stream) {
   limit_handshakes(number, Connection::open(std::move(stream), Role::acceptor, options_.connection, link, opened));
 }
 
-DFLOW_INLINE void Peers::end_handshake(std::uint64_t number) {
+void Peers::end_handshake(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
   handshakes_.erase(number);
 }
 
-DFLOW_INLINE void Peers::limit_handshakes(std::uint64_t number, const std::shared_ptr<Connection>& newest) {
+void Peers::limit_handshakes(std::uint64_t number, const std::shared_ptr<Connection>& newest) {
   std::shared_ptr<Connection> let_go;
   Status closed;
   {
@@ -116,7 +116,7 @@ DFLOW_INLINE void Peers::limit_handshakes(std::uint64_t number, const std::share
 
 // ---- what takes the place of what ----
 
-DFLOW_INLINE Status Peers::refusal_of(const Connection& connection) {
+Status Peers::refusal_of(const Connection& connection) {
   const TaskIdentity& peer = connection.peer();
   if (!note_start(peer)) return aborted(str_cat(peer.task, " has been started anew since this one was started"));
   if (connection.role() == Role::connector || options_.addresses.contains(peer.task)) return {};
@@ -130,7 +130,7 @@ DFLOW_INLINE Status Peers::refusal_of(const Connection& connection) {
   return resource_exhausted(str_cat("more than ", options_.max_client_connections, " connections of clients"));
 }
 
-DFLOW_INLINE bool Peers::note_start(const TaskIdentity& peer) {
+bool Peers::note_start(const TaskIdentity& peer) {
   if (!options_.addresses.contains(peer.task)) return true;
   std::uint64_t& latest = latest_starts_[peer.task];
   if (peer.incarnation < latest) return false;
@@ -140,7 +140,7 @@ DFLOW_INLINE bool Peers::note_start(const TaskIdentity& peer) {
 
 /// Who connects again has lost what it had opened before. What this side has opened the other may have too: two that
 /// open at the same time have both.
-DFLOW_INLINE std::vector<std::pair<Peers::Open, Status>> Peers::superseded_by(const Connection& connection) const {
+std::vector<std::pair<Peers::Open, Status>> Peers::superseded_by(const Connection& connection) const {
   const TaskIdentity& peer = connection.peer();
   const bool is_task = options_.addresses.contains(peer.task);
   std::vector<std::pair<Open, Status>> superseded;
@@ -162,7 +162,7 @@ DFLOW_INLINE std::vector<std::pair<Peers::Open, Status>> Peers::superseded_by(co
 // ---- open connections ----
 
 /// What its client has opened before, and kept open when its last visit ended, is part of the new one.
-DFLOW_INLINE void Peers::visit(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Link>& link) {
+void Peers::visit(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Link>& link) {
   const TaskIdentity& peer = connection->peer();
   const auto known = visits_.find({peer.task, peer.incarnation});
   std::shared_ptr<Visit> visit = known == visits_.end() ? nullptr : known->second;
@@ -179,7 +179,7 @@ DFLOW_INLINE void Peers::visit(const std::shared_ptr<Connection>& connection, co
   link->join(visit);
 }
 
-DFLOW_INLINE void Peers::add(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Link>& link) {
+void Peers::add(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Link>& link) {
   const TaskIdentity& peer = connection->peer();
   Status closed, refused;
   std::vector<std::pair<Open, Status>> superseded;
@@ -212,7 +212,7 @@ DFLOW_INLINE void Peers::add(const std::shared_ptr<Connection>& connection, cons
 }
 
 /// Whatever there is no memory for, the rest is done: who is not told would wait for ever.
-DFLOW_INLINE void Peers::remove(Connection& connection, const Status& why) {
+void Peers::remove(Connection& connection, const Status& why) {
   const TaskIdentity& peer = connection.peer();
   const auto is_of_peer = [&](const auto& place, const Connection& other) {
     return place.first == peer.task && other.peer().incarnation == peer.incarnation;
@@ -259,7 +259,7 @@ DFLOW_INLINE void Peers::remove(Connection& connection, const Status& why) {
   if (over != nullptr && service_ != nullptr) detail::tell([&] { service_->on_gone(*over, why); });
 }
 
-DFLOW_INLINE std::shared_ptr<Connection> Peers::find(const std::string& task, Channel channel) const {
+std::shared_ptr<Connection> Peers::find(const std::string& task, Channel channel) const {
   const std::lock_guard lock(mutex_);
   const auto [begin, end] = open_.equal_range({task, channel});
   // The newest: one of a task that has been started anew comes after those of the one before.
@@ -269,7 +269,7 @@ DFLOW_INLINE std::shared_ptr<Connection> Peers::find(const std::string& task, Ch
   return nullptr;
 }
 
-DFLOW_INLINE std::multimap<Peers::Place, Peers::Open>::iterator Peers::find_open(const Place& place) {
+std::multimap<Peers::Place, Peers::Open>::iterator Peers::find_open(const Place& place) {
   const auto [begin, end] = open_.equal_range(place);
   for (auto found = end; found != begin;) {
     if ((--found)->second.connection->is_open()) return found;
@@ -277,7 +277,7 @@ DFLOW_INLINE std::multimap<Peers::Place, Peers::Open>::iterator Peers::find_open
   return open_.end();
 }
 
-DFLOW_INLINE void Peers::connect(const std::string& task, Channel channel, Clock::time_point until, Done done) {
+void Peers::connect(const std::string& task, Channel channel, Clock::time_point until, Done done) {
   if (std::shared_ptr<Connection> open = find(task, channel)) return done(Status(), std::move(open));
   // Whom nobody can connect to is reached by what it has opened, whatever for.
   if (!options_.addresses.contains(task)) {
@@ -309,12 +309,12 @@ DFLOW_INLINE void Peers::connect(const std::string& task, Channel channel, Clock
   if (is_first) attempt(place, options_.min_backoff);
 }
 
-DFLOW_INLINE Duration Peers::jittered(Duration pause) {
+Duration Peers::jittered(Duration pause) {
   const double share = static_cast<double>(options_.connection.random() >> 11) * 0x1p-53;  // in [0, 1)
   return Duration(static_cast<Duration::rep>(static_cast<double>(pause.count()) * (1.0 - 0.5 * share)));
 }
 
-DFLOW_INLINE Clock::time_point Peers::end_of_attempt(const Connecting& connecting, Duration timeout) const {
+Clock::time_point Peers::end_of_attempt(const Connecting& connecting, Duration timeout) const {
   const Clock& clock = *options_.connection.clock;
   const Clock::time_point limit = clock.after(timeout);
   Clock::time_point end = clock.after(options_.min_backoff);
@@ -326,7 +326,7 @@ DFLOW_INLINE Clock::time_point Peers::end_of_attempt(const Connecting& connectin
 }
 
 /// Those who wait are told in any case: nobody else makes another attempt as long as one is under way.
-DFLOW_INLINE void Peers::attempt(const Place& place, Duration backoff) noexcept {
+void Peers::attempt(const Place& place, Duration backoff) noexcept {
   try {
     try_attempt(place, backoff);
   } catch (...) {
@@ -334,7 +334,7 @@ DFLOW_INLINE void Peers::attempt(const Place& place, Duration backoff) noexcept 
   }
 }
 
-DFLOW_INLINE void Peers::try_attempt(const Place& place, Duration backoff) {
+void Peers::try_attempt(const Place& place, Duration backoff) {
   Clock::time_point end;
   {
     const std::lock_guard lock(mutex_);
@@ -358,8 +358,7 @@ DFLOW_INLINE void Peers::try_attempt(const Place& place, Duration backoff) {
 }
 
 /// The handshake of an attempt.
-DFLOW_INLINE void Peers::introduce(const Place& place, std::unique_ptr<Stream> stream,
-                                   std::function<void(const Status&)> failed) {
+void Peers::introduce(const Place& place, std::unique_ptr<Stream> stream, std::function<void(const Status&)> failed) {
   constexpr Duration least = std::chrono::milliseconds(500);  // others may have the processors
   ConnectionOptions options = options_.connection;
   options.channel = place.second;
@@ -410,7 +409,7 @@ DFLOW_INLINE void Peers::introduce(const Place& place, std::unique_ptr<Stream> s
   if (!closed.ok()) begun->close(closed);
 }
 
-DFLOW_INLINE void Peers::fail_attempt(const Place& place, const Status& status, Duration backoff) noexcept {
+void Peers::fail_attempt(const Place& place, const Status& status, Duration backoff) noexcept {
   try {
     attempt_later(place, status, backoff);
   } catch (...) {
@@ -419,7 +418,7 @@ DFLOW_INLINE void Peers::fail_attempt(const Place& place, const Status& status, 
 }
 
 /// Those whose time is over are told; for the others there is another attempt, no later than the next time is over.
-DFLOW_INLINE void Peers::attempt_later(const Place& place, const Status& status, Duration backoff) {
+void Peers::attempt_later(const Place& place, const Status& status, Duration backoff) {
   Clock& clock = *options_.connection.clock;
   const bool may_pass = status.code() == Code::unavailable || status.code() == Code::deadline_exceeded;
   // Who has another secret has it at the next attempt too.
@@ -435,8 +434,8 @@ DFLOW_INLINE void Peers::attempt_later(const Place& place, const Status& status,
                     });
 }
 
-DFLOW_INLINE Clock::time_point Peers::opened(const Place& place, Status status, std::shared_ptr<Connection> connection,
-                                             Clock::time_point due) {
+Clock::time_point Peers::opened(const Place& place, Status status, std::shared_ptr<Connection> connection,
+                                Clock::time_point due) {
   std::vector<Waiting> told;
   Clock::time_point next = Clock::never;
   {
@@ -466,7 +465,7 @@ DFLOW_INLINE Clock::time_point Peers::opened(const Place& place, Status status, 
   return next;
 }
 
-DFLOW_INLINE void Peers::call(const std::string& task, Channel channel, Call call, CallDone done) {
+void Peers::call(const std::string& task, Channel channel, Call call, CallDone done) {
   std::shared_ptr<Connection> open = find(task, channel);
   // A client that is no task can only be asked by what it has opened itself.
   if (open == nullptr && !options_.addresses.contains(task)) open = find(task, Channel::control);
@@ -479,7 +478,7 @@ DFLOW_INLINE void Peers::call(const std::string& task, Channel channel, Call cal
           });
 }
 
-DFLOW_INLINE void Peers::close(const Status& why) {
+void Peers::close(const Status& why) {
   std::vector<std::shared_ptr<Connection>> all;
   std::map<Place, Connecting> connecting;
   {
@@ -501,12 +500,12 @@ DFLOW_INLINE void Peers::close(const Status& why) {
   }
 }
 
-DFLOW_INLINE std::string Peers::address_of(const std::string& task) const {
+std::string Peers::address_of(const std::string& task) const {
   const auto found = options_.addresses.find(task);
   return found == options_.addresses.end() ? std::string() : found->second;
 }
 
-DFLOW_INLINE std::vector<std::shared_ptr<Connection>> Peers::connections() const {
+std::vector<std::shared_ptr<Connection>> Peers::connections() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<Connection>> all;
   for (const auto& [place, open] : open_) all.push_back(open.connection);
@@ -582,8 +581,8 @@ struct ReceivedTensor {
 
 }  // namespace detail
 
-DFLOW_INLINE void Peers::receive(const std::string& task, std::uint64_t step, const RendezvousKey& key,
-                                 const RecvArgs& args, CancellationToken cancellation, Rendezvous::RecvDone done) {
+void Peers::receive(const std::string& task, std::uint64_t step, const RendezvousKey& key, const RecvArgs& args,
+                    CancellationToken cancellation, Rendezvous::RecvDone done) {
   const auto received = std::make_shared<detail::ReceivedTensor>();
   received->args = args;
   if (options_.log != nullptr && options_.log->is_on()) {
@@ -612,8 +611,8 @@ DFLOW_INLINE void Peers::receive(const std::string& task, std::uint64_t step, co
              [received](Status status, const std::string& body) { received->finish(std::move(status), body); });
 }
 
-DFLOW_INLINE void Peers::push(const std::string& task, std::uint64_t step, const RendezvousKey& key,
-                              const AnyTensor& tensor, bool is_dead, UniqueFunction<void(Status)> failed) {
+void Peers::push(const std::string& task, std::uint64_t step, const RendezvousKey& key, const AnyTensor& tensor,
+                 bool is_dead, UniqueFunction<void(Status)> failed) {
   constexpr auto method = static_cast<std::uint16_t>(Method::push_tensor);
   std::string body = to_body(PushTensor{step, {key.text(), is_dead, tensor}});
   if (options_.log != nullptr && options_.log->is_on()) {
@@ -634,7 +633,7 @@ DFLOW_INLINE void Peers::push(const std::string& task, std::uint64_t step, const
 /// What may not have been read the other task may wait for, or begin the step later: it is told that it does so in
 /// vain. Steps that are over there it does not know any more. One that cannot be reached now may begin the step
 /// later all the same: it is tried again for a while.
-DFLOW_INLINE void Peers::recall(const TaskIdentity& peer, std::vector<std::uint64_t> steps, const Status& why) {
+void Peers::recall(const TaskIdentity& peer, std::vector<std::uint64_t> steps, const Status& why) {
   const Status lost = unavailable(str_cat("the connection that tensors of the step came over is lost: ", why.message()))
                           .with_task(options_.connection.self.task);
   connect(peer.task, Channel::control, options_.connection.clock->after(options_.recall_timeout),

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <dflow/base/duration.hpp>
-#include <dflow/runtime/op_set.hpp>
 #include <dflow/net/cluster_spec.hpp>
+#include <dflow/runtime/op_set.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -121,7 +121,3 @@ class Server {
 std::shared_ptr<SessionTarget> connect(const ClusterSpec& cluster, ServerOptions options = {});
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/server.ipp>
-#endif

@@ -29,13 +29,13 @@ namespace dflow::net {
 
 namespace detail {
 
-DFLOW_INLINE std::shared_ptr<ThreadPool> make_server_pool(int num_threads) {
+std::shared_ptr<ThreadPool> make_server_pool(int num_threads) {
   const int threads = num_threads == 0 ? available_cores() : num_threads;
   return std::make_shared<WorkStealingPool>(std::max(threads, 1));
 }
 
 /// Errors: InvalidArgument for a process that is no task with an address of its own.
-DFLOW_INLINE void check_is_task(const ClusterSpec& cluster) {
+void check_is_task(const ClusterSpec& cluster) {
   if (!cluster.has_task()) {
     throw_error(invalid_argument(
         "the cluster's spec does not say which of its tasks this process is: --job and --task do; a client that is "
@@ -49,7 +49,7 @@ DFLOW_INLINE void check_is_task(const ClusterSpec& cluster) {
 }
 
 /// Errors: InvalidArgument for an address that others can reach, where nothing keeps them out.
-DFLOW_INLINE void check_exposure(const ClusterSpec& cluster, const Transport& transport) {
+void check_exposure(const ClusterSpec& cluster, const Transport& transport) {
   if (!cluster.secret().empty() || cluster.is_insecure() || !transport.is_exposed(cluster.bind_address())) return;
   throw_error(invalid_argument(str_cat("'", cluster.bind_address(),
                                        "' can be reached by others: the cluster needs a secret, or TLS that asks for "
@@ -342,32 +342,32 @@ class ClusterTarget final : public SessionTarget {
 
 }  // namespace detail
 
-DFLOW_INLINE Server::Server(const ClusterSpec& cluster, ServerOptions options)
+Server::Server(const ClusterSpec& cluster, ServerOptions options)
     : state_(std::make_shared<State>(cluster, std::move(options), true)) {
   state_->listen();
 }
 
-DFLOW_INLINE Server::~Server() { stop(); }
+Server::~Server() { stop(); }
 
-DFLOW_INLINE std::shared_ptr<SessionTarget> Server::target(std::vector<std::string> filters) const {
+std::shared_ptr<SessionTarget> Server::target(std::vector<std::string> filters) const {
   return std::make_shared<detail::ClusterTarget>(state_, filters, false);
 }
 
-DFLOW_INLINE int Server::join() {
+int Server::join() {
   state_->join();
   return 0;
 }
 
-DFLOW_INLINE void Server::stop() { state_->stop(); }
-DFLOW_INLINE const std::string& Server::task() const noexcept { return state_->task; }
-DFLOW_INLINE const std::string& Server::address() const noexcept { return state_->address; }
-DFLOW_INLINE std::string Server::metrics_address() const {
+void Server::stop() { state_->stop(); }
+const std::string& Server::task() const noexcept { return state_->task; }
+const std::string& Server::address() const noexcept { return state_->address; }
+std::string Server::metrics_address() const {
   return state_->metrics == nullptr ? std::string() : state_->metrics->address();
 }
-DFLOW_INLINE std::uint64_t Server::incarnation() const noexcept { return state_->options.incarnation; }
-DFLOW_INLINE const std::vector<std::shared_ptr<Device>>& Server::devices() const noexcept { return state_->devices; }
+std::uint64_t Server::incarnation() const noexcept { return state_->options.incarnation; }
+const std::vector<std::shared_ptr<Device>>& Server::devices() const noexcept { return state_->devices; }
 
-DFLOW_INLINE std::shared_ptr<SessionTarget> connect(const ClusterSpec& cluster, ServerOptions options) {
+std::shared_ptr<SessionTarget> connect(const ClusterSpec& cluster, ServerOptions options) {
   return std::make_shared<detail::ClusterTarget>(std::make_shared<Server::State>(cluster, std::move(options), false),
                                                  std::vector<std::string>(), true);
 }

@@ -235,7 +235,3 @@ class StepTable : public std::enable_shared_from_this<StepTable> {
 };
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/step_table.ipp>
-#endif

@@ -10,34 +10,32 @@
 
 namespace dflow::net {
 
-DFLOW_INLINE TensorSource::~TensorSource() = default;
+TensorSource::~TensorSource() = default;
 
 namespace detail {
 
-DFLOW_INLINE std::string_view task_of(std::string_view device) noexcept {
-  return device.substr(0, device.find("/device:"));
-}
+std::string_view task_of(std::string_view device) noexcept { return device.substr(0, device.find("/device:")); }
 
 }  // namespace detail
 
 // ---- GatheredPushes ----
 
-DFLOW_INLINE GatheredPushes*& GatheredPushes::latest() noexcept {
+GatheredPushes*& GatheredPushes::latest() noexcept {
   static constinit thread_local GatheredPushes* latest = nullptr;
   return latest;
 }
 
-DFLOW_INLINE GatheredPushes::GatheredPushes(std::uint64_t step, std::string_view task) noexcept
+GatheredPushes::GatheredPushes(std::uint64_t step, std::string_view task) noexcept
     : step_(step), task_(task), before_(std::exchange(latest(), this)) {}
 
-DFLOW_INLINE GatheredPushes::~GatheredPushes() { latest() = before_; }
+GatheredPushes::~GatheredPushes() { latest() = before_; }
 
-DFLOW_INLINE GatheredPushes* GatheredPushes::find(std::uint64_t step, std::string_view task) noexcept {
+GatheredPushes* GatheredPushes::find(std::uint64_t step, std::string_view task) noexcept {
   GatheredPushes* const found = latest();
   return found != nullptr && found->step_ == step && found->task_ == task ? found : nullptr;
 }
 
-DFLOW_INLINE bool GatheredPushes::add(const RendezvousKey& key, const AnyTensor& tensor, bool is_dead) {
+bool GatheredPushes::add(const RendezvousKey& key, const AnyTensor& tensor, bool is_dead) {
   if (!is_dead && tensor.dtype() == DType::string) return false;  // its size is not known
   if (!is_dead) detail::check_travels(tensor);
   const std::size_t bytes = key.text().size() + (is_dead ? 0 : tensor.bytes());
@@ -49,8 +47,7 @@ DFLOW_INLINE bool GatheredPushes::add(const RendezvousKey& key, const AnyTensor&
 
 // ---- StepRendezvous ----
 
-DFLOW_INLINE Status StepRendezvous::send(const RendezvousKey& key, AnyTensor tensor, bool is_dead,
-                                         const SendArgs& args) {
+Status StepRendezvous::send(const RendezvousKey& key, AnyTensor tensor, bool is_dead, const SendArgs& args) {
   if (!args.pushed || detail::task_of(key.destination_device()) == *task_) {
     return local_.send(key, std::move(tensor), is_dead, args);
   }
@@ -69,11 +66,11 @@ DFLOW_INLINE Status StepRendezvous::send(const RendezvousKey& key, AnyTensor ten
   return {};
 }
 
-DFLOW_INLINE void StepRendezvous::push_on(PushedTensor pushed) {
+void StepRendezvous::push_on(PushedTensor pushed) {
   push(RendezvousKey::parse(pushed.key).value(), pushed.tensor, pushed.is_dead);
 }
 
-DFLOW_INLINE void StepRendezvous::push(const RendezvousKey& key, const AnyTensor& tensor, bool is_dead) {
+void StepRendezvous::push(const RendezvousKey& key, const AnyTensor& tensor, bool is_dead) {
   const std::string_view task = detail::task_of(key.destination_device());
   GatheredPushes* const gathered = GatheredPushes::find(step_, task);
   if (gathered != nullptr && gathered->add(key, tensor, is_dead)) return;
@@ -84,7 +81,7 @@ DFLOW_INLINE void StepRendezvous::push(const RendezvousKey& key, const AnyTensor
 
 /// What comes from another task is wanted here like anything else, and sent here by the one who brings it: so a copy
 /// into another memory, and a receive that is given up, are the local rendezvous's business.
-DFLOW_INLINE void StepRendezvous::recv_async(const RendezvousKey& key, const RecvArgs& args, RecvDone done) {
+void StepRendezvous::recv_async(const RendezvousKey& key, const RecvArgs& args, RecvDone done) {
   const std::string_view from = detail::task_of(key.source_device());
   const bool is_remote = from != *task_ && !args.pushed;
   local_.recv_async(key, args, std::move(done));
@@ -100,14 +97,14 @@ DFLOW_INLINE void StepRendezvous::recv_async(const RendezvousKey& key, const Rec
                    });
 }
 
-DFLOW_INLINE void StepRendezvous::abort(Status status) {
+void StepRendezvous::abort(Status status) {
   const std::shared_ptr<StepRendezvous> keep = weak_from_this().lock();
   status = status.with_task(*task_);  // those who wait in other tasks are to know whose error it is
   local_.abort(status);
   ending_.cancel(std::move(status));
 }
 
-DFLOW_INLINE void StepRendezvous::serve(const RendezvousKey& key, CancellationToken cancellation, RecvDone done) {
+void StepRendezvous::serve(const RendezvousKey& key, CancellationToken cancellation, RecvDone done) {
   RecvArgs args;
   args.cancellation = std::move(cancellation);
   local_.recv_async(key, args, std::move(done));
@@ -118,7 +115,7 @@ DFLOW_INLINE void StepRendezvous::serve(const RendezvousKey& key, CancellationTo
 namespace detail {
 
 /// What a tensor takes that waits for its step, with its key.
-DFLOW_INLINE std::uint64_t waiting_bytes(const RendezvousKey& key, const AnyTensor& tensor) {
+std::uint64_t waiting_bytes(const RendezvousKey& key, const AnyTensor& tensor) {
   constexpr std::uint64_t per_tensor = 512;
   std::uint64_t bytes = per_tensor + key.text().size();
   if (!tensor.is_initialized()) return bytes;
@@ -131,7 +128,7 @@ DFLOW_INLINE std::uint64_t waiting_bytes(const RendezvousKey& key, const AnyTens
 
 }  // namespace detail
 
-DFLOW_INLINE StepTable::Entry& StepTable::entry_of(std::uint64_t step, Displaced& displaced) {
+StepTable::Entry& StepTable::entry_of(std::uint64_t step, Displaced& displaced) {
   if (const auto found = steps_.find(step); found != steps_.end()) return found->second;
   Entry made;
   made.rendezvous = std::make_shared<StepRendezvous>(step, task_, options_.source);
@@ -144,13 +141,13 @@ DFLOW_INLINE StepTable::Entry& StepTable::entry_of(std::uint64_t step, Displaced
   return entry;
 }
 
-DFLOW_INLINE StepTable::Steps::iterator StepTable::find_awaited(const Awaited& awaited) {
+StepTable::Steps::iterator StepTable::find_awaited(const Awaited& awaited) {
   const auto found = steps_.find(awaited.step);
   if (found == steps_.end() || found->second.has_begun || found->second.number != awaited.number) return steps_.end();
   return found;
 }
 
-DFLOW_INLINE void StepTable::limit_awaited(std::uint64_t newest, Displaced& displaced) {
+void StepTable::limit_awaited(std::uint64_t newest, Displaced& displaced) {
   while (num_awaited_ > options_.max_awaited && awaited_.front().number != newest) {
     const auto oldest = find_awaited(awaited_.front());
     awaited_.pop_front();
@@ -161,7 +158,7 @@ DFLOW_INLINE void StepTable::limit_awaited(std::uint64_t newest, Displaced& disp
   std::erase_if(awaited_, [&](const Awaited& awaited) { return find_awaited(awaited) == steps_.end(); });
 }
 
-DFLOW_INLINE void StepTable::displace(Steps::iterator step, Displaced& displaced) {
+void StepTable::displace(Steps::iterator step, Displaced& displaced) {
   displaced.push_back(step->second.rendezvous);
   note_end(step->first, resource_exhausted("too much has come for steps that have not begun"));
   forget_early(step->second);
@@ -169,13 +166,13 @@ DFLOW_INLINE void StepTable::displace(Steps::iterator step, Displaced& displaced
   steps_.erase(step);
 }
 
-DFLOW_INLINE void StepTable::abort(const Displaced& displaced) {
+void StepTable::abort(const Displaced& displaced) {
   for (const std::shared_ptr<StepRendezvous>& rendezvous : displaced) {
     rendezvous->abort(resource_exhausted("too much has come for steps that have not begun"));
   }
 }
 
-DFLOW_INLINE Status StepTable::ended_by(std::uint64_t step) const {
+Status StepTable::ended_by(std::uint64_t step) const {
   const auto found = ended_.find(step);
   return found == ended_.end() ? Status() : found->second;
 }
@@ -183,7 +180,7 @@ DFLOW_INLINE Status StepTable::ended_by(std::uint64_t step) const {
 namespace detail {
 
 /// What is remembered of an end for those who come late: not all that others may have said of it.
-DFLOW_INLINE Status brief_end(const Status& why) {
+Status brief_end(const Status& why) {
   constexpr std::size_t max_bytes = 512;
   const auto cut = [](std::string_view text) { return std::string(text.substr(0, max_bytes)); };
   if (why.ok()) return why;
@@ -192,7 +189,7 @@ DFLOW_INLINE Status brief_end(const Status& why) {
 
 }  // namespace detail
 
-DFLOW_INLINE void StepTable::note_end(std::uint64_t step, const Status& why) {
+void StepTable::note_end(std::uint64_t step, const Status& why) {
   if (ended_.contains(step)) return;
   Status brief = detail::brief_end(why);
   const auto noted = ended_.emplace(step, std::move(brief)).first;
@@ -207,8 +204,7 @@ DFLOW_INLINE void StepTable::note_end(std::uint64_t step, const Status& why) {
   ended_in_order_.pop_front();
 }
 
-DFLOW_INLINE void StepTable::count_early(std::uint64_t step, Entry& entry, const std::string& sender,
-                                         std::uint64_t bytes) {
+void StepTable::count_early(std::uint64_t step, Entry& entry, const std::string& sender, std::uint64_t bytes) {
   EarlySender& early = early_[sender];
   const auto [sent, is_new] = early.sent.try_emplace(entry.number);
   if (is_new) {
@@ -221,7 +217,7 @@ DFLOW_INLINE void StepTable::count_early(std::uint64_t step, Entry& entry, const
 }
 
 /// In time that depends on what this sender has sent alone.
-DFLOW_INLINE void StepTable::limit_early(const std::string& sender, Displaced& displaced) {
+void StepTable::limit_early(const std::string& sender, Displaced& displaced) {
   for (;;) {
     const auto early = early_.find(sender);
     if (early == early_.end() || early->second.bytes <= options_.max_early_bytes) return;
@@ -229,7 +225,7 @@ DFLOW_INLINE void StepTable::limit_early(const std::string& sender, Displaced& d
   }
 }
 
-DFLOW_INLINE void StepTable::forget_early(Entry& entry) {
+void StepTable::forget_early(Entry& entry) {
   for (EarlySender* const early : entry.early) {
     const auto sent = early->sent.find(entry.number);
     early->bytes -= sent->second.bytes;
@@ -239,7 +235,7 @@ DFLOW_INLINE void StepTable::forget_early(Entry& entry) {
   entry.early.clear();
 }
 
-DFLOW_INLINE void StepTable::drop_if_over(std::uint64_t step, std::shared_ptr<StepRendezvous>& dropped) {
+void StepTable::drop_if_over(std::uint64_t step, std::shared_ptr<StepRendezvous>& dropped) {
   const auto found = steps_.find(step);
   if (found == steps_.end() || !found->second.is_over()) return;
   if (!found->second.has_begun) --num_awaited_;
@@ -248,7 +244,7 @@ DFLOW_INLINE void StepTable::drop_if_over(std::uint64_t step, std::shared_ptr<St
   steps_.erase(found);
 }
 
-DFLOW_INLINE std::shared_ptr<StepRendezvous> StepTable::begin(std::uint64_t step, const std::string& owner) {
+std::shared_ptr<StepRendezvous> StepTable::begin(std::uint64_t step, const std::string& owner) {
   std::shared_ptr<StepRendezvous> rendezvous;
   Displaced displaced;
   Status ended;
@@ -273,7 +269,7 @@ DFLOW_INLINE std::shared_ptr<StepRendezvous> StepTable::begin(std::uint64_t step
 }
 
 /// Without memory to note why, nobody who comes late hears of it.
-DFLOW_INLINE void StepTable::end(std::uint64_t step) noexcept {
+void StepTable::end(std::uint64_t step) noexcept {
   std::shared_ptr<StepRendezvous> dropped;
   const std::lock_guard lock(mutex_);
   const auto found = steps_.find(step);
@@ -285,7 +281,7 @@ DFLOW_INLINE void StepTable::end(std::uint64_t step) noexcept {
 }
 
 /// The step's entry may be another one by now.
-DFLOW_INLINE void StepTable::finish_serving(std::uint64_t step, std::uint64_t number) {
+void StepTable::finish_serving(std::uint64_t step, std::uint64_t number) {
   std::shared_ptr<StepRendezvous> dropped;
   const std::lock_guard lock(mutex_);
   const auto found = steps_.find(step);
@@ -294,8 +290,8 @@ DFLOW_INLINE void StepTable::finish_serving(std::uint64_t step, std::uint64_t nu
   drop_if_over(step, dropped);
 }
 
-DFLOW_INLINE void StepTable::serve(std::uint64_t step, const RendezvousKey& key, CancellationToken cancellation,
-                                   Rendezvous::RecvDone done) {
+void StepTable::serve(std::uint64_t step, const RendezvousKey& key, CancellationToken cancellation,
+                      Rendezvous::RecvDone done) {
   std::shared_ptr<StepRendezvous> rendezvous;
   std::uint64_t number = 0;
   Displaced displaced;
@@ -333,8 +329,8 @@ DFLOW_INLINE void StepTable::serve(std::uint64_t step, const RendezvousKey& key,
 }
 
 /// Its own step may be the one that is ended where too much waits.
-DFLOW_INLINE Status StepTable::take(std::uint64_t step, const std::string& owner, const RendezvousKey& key,
-                                    AnyTensor tensor, bool is_dead) {
+Status StepTable::take(std::uint64_t step, const std::string& owner, const RendezvousKey& key, AnyTensor tensor,
+                       bool is_dead) {
   std::shared_ptr<StepRendezvous> rendezvous;
   Displaced displaced;
   {
@@ -356,7 +352,7 @@ DFLOW_INLINE Status StepTable::take(std::uint64_t step, const std::string& owner
   return status;
 }
 
-DFLOW_INLINE void StepTable::cancel(std::uint64_t step, const Status& why) {
+void StepTable::cancel(std::uint64_t step, const Status& why) {
   std::shared_ptr<StepRendezvous> rendezvous;
   {
     const std::lock_guard lock(mutex_);
@@ -371,8 +367,8 @@ DFLOW_INLINE void StepTable::cancel(std::uint64_t step, const Status& why) {
   drop_if_over(step, dropped);
 }
 
-DFLOW_INLINE void StepTable::cancel_waits_for(const std::string& task, std::uint64_t incarnation, std::uint64_t before,
-                                              const Status& why) {
+void StepTable::cancel_waits_for(const std::string& task, std::uint64_t incarnation, std::uint64_t before,
+                                 const Status& why) {
   std::vector<std::uint64_t> steps;
   for (const Wait& wait : waits(std::numeric_limits<std::size_t>::max(), before)) {
     const bool is_from_there =
@@ -382,7 +378,7 @@ DFLOW_INLINE void StepTable::cancel_waits_for(const std::string& task, std::uint
   for (const std::uint64_t step : steps) cancel(step, why);
 }
 
-DFLOW_INLINE void StepTable::cancel_all_of(const std::string& owner, const Status& why) {
+void StepTable::cancel_all_of(const std::string& owner, const Status& why) {
   std::vector<std::uint64_t> steps;
   {
     const std::lock_guard lock(mutex_);
@@ -393,7 +389,7 @@ DFLOW_INLINE void StepTable::cancel_all_of(const std::string& owner, const Statu
   for (const std::uint64_t step : steps) cancel(step, why);
 }
 
-DFLOW_INLINE void StepTable::cancel_all(const Status& why) {
+void StepTable::cancel_all(const Status& why) {
   std::vector<std::uint64_t> steps;
   {
     const std::lock_guard lock(mutex_);
@@ -402,23 +398,23 @@ DFLOW_INLINE void StepTable::cancel_all(const Status& why) {
   for (const std::uint64_t step : steps) cancel(step, why);
 }
 
-DFLOW_INLINE std::size_t StepTable::size() const {
+std::size_t StepTable::size() const {
   const std::lock_guard lock(mutex_);
   return steps_.size();
 }
 
-DFLOW_INLINE std::size_t StepTable::num_waits() const {
+std::size_t StepTable::num_waits() const {
   std::size_t count = 0;
   const std::lock_guard lock(mutex_);
   for (const auto& [step, entry] : steps_) count += entry.rendezvous->num_wanted();
   return count;
 }
 
-DFLOW_INLINE std::vector<StepTable::Wait> StepTable::waits(std::size_t max) const {
+std::vector<StepTable::Wait> StepTable::waits(std::size_t max) const {
   return waits(max, std::numeric_limits<std::uint64_t>::max());
 }
 
-DFLOW_INLINE std::vector<StepTable::Wait> StepTable::waits(std::size_t max, std::uint64_t before) const {
+std::vector<StepTable::Wait> StepTable::waits(std::size_t max, std::uint64_t before) const {
   std::vector<std::pair<std::uint64_t, std::shared_ptr<StepRendezvous>>> steps;
   {
     const std::lock_guard lock(mutex_);

@@ -2,7 +2,6 @@
 
 #include <dflow/base/clock.hpp>
 #include <dflow/base/function_ref.hpp>
-#include <dflow/runtime/op_set.hpp>
 #include <dflow/net/client_sessions.hpp>
 #include <dflow/net/inspect/metrics.hpp>
 #include <dflow/net/inspect/task_log.hpp>
@@ -12,6 +11,7 @@
 #include <dflow/net/protocol/connection.hpp>
 #include <dflow/net/step_table.hpp>
 #include <dflow/net/visit.hpp>
+#include <dflow/runtime/op_set.hpp>
 #include <dflow/session/part_compiler.hpp>
 
 #include <cstdint>
@@ -98,7 +98,3 @@ TaskStatus::Wait describe(const StepTable::Wait& wait);
 Outgoing tensor_reply(AnyTensor tensor, bool is_dead);
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/worker.ipp>
-#endif

@@ -37,14 +37,14 @@ struct Worker::Run {
   CancellationRegistration registration;
 };
 
-DFLOW_INLINE Worker::Worker(Options options) : options_(std::move(options)), began_(options_.clock->now()) {
+Worker::Worker(Options options) : options_(std::move(options)), began_(options_.clock->now()) {
   // Errors of the devices' tables show here, and not with the first session.
   static_cast<void>(PartCompiler(options_.devices, options_.ops.kernels(), {options_.pool.get()}));
 }
 
-DFLOW_INLINE Worker::~Worker() = default;
+Worker::~Worker() = default;
 
-DFLOW_INLINE bool Worker::handle(const Visit& visit, Incoming& request, Responder& respond) {
+bool Worker::handle(const Visit& visit, Incoming& request, Responder& respond) {
   switch (static_cast<Method>(request.method)) {
     case Method::list_devices:
       expect_no_body(request.body);
@@ -88,7 +88,7 @@ DFLOW_INLINE bool Worker::handle(const Visit& visit, Incoming& request, Responde
   }
 }
 
-DFLOW_INLINE void Worker::list_devices(Responder& respond) {
+void Worker::list_devices(Responder& respond) {
   DeviceList list;
   for (const std::shared_ptr<Device>& device : options_.devices) list.devices.push_back(device->info());
   respond(Outgoing{to_body(list), {}});
@@ -98,7 +98,7 @@ DFLOW_INLINE void Worker::list_devices(Responder& respond) {
 
 /// A client that has lost a connection, which this task may not know yet, sends its shares again: a number always
 /// stands for the same share.
-DFLOW_INLINE void Worker::register_share(const Visit& visit, Incoming& request, Responder& respond) {
+void Worker::register_share(const Visit& visit, Incoming& request, Responder& respond) {
   const ShareName name = from_body<ShareName>(request.body);
   std::shared_ptr<Session> session;
   {
@@ -149,8 +149,8 @@ DFLOW_INLINE void Worker::register_share(const Visit& visit, Incoming& request, 
   }
 }
 
-DFLOW_INLINE void Worker::end_registering(Session& session, std::uint64_t number, std::shared_ptr<CompiledStep> step,
-                                          const Status& status) {
+void Worker::end_registering(Session& session, std::uint64_t number, std::shared_ptr<CompiledStep> step,
+                             const Status& status) {
   std::vector<Responder> waiting;
   {
     const std::lock_guard lock(session.mutex);
@@ -169,7 +169,7 @@ DFLOW_INLINE void Worker::end_registering(Session& session, std::uint64_t number
   }
 }
 
-DFLOW_INLINE std::shared_ptr<CompiledStep> Worker::compile(Session& session, const SharePartitions& partitions) {
+std::shared_ptr<CompiledStep> Worker::compile(Session& session, const SharePartitions& partitions) {
   auto step = std::make_shared<CompiledStep>();
   step->pool = options_.pool.get();
   for (const SharePartitions::Partition& partition : partitions.partitions) {
@@ -190,7 +190,7 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Worker::compile(Session& session, con
   return step;
 }
 
-DFLOW_INLINE void Worker::forget_share(const Visit::Id& visit, const ShareName& name) {
+void Worker::forget_share(const Visit::Id& visit, const ShareName& name) {
   std::shared_ptr<Session> session;
   {
     const std::lock_guard lock(mutex_);
@@ -205,13 +205,13 @@ DFLOW_INLINE void Worker::forget_share(const Visit::Id& visit, const ShareName& 
   session->shares.erase(found);
 }
 
-DFLOW_INLINE void Worker::close_session(const Visit::Id& visit, std::uint64_t session) {
+void Worker::close_session(const Visit::Id& visit, std::uint64_t session) {
   std::shared_ptr<Session> closed;
   const std::lock_guard lock(mutex_);
   closed = sessions_.take(visit, session);
 }
 
-DFLOW_INLINE void Worker::forget(const Visit& visit, const Status& why) {
+void Worker::forget(const Visit& visit, const Status& why) {
   std::vector<std::shared_ptr<Session>> closed;
   {
     const std::lock_guard lock(mutex_);
@@ -223,7 +223,7 @@ DFLOW_INLINE void Worker::forget(const Visit& visit, const Status& why) {
 
 // ---- runs ----
 
-DFLOW_INLINE void Worker::run_share(const Visit& visit, Incoming& request, Responder& respond) {
+void Worker::run_share(const Visit& visit, Incoming& request, Responder& respond) {
   auto run = std::make_shared<Run>();
   run->began = options_.clock->now();
   run->request = from_body<RunShare>(request.body);
@@ -246,7 +246,7 @@ DFLOW_INLINE void Worker::run_share(const Visit& visit, Incoming& request, Respo
   start(std::move(run));
 }
 
-DFLOW_INLINE void Worker::start(std::shared_ptr<Run> run) {
+void Worker::start(std::shared_ptr<Run> run) {
   std::shared_ptr<StepRendezvous> rendezvous;
   try {
     run->memory = run->step->take_memory();
@@ -289,7 +289,7 @@ DFLOW_INLINE void Worker::start(std::shared_ptr<Run> run) {
   for (PushedTensor& pushed : left) rendezvous->push_on(std::move(pushed));
 }
 
-DFLOW_INLINE void Worker::finish(const std::shared_ptr<Run>& run, const Status& status) {
+void Worker::finish(const std::shared_ptr<Run>& run, const Status& status) {
   {
     const std::lock_guard lock(mutex_);
     const auto [begin, end] = running_.equal_range(run->request.step);
@@ -327,7 +327,7 @@ DFLOW_INLINE void Worker::finish(const std::shared_ptr<Run>& run, const Status& 
   }
 }
 
-DFLOW_INLINE void Worker::log_sent(const Run& run, std::span<const PushedTensor> pushed) {
+void Worker::log_sent(const Run& run, std::span<const PushedTensor> pushed) {
   for (const PushedTensor& sent : pushed) {
     const RendezvousKey key = RendezvousKey::parse(sent.key).value();
     TaskLog& log = *options_.log;
@@ -335,7 +335,7 @@ DFLOW_INLINE void Worker::log_sent(const Run& run, std::span<const PushedTensor>
   }
 }
 
-DFLOW_INLINE void Worker::cancel_runs(FunctionRef<bool(const Run&)> is_meant, const Status& why) {
+void Worker::cancel_runs(FunctionRef<bool(const Run&)> is_meant, const Status& why) {
   std::vector<std::shared_ptr<StepHandle>> handles;
   {
     const std::lock_guard lock(mutex_);
@@ -346,7 +346,7 @@ DFLOW_INLINE void Worker::cancel_runs(FunctionRef<bool(const Run&)> is_meant, co
   for (const std::shared_ptr<StepHandle>& handle : handles) handle->cancel(why);
 }
 
-DFLOW_INLINE void Worker::cancel_step(const CancelStep& cancel) {
+void Worker::cancel_step(const CancelStep& cancel) {
   const Status why = cancel.why.ok() ? cancelled("the step was cancelled") : cancel.why;
   std::vector<std::shared_ptr<StepHandle>> handles;
   {
@@ -360,11 +360,11 @@ DFLOW_INLINE void Worker::cancel_step(const CancelStep& cancel) {
   options_.steps->cancel(cancel.step, why);
 }
 
-DFLOW_INLINE void Worker::lose_tensors_of(const TaskIdentity& peer, std::uint64_t mark, const Status& why) {
+void Worker::lose_tensors_of(const TaskIdentity& peer, std::uint64_t mark, const Status& why) {
   options_.steps->cancel_waits_for(peer.task, peer.incarnation, mark, why.with_task(peer.task));
 }
 
-DFLOW_INLINE void Worker::stop(const Status& why) {
+void Worker::stop(const Status& why) {
   {
     const std::lock_guard lock(mutex_);
     if (!stopped_.ok()) return;
@@ -374,7 +374,7 @@ DFLOW_INLINE void Worker::stop(const Status& why) {
   options_.steps->cancel_all(why);
 }
 
-DFLOW_INLINE TaskStatus Worker::status() const {
+TaskStatus Worker::status() const {
   const Clock::time_point now = options_.clock->now();
   const auto age_ns = [&](Clock::time_point since) {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(now - since).count();
@@ -421,7 +421,7 @@ DFLOW_INLINE TaskStatus Worker::status() const {
   return status;
 }
 
-DFLOW_INLINE TaskStatus::Wait describe(const StepTable::Wait& wait) {
+TaskStatus::Wait describe(const StepTable::Wait& wait) {
   const std::string& text = wait.key.text();
   return {wait.step, std::string(wait.key.tensor_name()), std::string(wait.key.source_device()),
           std::string(wait.key.destination_device()), text.substr(text.rfind(';') + 1)};
@@ -429,7 +429,7 @@ DFLOW_INLINE TaskStatus::Wait describe(const StepTable::Wait& wait) {
 
 // ---- tensors ----
 
-DFLOW_INLINE Outgoing tensor_reply(AnyTensor tensor, bool is_dead) {
+Outgoing tensor_reply(AnyTensor tensor, bool is_dead) {
   if (is_dead) return {to_body(TensorHead{true, DType::invalid, {}}), {}};
   detail::check_travels(tensor);
   Outgoing reply;
@@ -454,7 +454,7 @@ struct LoggedSend {
 }  // namespace detail
 
 /// What is wrong with it ends the step: nobody else would hear of it.
-DFLOW_INLINE void Worker::take_tensor(const Visit& visit, const PushTensor& push) {
+void Worker::take_tensor(const Visit& visit, const PushTensor& push) {
   const RendezvousKey key = RendezvousKey::parse(push.tensor.key).value();
   Status status;
   const Visit::Id& sender = visit.id();
@@ -473,7 +473,7 @@ DFLOW_INLINE void Worker::take_tensor(const Visit& visit, const PushTensor& push
   if (!status.ok()) options_.steps->cancel(push.step, status);
 }
 
-DFLOW_INLINE void Worker::receive_tensor(const Incoming& request, Responder& respond) {
+void Worker::receive_tensor(const Incoming& request, Responder& respond) {
   const ReceiveTensor receive = from_body<ReceiveTensor>(request.body);
   const RendezvousKey key = RendezvousKey::parse(receive.key).value();
   if (detail::task_of(key.source_device()) != options_.task) {

@@ -253,7 +253,3 @@ std::shared_ptr<void> make_default() {
 }
 
 }  // namespace dflow::reflect
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/op/attrs_reflection.ipp>
-#endif

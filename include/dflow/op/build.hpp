@@ -245,7 +245,3 @@ auto apply(Graph& graph, typename O::Attrs attrs = {}, At at = {}) {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/op/build.ipp>
-#endif

@@ -4,7 +4,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE GraphStore& detail::graph_of(std::span<const AnyOutput> inputs, std::string_view op, const At& at) {
+GraphStore& detail::graph_of(std::span<const AnyOutput> inputs, std::string_view op, const At& at) {
   for (const AnyOutput& input : inputs) {
     if (input.is_valid()) return *input.graph();
   }

@@ -136,7 +136,3 @@ constexpr bool gradient_stops_of() {
 }  // namespace detail
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/op/derivative.ipp>
-#endif

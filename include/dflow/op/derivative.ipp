@@ -4,7 +4,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE AnyOutput detail::build_derivative(const GradientContext& context, const OpDef& op, int input) {
+AnyOutput detail::build_derivative(const GradientContext& context, const OpDef& op, int input) {
   std::vector<AnyOutput> inputs;
   inputs.reserve(static_cast<std::size_t>(context.num_inputs()) + 1);
   for (int i = 0; i < context.num_inputs(); ++i) inputs.push_back(context.input(i));

@@ -94,7 +94,3 @@ class NodeView {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/op/gradient_context.ipp>
-#endif

@@ -7,40 +7,39 @@
 
 namespace dflow {
 
-DFLOW_INLINE GradientContext::GradientContext(GraphStore& graph, NodeId node,
-                                              std::span<const AnyOutput> output_gradients)
+GradientContext::GradientContext(GraphStore& graph, NodeId node, std::span<const AnyOutput> output_gradients)
     : graph_(graph), node_(node), output_gradients_(output_gradients), inputs_(graph.node(node).inputs.size()) {}
 
-DFLOW_INLINE const Node& GradientContext::node() const { return graph_.node(node_); }
+const Node& GradientContext::node() const { return graph_.node(node_); }
 
-DFLOW_INLINE void GradientContext::reject(std::string message) const {
+void GradientContext::reject(std::string message) const {
   throw_error(invalid_argument(std::move(message)).with_node(node().op->name, node().name).with_location(node().where));
 }
 
-DFLOW_INLINE std::size_t GradientContext::check_input(int i) const {
+std::size_t GradientContext::check_input(int i) const {
   if (i >= 0 && i < num_inputs()) return static_cast<std::size_t>(i);
   reject(str_cat("the gradient of ", node().op->name, " names input ", i, " of ", num_inputs()));
 }
 
-DFLOW_INLINE std::size_t GradientContext::check_output(int i) const {
+std::size_t GradientContext::check_output(int i) const {
   if (i >= 0 && i < num_outputs()) return static_cast<std::size_t>(i);
   reject(str_cat("the gradient of ", node().op->name, " names output ", i, " of ", num_outputs()));
 }
 
-DFLOW_INLINE Expr GradientContext::input(int i) const { return AnyOutput(&graph_, node().inputs[check_input(i)]); }
+Expr GradientContext::input(int i) const { return AnyOutput(&graph_, node().inputs[check_input(i)]); }
 
-DFLOW_INLINE Expr GradientContext::output(int i) const {
+Expr GradientContext::output(int i) const {
   check_output(i);
   return AnyOutput(&graph_, Endpoint{node_, i});
 }
 
-DFLOW_INLINE bool GradientContext::has_dy(int i) const { return output_gradients_[check_output(i)].is_valid(); }
+bool GradientContext::has_dy(int i) const { return output_gradients_[check_output(i)].is_valid(); }
 
-DFLOW_INLINE Expr GradientContext::dy(int i) const {
+Expr GradientContext::dy(int i) const {
   return has_dy(i) ? Expr(output_gradients_[static_cast<std::size_t>(i)]) : zeros_like(output(i));
 }
 
-DFLOW_INLINE void GradientContext::set_dx(int i, const AnyOutput& gradient) {
+void GradientContext::set_dx(int i, const AnyOutput& gradient) {
   InputGradient& dx = inputs_[check_input(i)];
   if (gradient.is_valid()) {
     if (!gradient.is_of(&graph_)) reject(str_cat("the gradient for input ", i, " belongs to another graph"));
@@ -54,7 +53,7 @@ DFLOW_INLINE void GradientContext::set_dx(int i, const AnyOutput& gradient) {
   dx.dense = gradient;
 }
 
-DFLOW_INLINE void GradientContext::set_dx(int i, const IndexedSlices& gradient) {
+void GradientContext::set_dx(int i, const IndexedSlices& gradient) {
   InputGradient& dx = inputs_[check_input(i)];
   for (const AnyOutput& edge : {gradient.values, gradient.indices, gradient.dense_shape}) {
     if (!edge.is_of(&graph_)) reject(str_cat("the rows for input ", i, " are empty or belong to another graph"));
@@ -66,9 +65,9 @@ DFLOW_INLINE void GradientContext::set_dx(int i, const IndexedSlices& gradient) 
   dx.sparse = gradient;
 }
 
-DFLOW_INLINE const GradientContext::InputGradient& GradientContext::dx(int i) const { return inputs_[check_input(i)]; }
+const GradientContext::InputGradient& GradientContext::dx(int i) const { return inputs_[check_input(i)]; }
 
-DFLOW_INLINE void GradientContext::fail(const std::string& message) const {
+void GradientContext::fail(const std::string& message) const {
   throw_error(unimplemented(message).with_node(node().op->name, node().name).with_location(node().where));
 }
 

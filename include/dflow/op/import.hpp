@@ -52,7 +52,3 @@ std::vector<Operation> import_graph_into(Graph& graph, const GraphDef& def, cons
                                          std::source_location where = std::source_location::current());
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/op/import.ipp>
-#endif

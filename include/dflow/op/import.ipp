@@ -460,13 +460,13 @@ class GraphImporter {
 
 }  // namespace detail
 
-DFLOW_INLINE std::vector<Operation> import_graph_into(Graph& graph, const GraphDef& def, const OpTable& table,
-                                                      const ImportOptions& options, std::source_location where) {
+std::vector<Operation> import_graph_into(Graph& graph, const GraphDef& def, const OpTable& table,
+                                         const ImportOptions& options, std::source_location where) {
   return detail::GraphImporter(*graph.store(), def, table, options, where).import();
 }
 
-DFLOW_INLINE Graph import_graph(const GraphDef& def, const OpTable& table, const ImportOptions& options,
-                                std::source_location where) {
+Graph import_graph(const GraphDef& def, const OpTable& table, const ImportOptions& options,
+                   std::source_location where) {
   Graph graph({.seed = def.seed});
   static_cast<void>(import_graph_into(graph, def, table, options, where));
   return graph;

@@ -113,7 +113,3 @@ Output<T> substitute(const Output<T>& y, const EdgeMap& map, std::string_view na
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/op/merge.ipp>
-#endif

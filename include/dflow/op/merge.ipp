@@ -297,12 +297,12 @@ class GraphMerger {
 
 }  // namespace detail
 
-DFLOW_INLINE EdgeMap& EdgeMap::add(const AnyOutput& edge, const AnyOutput& instead) {
+EdgeMap& EdgeMap::add(const AnyOutput& edge, const AnyOutput& instead) {
   pairs_.emplace_back(edge, instead);
   return *this;
 }
 
-DFLOW_INLINE Operation MergedGraph::operation(const Operation& of) const {
+Operation MergedGraph::operation(const Operation& of) const {
   if (!of.is_of(from_)) {
     throw_error(invalid_argument(of.is_valid() ? "the handle is not of the graph that was merged" : "an empty handle"));
   }
@@ -312,17 +312,17 @@ DFLOW_INLINE Operation MergedGraph::operation(const Operation& of) const {
   return {into_, copies_[of.node_id().position()]};
 }
 
-DFLOW_INLINE AnyOutput MergedGraph::output(const AnyOutput& of) const {
+AnyOutput MergedGraph::output(const AnyOutput& of) const {
   return {into_, {operation(of.operation()).node_id(), of.endpoint().index}};
 }
 
-DFLOW_INLINE Operation MergedGraph::operation(std::string_view name) const {
+Operation MergedGraph::operation(std::string_view name) const {
   const NodeId id = from_->find(name);
   if (id.is_valid() && id.position() < copies_.size()) return {into_, copies_[id.position()]};
   throw_error(not_found(str_cat("the graph that was merged has no node named '", name, "'")));
 }
 
-DFLOW_INLINE AnyOutput MergedGraph::output(std::string_view name) const {
+AnyOutput MergedGraph::output(std::string_view name) const {
   const std::size_t colon = name.rfind(':');
   std::size_t index = 0;
   if (colon != std::string_view::npos) {
@@ -339,15 +339,14 @@ DFLOW_INLINE AnyOutput MergedGraph::output(std::string_view name) const {
   return {into_, {of.node_id(), static_cast<std::int32_t>(index)}};
 }
 
-DFLOW_INLINE MergedGraph merge(Graph& into, const Graph& from, const GraphMergeOptions& options,
-                               std::source_location where) {
+MergedGraph merge(Graph& into, const Graph& from, const GraphMergeOptions& options, std::source_location where) {
   detail::GraphMerger merger(*into.store(), *from.store(), options.input_map, "merge", where);
   std::vector<NodeId> copies = merger.merge(options.prefix);
   return {from.store(), into.store(), std::move(copies), merger.prefix()};
 }
 
-DFLOW_INLINE std::vector<AnyOutput> detail::any_substitute(std::span<const AnyOutput> edges, const EdgeMap& map,
-                                                           std::string_view name, std::source_location where) {
+std::vector<AnyOutput> detail::any_substitute(std::span<const AnyOutput> edges, const EdgeMap& map,
+                                              std::string_view name, std::source_location where) {
   for (const AnyOutput& edge : edges) {
     if (edge.is_valid() && edge.shares_graph(edges.front())) continue;
     throw_error(invalid_argument(str_cat("substitute: an edge ", edge.is_valid() ? "is of another graph" : "is empty"))

@@ -156,7 +156,3 @@ const typename O::Attrs& Node::attrs_as() const {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/op/op_def_of.ipp>
-#endif

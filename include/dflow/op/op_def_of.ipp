@@ -5,7 +5,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE void detail::infer_elementwise(InferContext& context) {
+void detail::infer_elementwise(InferContext& context) {
   PartialShape shape = context.input(0);
   for (int i = 1; i < context.num_inputs(); ++i) {
     std::optional<PartialShape> wider = broadcast_shapes(shape, context.input(i));

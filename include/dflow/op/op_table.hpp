@@ -149,7 +149,3 @@ inline constexpr OpList<false, Ops...> ops{};
 inline constexpr OpList<true> standard_ops{};
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/op/op_table.ipp>
-#endif

@@ -6,7 +6,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE OpTable::OpTable(std::span<const OpDef* const> ops, const OpTable* parent) : ops_(ops), parent_(parent) {
+OpTable::OpTable(std::span<const OpDef* const> ops, const OpTable* parent) : ops_(ops), parent_(parent) {
   if (parent == nullptr) return;
   for (const OpDef* op : ops) {
     if (parent->find(op->name) == nullptr) continue;
@@ -15,23 +15,21 @@ DFLOW_INLINE OpTable::OpTable(std::span<const OpDef* const> ops, const OpTable* 
   }
 }
 
-DFLOW_INLINE const OpDef* OpTable::find(std::string_view name) const noexcept {
+const OpDef* OpTable::find(std::string_view name) const noexcept {
   const auto found = std::lower_bound(ops_.begin(), ops_.end(), name,
                                       [](const OpDef* op, std::string_view wanted) { return op->name < wanted; });
   if (found != ops_.end() && (*found)->name == name) return *found;
   return parent_ == nullptr ? nullptr : parent_->find(name);
 }
 
-DFLOW_INLINE void OpTable::for_each(FunctionRef<void(const OpDef&)> visit) const {
+void OpTable::for_each(FunctionRef<void(const OpDef&)> visit) const {
   if (parent_ != nullptr) parent_->for_each(visit);
   for (const OpDef* op : ops_) visit(*op);
 }
 
-DFLOW_INLINE std::size_t OpTable::size() const noexcept {
-  return ops_.size() + (parent_ == nullptr ? 0 : parent_->size());
-}
+std::size_t OpTable::size() const noexcept { return ops_.size() + (parent_ == nullptr ? 0 : parent_->size()); }
 
-DFLOW_INLINE std::uint64_t OpTable::fingerprint() const noexcept {
+std::uint64_t OpTable::fingerprint() const noexcept {
   std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
   const auto mix = [&hash](std::string_view bytes) {
     for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;

@@ -177,7 +177,3 @@ const Formula* formula_of() {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/op/symbol.ipp>
-#endif

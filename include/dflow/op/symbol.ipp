@@ -134,30 +134,30 @@ class FormulaRecorder {
   std::int32_t result_ = -1;
 };
 
-DFLOW_INLINE void Symbol::refuse() { throw FormulaRecorder::Refused{}; }
+void Symbol::refuse() { throw FormulaRecorder::Refused{}; }
 
-DFLOW_INLINE std::int32_t Symbol::constant(const Formula::Step& step) {
+std::int32_t Symbol::constant(const Formula::Step& step) {
   FormulaRecorder* const recorder = FormulaRecorder::current();
   return recorder == nullptr ? -1 : recorder->add(step);
 }
 
-DFLOW_INLINE Symbol Symbol::made(Formula::Operation operation, Symbol a) {
+Symbol Symbol::made(Formula::Operation operation, Symbol a) {
   a.step_ = constant({.operation = operation, .a = a.step_});
   return a;
 }
 
-DFLOW_INLINE Symbol Symbol::made(Formula::Operation operation, Symbol a, Symbol b) {
+Symbol Symbol::made(Formula::Operation operation, Symbol a, Symbol b) {
   a.step_ = constant({.operation = operation, .a = a.step_, .b = b.step_});
   return a;
 }
 
-DFLOW_INLINE bool Symbol::decided(Formula::Operation operation, Symbol a, Symbol b) {
+bool Symbol::decided(Formula::Operation operation, Symbol a, Symbol b) {
   const std::int32_t comparison = constant({.operation = operation, .a = a.step_, .b = b.step_});
   return comparison >= 0 && FormulaRecorder::current()->decide(comparison);
 }
 
-DFLOW_INLINE std::optional<Formula> record_formula(int num_arguments, bool gives_truth, std::uint32_t types,
-                                                   FunctionRef<SymbolicResult(const Symbol* arguments)> evaluate) {
+std::optional<Formula> record_formula(int num_arguments, bool gives_truth, std::uint32_t types,
+                                      FunctionRef<SymbolicResult(const Symbol* arguments)> evaluate) {
   try {
     FormulaRecorder recorder;
     std::vector<Symbol> arguments;

@@ -16,7 +16,7 @@ namespace dflow {
 namespace detail {
 
 /// What a gradient is made of is blamed on the line that built the edge it comes from.
-DFLOW_INLINE At built_where(const AnyOutput& x) { return {.where = x.node().where}; }
+At built_where(const AnyOutput& x) { return {.where = x.node().where}; }
 
 template <class O>
 Expr combine_exprs(const Expr& a, const Expr& b) {
@@ -25,14 +25,14 @@ Expr combine_exprs(const Expr& a, const Expr& b) {
 
 }  // namespace detail
 
-DFLOW_INLINE Expr Expr::plus(const Expr& b) const { return detail::combine_exprs<Add>(*this, b); }
-DFLOW_INLINE Expr Expr::minus(const Expr& b) const { return detail::combine_exprs<Sub>(*this, b); }
-DFLOW_INLINE Expr Expr::times(const Expr& b) const { return detail::combine_exprs<Mul>(*this, b); }
-DFLOW_INLINE Expr Expr::over(const Expr& b) const { return detail::combine_exprs<Div>(*this, b); }
-DFLOW_INLINE Expr Expr::negated() const { return AnyOutput(build<Neg>({*this}, {}, detail::built_where(*this))); }
-DFLOW_INLINE Expr Expr::scalar(double value) const { return scalar_like(*this, value); }
+Expr Expr::plus(const Expr& b) const { return detail::combine_exprs<Add>(*this, b); }
+Expr Expr::minus(const Expr& b) const { return detail::combine_exprs<Sub>(*this, b); }
+Expr Expr::times(const Expr& b) const { return detail::combine_exprs<Mul>(*this, b); }
+Expr Expr::over(const Expr& b) const { return detail::combine_exprs<Div>(*this, b); }
+Expr Expr::negated() const { return AnyOutput(build<Neg>({*this}, {}, detail::built_where(*this))); }
+Expr Expr::scalar(double value) const { return scalar_like(*this, value); }
 
-DFLOW_INLINE Expr scalar_like(const Expr& like, double value) {
+Expr scalar_like(const Expr& like, double value) {
   AnyTensor scalar = visit_dtype<NumberTypes>(like.dtype(), [&]<class T>() -> AnyTensor {
     if constexpr (is_complex_element<T>) {
       return Tensor<T>({}, {T(static_cast<typename T::value_type>(value))});
@@ -43,14 +43,14 @@ DFLOW_INLINE Expr scalar_like(const Expr& like, double value) {
   return detail::any_constant(*like.graph(), std::move(scalar), detail::built_where(like));
 }
 
-DFLOW_INLINE Expr zeros_like(const Expr& x) { return AnyOutput(build<ZerosLike>({x}, {}, detail::built_where(x))); }
-DFLOW_INLINE Expr ones_like(const Expr& x) { return AnyOutput(build<OnesLike>({x}, {}, detail::built_where(x))); }
+Expr zeros_like(const Expr& x) { return AnyOutput(build<ZerosLike>({x}, {}, detail::built_where(x))); }
+Expr ones_like(const Expr& x) { return AnyOutput(build<OnesLike>({x}, {}, detail::built_where(x))); }
 
-DFLOW_INLINE Expr conj(const Expr& x) {
+Expr conj(const Expr& x) {
   return is_complex(x.dtype()) ? Expr(AnyOutput(build<Conj>({x}, {}, detail::built_where(x)))) : x;
 }
 
-DFLOW_INLINE Expr shape_of(const Expr& x) {
+Expr shape_of(const Expr& x) {
   const PartialShape& shape = x.shape();
   bool is_known = shape.has_rank();
   std::vector<std::int32_t> extents;
@@ -63,7 +63,7 @@ DFLOW_INLINE Expr shape_of(const Expr& x) {
   return detail::any_constant(*x.graph(), Tensor<std::int32_t>(vector, extents), detail::built_where(x));
 }
 
-DFLOW_INLINE Expr sum_to_shape_of(const Expr& gradient, const Expr& like) {
+Expr sum_to_shape_of(const Expr& gradient, const Expr& like) {
   if (gradient.shape().is_fully_defined() && gradient.shape() == like.shape()) return gradient;
   return AnyOutput(build<SumToShape>({gradient, shape_of(like)}, {}, detail::built_where(like)));
 }

@@ -26,7 +26,3 @@ using StandardOps =
              CheckpointOps, IoOps, SendRecvOps, CollectiveOps, StringsOps, ParsingOps, SummaryOps>;
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/standard_ops.ipp>
-#endif

@@ -16,6 +16,6 @@ struct StandardTable<TypeList<Ops...>> {
 
 }  // namespace detail
 
-DFLOW_INLINE const OpTable& standard_op_table() noexcept { return detail::StandardTable<StandardOps>::table; }
+const OpTable& standard_op_table() noexcept { return detail::StandardTable<StandardOps>::table; }
 
 }  // namespace dflow

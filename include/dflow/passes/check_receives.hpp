@@ -9,7 +9,3 @@ namespace dflow {
 void check_receives(const StepGraph& graph);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/passes/check_receives.ipp>
-#endif

@@ -17,12 +17,12 @@ struct ReceivePair {
   StepNodeId send, receive;
 };
 
-[[noreturn]] DFLOW_INLINE void reject_receive(const Node& node, std::string message) {
+[[noreturn]] void reject_receive(const Node& node, std::string message) {
   throw_error(invalid_argument(std::move(message)).with_node(node.op->name, node.name).with_location(node.where));
 }
 
 /// Each receive with its sender.
-DFLOW_INLINE std::vector<ReceivePair> pair_receives(const StepGraph& graph) {
+std::vector<ReceivePair> pair_receives(const StepGraph& graph) {
   const auto key_of = [](const auto& attrs) {
     return RendezvousKey(attrs.send_device, attrs.send_device_incarnation, attrs.recv_device, attrs.tensor_name).text();
   };
@@ -90,7 +90,7 @@ class Waits {
 
 }  // namespace detail
 
-DFLOW_INLINE void check_receives(const StepGraph& graph) {
+void check_receives(const StepGraph& graph) {
   const std::vector<detail::ReceivePair> pairs = detail::pair_receives(graph);
   if (pairs.empty()) return;
   detail::Waits waits(graph, pairs);

@@ -45,7 +45,3 @@ bool contract(StepGraph& step, const IndexedVector<StepNodeId, std::ptrdiff_t>& 
                   replace);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/passes/contract.ipp>
-#endif

@@ -147,8 +147,7 @@ class StepContraction {
 
 }  // namespace detail
 
-DFLOW_INLINE std::vector<StepGroup> find_groups(const StepGraph& step,
-                                                const IndexedVector<StepNodeId, std::ptrdiff_t>& group_of) {
+std::vector<StepGroup> find_groups(const StepGraph& step, const IndexedVector<StepNodeId, std::ptrdiff_t>& group_of) {
   std::vector<StepGroup> groups;
   const EdgePositions<StepNodeId> feeds(step.feeds, step.nodes.size());
   std::unordered_set<StepEndpoint, EndpointHash> outputs;
@@ -193,11 +192,11 @@ DFLOW_INLINE std::vector<StepGroup> find_groups(const StepGraph& step,
   return groups;
 }
 
-DFLOW_INLINE bool contract(
-    StepGraph& step, const IndexedVector<StepNodeId, std::ptrdiff_t>& group_of, std::span<const StepGroup> groups,
-    FunctionRef<StepReplacement(StepGraph& fresh, std::size_t group, std::span<const StepEndpoint> inputs,
-                                std::span<const StepNodeId> controls)>
-        replace) {
+bool contract(StepGraph& step, const IndexedVector<StepNodeId, std::ptrdiff_t>& group_of,
+              std::span<const StepGroup> groups,
+              FunctionRef<StepReplacement(StepGraph& fresh, std::size_t group, std::span<const StepEndpoint> inputs,
+                                          std::span<const StepNodeId> controls)>
+                  replace) {
   detail::StepContraction contraction(step, group_of, groups);
   if (!contraction.run(replace)) return false;
   step = contraction.take();

@@ -35,7 +35,3 @@ struct Raises {
 void form_frames(StepGraph& step, const Raises& raises = {});
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/passes/frames.ipp>
-#endif

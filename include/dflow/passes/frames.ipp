@@ -303,7 +303,7 @@ class FrameFormer {
 
 }  // namespace detail
 
-DFLOW_INLINE void form_frames(StepGraph& step, const Raises& raises) {
+void form_frames(StepGraph& step, const Raises& raises) {
   const bool has_any = std::any_of(step.nodes.begin(), step.nodes.end(), [&](const StepNode& node) {
     return !node.is_fed_only && (passes_on(node.op->role) || detail::Aliveness::gives_dead(step, node));
   });

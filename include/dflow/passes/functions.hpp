@@ -32,7 +32,3 @@ void attach_bodies(const GraphStore& graph, StepGraph& step, PruneScratch& scrat
                    FunctionRef<void(NodeId, StepNode&)> visit, const BodyOptions& options = {});
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/passes/functions.ipp>
-#endif

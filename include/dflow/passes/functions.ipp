@@ -341,8 +341,8 @@ class BodyAttacher {
 
 }  // namespace detail
 
-DFLOW_INLINE void attach_bodies(const GraphStore& graph, StepGraph& step, PruneScratch& scratch,
-                                FunctionRef<void(NodeId, StepNode&)> visit, const BodyOptions& options) {
+void attach_bodies(const GraphStore& graph, StepGraph& step, PruneScratch& scratch,
+                   FunctionRef<void(NodeId, StepNode&)> visit, const BodyOptions& options) {
   detail::BodyAttacher(graph, scratch, visit, options).attach(step);
   if (!options.lowers) return;
   // In the end, all bodies at once.

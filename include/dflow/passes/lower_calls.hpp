@@ -26,7 +26,3 @@ void lower_calls(StepGraph& step, const Raises& raises = {}, std::size_t max_nod
 bool inline_calls(StepGraph& step, std::size_t max_nodes = max_body_nodes);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/passes/lower_calls.ipp>
-#endif

@@ -604,7 +604,7 @@ class CallLowerer {
 
 }  // namespace detail
 
-DFLOW_INLINE void lower_calls(StepGraph& step, const Raises& raises, std::size_t max_nodes) {
+void lower_calls(StepGraph& step, const Raises& raises, std::size_t max_nodes) {
   // What is left without a reader would stay in frames that have ended.
   if (step.calls.empty()) return;
   detail::CallLowerer::Known known;
@@ -612,7 +612,7 @@ DFLOW_INLINE void lower_calls(StepGraph& step, const Raises& raises, std::size_t
   step = prune(detail::CallLowerer(raises, known).lower(step));
 }
 
-DFLOW_INLINE bool inline_calls(StepGraph& step, std::size_t max_nodes) {
+bool inline_calls(StepGraph& step, std::size_t max_nodes) {
   const bool is_wanted =
       std::any_of(step.calls.begin(), step.calls.end(), [](const auto& call) { return call->is_inlined; });
   if (!is_wanted) return false;

@@ -66,7 +66,3 @@ StepGraph fuse(StepGraph graph, const PassContext& context);
 StepGraph optimize(StepGraph graph, const PassOptions& options, const PassContext& context);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/passes/optimize.ipp>
-#endif

@@ -16,12 +16,12 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE bool is_constant(const StepNode& node) { return node.op->role == OpRole::constant && !node.is_fed_only; }
+bool is_constant(const StepNode& node) { return node.op->role == OpRole::constant && !node.is_fed_only; }
 
 template <class T>
 using ByStepNode = IndexedVector<StepNodeId, T>;
 
-DFLOW_INLINE ByStepNode<bool> fed_nodes(const StepGraph& graph) {
+ByStepNode<bool> fed_nodes(const StepGraph& graph) {
   ByStepNode<bool> is_fed(graph.nodes.size());
   for (const StepEndpoint feed : graph.feeds) is_fed[feed.node] = true;
   return is_fed;
@@ -29,9 +29,8 @@ DFLOW_INLINE ByStepNode<bool> fed_nodes(const StepGraph& graph) {
 
 /// Runs one node on the host, outside any step. Empty if its kernel does not exist, is asynchronous or fails: the node
 /// then stays, and fails in the step that runs it.
-DFLOW_INLINE std::optional<std::vector<AnyTensor>> evaluate(const StepGraph& graph, const Node& node,
-                                                            std::span<const StepEndpoint> edges,
-                                                            const PassContext& pass) {
+std::optional<std::vector<AnyTensor>> evaluate(const StepGraph& graph, const Node& node,
+                                               std::span<const StepEndpoint> edges, const PassContext& pass) {
   const DeviceContext& host = *pass.host;
   const KernelEntry* entry = pass.kernels->find(host.type, node.op->name);
   if (entry == nullptr || entry->op != node.op || !entry->supports_types(node.types)) return std::nullopt;
@@ -69,7 +68,7 @@ DFLOW_INLINE std::optional<std::vector<AnyTensor>> evaluate(const StepGraph& gra
 }
 
 /// The bytes of all outputs if their shapes are known.
-DFLOW_INLINE std::optional<std::size_t> known_output_bytes(const Node& node) {
+std::optional<std::size_t> known_output_bytes(const Node& node) {
   std::size_t bytes = 0;
   for (const OutputInfo& output : node.outputs) {
     const std::optional<std::int64_t> elements = output.shape.num_elements();
@@ -79,7 +78,7 @@ DFLOW_INLINE std::optional<std::size_t> known_output_bytes(const Node& node) {
   return bytes;
 }
 
-DFLOW_INLINE Node constant_like(const Node& node, std::size_t output, AnyTensor value) {
+Node constant_like(const Node& node, std::size_t output, AnyTensor value) {
   Node constant;
   constant.op = &op_def<Const>;
   constant.name = output == 0 ? node.name : str_cat(node.name, "/_folded_", output);
@@ -91,13 +90,13 @@ DFLOW_INLINE Node constant_like(const Node& node, std::size_t output, AnyTensor 
 }
 
 /// Preconditions for computing a node once and for all, but for what its inputs are.
-DFLOW_INLINE bool may_be_folded(const StepNode& node, bool is_fed, bool is_target) {
+bool may_be_folded(const StepNode& node, bool is_fed, bool is_target) {
   return !is_fed && !node.is_fed_only && !node.op->is_stateful && node.num_inputs != 0 && node.num_outputs != 0 &&
          node.num_controls == 0 && !is_target;
 }
 
 /// For each node, how much needs it: edges, control edges, feeds, fetches and targets.
-DFLOW_INLINE ByStepNode<std::int32_t> count_needs(const StepGraph& graph) {
+ByStepNode<std::int32_t> count_needs(const StepGraph& graph) {
   ByStepNode<std::int32_t> needs(graph.nodes.size());
   for (const StepNode& node : graph.nodes) {
     for (const StepEndpoint input : graph.inputs_of(node)) ++needs[input.node];
@@ -221,13 +220,13 @@ class Folding {
 };
 
 /// True if it has changed anything.
-DFLOW_INLINE bool fold(StepGraph& graph, const PassContext& context, std::size_t max_bytes) {
+bool fold(StepGraph& graph, const PassContext& context, std::size_t max_bytes) {
   if (context.host == nullptr) return false;
   Folding folding(graph, context, max_bytes);
   return folding.has_work() && folding.run();
 }
 
-DFLOW_INLINE std::uint64_t node_hash(const StepGraph& graph, const StepNode& node) {
+std::uint64_t node_hash(const StepGraph& graph, const StepNode& node) {
   std::uint64_t hash = reinterpret_cast<std::uintptr_t>(node.op);
   for (std::size_t t = 0; t < node->types.size; ++t) hash = mix_hash(hash, static_cast<std::uint64_t>(node->types[t]));
   for (const StepEndpoint input : graph.inputs_of(node)) hash = mix_hash(hash, EndpointHash{}(input));
@@ -239,7 +238,7 @@ DFLOW_INLINE std::uint64_t node_hash(const StepGraph& graph, const StepNode& nod
   return mix_hash(hash, static_cast<std::uint64_t>(node.placed_on));
 }
 
-DFLOW_INLINE bool computes_the_same(const StepGraph& graph, const StepNode& a, const StepNode& b) {
+bool computes_the_same(const StepGraph& graph, const StepNode& a, const StepNode& b) {
   const auto is_equal = [](const auto& x, const auto& y) { return std::equal(x.begin(), x.end(), y.begin(), y.end()); };
   if (a.op != b.op || a.placed_on != b.placed_on || a.num_outputs != b.num_outputs || !(a->types == b->types) ||
       !is_equal(graph.inputs_of(a), graph.inputs_of(b)) || !is_equal(graph.controls_of(a), graph.controls_of(b))) {
@@ -249,13 +248,13 @@ DFLOW_INLINE bool computes_the_same(const StepGraph& graph, const StepNode& a, c
 }
 
 /// Comparing large constants costs more than keeping both.
-DFLOW_INLINE bool is_worth_merging(const StepNode& node) {
+bool is_worth_merging(const StepNode& node) {
   if (!is_constant(node)) return true;
   return constant_value(*node).bytes() <= 4096;
 }
 
 /// True if it has changed anything.
-DFLOW_INLINE bool merge(StepGraph& graph, const PassContext& context) {
+bool merge(StepGraph& graph, const PassContext& context) {
   const ByStepNode<bool> is_fed = fed_nodes(graph);
   bool has_changed = false;
   ByStepNode<StepNodeId> same_as(graph.nodes.size());
@@ -279,7 +278,7 @@ DFLOW_INLINE bool merge(StepGraph& graph, const PassContext& context) {
   return has_changed;
 }
 
-DFLOW_INLINE bool has_kernel_for(const KernelEntry& kernel, const TypeArgs& types) {
+bool has_kernel_for(const KernelEntry& kernel, const TypeArgs& types) {
   const std::span<const TypeParamDef> params = kernel.op->type_params;
   if (types.size != params.size() || !kernel.supports_types(types)) return false;
   for (std::size_t p = 0; p < params.size(); ++p) {
@@ -290,8 +289,7 @@ DFLOW_INLINE bool has_kernel_for(const KernelEntry& kernel, const TypeArgs& type
 
 /// Makes the node `reader` do the work of `first`, its first input, too, if there is a kernel for that. Errors and
 /// traces name both, and the line where the first was built: what can go wrong when it runs is in its shapes.
-DFLOW_INLINE bool fuse_pair(StepGraph& graph, const StepNode& first, StepNodeId reader,
-                            std::span<const Fusions::Entry> entries) {
+bool fuse_pair(StepGraph& graph, const StepNode& first, StepNodeId reader, std::span<const Fusions::Entry> entries) {
   const StepNode& second = graph.node(reader);
   for (const Fusions::Entry& entry : entries) {
     if (entry.first != first.op || entry.reader != second.op || !(first->types == second->types) ||
@@ -319,7 +317,7 @@ DFLOW_INLINE bool fuse_pair(StepGraph& graph, const StepNode& first, StepNodeId 
 }
 
 /// True if it has changed anything.
-DFLOW_INLINE bool fuse(StepGraph& graph, const PassContext& context) {
+bool fuse(StepGraph& graph, const PassContext& context) {
   if (context.fusions == nullptr || context.fusions->empty()) return false;
   ByStepNode<std::int32_t> needs;
   bool has_changed = false;
@@ -362,25 +360,25 @@ inline void optimize_bodies(StepGraph& graph, const PassOptions& options, const 
 
 }  // namespace detail
 
-DFLOW_INLINE StepGraph fold_constants(StepGraph graph, const PassContext& context, std::size_t max_bytes) {
+StepGraph fold_constants(StepGraph graph, const PassContext& context, std::size_t max_bytes) {
   require_topological_order(graph);
   detail::fold(graph, context, max_bytes);
   return graph;
 }
 
-DFLOW_INLINE StepGraph merge_common_subexpressions(StepGraph graph, const PassContext& context) {
+StepGraph merge_common_subexpressions(StepGraph graph, const PassContext& context) {
   require_topological_order(graph);
   detail::merge(graph, context);
   return graph;
 }
 
-DFLOW_INLINE StepGraph fuse(StepGraph graph, const PassContext& context) {
+StepGraph fuse(StepGraph graph, const PassContext& context) {
   require_topological_order(graph);
   detail::fuse(graph, context);
   return graph;
 }
 
-DFLOW_INLINE StepGraph optimize(StepGraph graph, const PassOptions& options, const PassContext& context) {
+StepGraph optimize(StepGraph graph, const PassOptions& options, const PassContext& context) {
   const bool has_work = options.constant_folding || options.common_subexpressions || options.fusion || options.chains;
   if (has_work) require_topological_order(graph);
   if (!graph.calls.empty()) {

@@ -81,7 +81,3 @@ Partitions partition(StepGraph graph, std::span<const DeviceInfo> devices, std::
                      const DeviceInfo& client);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/passes/partition.ipp>
-#endif

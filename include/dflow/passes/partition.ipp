@@ -556,8 +556,8 @@ class Partitioner {
 
 }  // namespace detail
 
-DFLOW_INLINE Partitions partition(StepGraph graph, std::span<const DeviceInfo> devices,
-                                  std::span<const KernelTables> kernels, const DeviceInfo& client) {
+Partitions partition(StepGraph graph, std::span<const DeviceInfo> devices, std::span<const KernelTables> kernels,
+                     const DeviceInfo& client) {
   graph = split_calls(std::move(graph), devices, kernels);
   const std::int32_t only = graph.nodes.empty() ? 0 : graph.nodes.front().placed_on;
   Partition whole;
@@ -576,9 +576,8 @@ DFLOW_INLINE Partitions partition(StepGraph graph, std::span<const DeviceInfo> d
   return all;
 }
 
-DFLOW_INLINE std::vector<StepGraph> partition_body(StepGraph body, const BodyEdges& edges,
-                                                   std::span<const DeviceInfo> devices,
-                                                   std::span<const KernelTables> kernels) {
+std::vector<StepGraph> partition_body(StepGraph body, const BodyEdges& edges, std::span<const DeviceInfo> devices,
+                                      std::span<const KernelTables> kernels) {
   const DeviceInfo& first = devices[edges.devices.front()];
   return detail::Partitioner(std::move(body), devices, kernels, first).partition_body(edges);
 }

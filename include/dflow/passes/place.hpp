@@ -133,7 +133,3 @@ class Placement {
 std::string placement_text(const StepGraph& graph, std::span<const DeviceInfo> devices);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/passes/place.ipp>
-#endif

@@ -14,8 +14,8 @@
 
 namespace dflow {
 
-DFLOW_INLINE Placement::Placement(std::vector<DeviceInfo> devices, std::vector<KernelTables> kernels, bool soft,
-                                  std::optional<OpTable> ops)
+Placement::Placement(std::vector<DeviceInfo> devices, std::vector<KernelTables> kernels, bool soft,
+                     std::optional<OpTable> ops)
     : devices_(std::move(devices)), kernels_(std::move(kernels)), soft_(soft), ops_(ops) {
   for (const DeviceInfo& device : devices_) names_.push_back(DeviceName::parse(device.name));
 }
@@ -24,7 +24,7 @@ DFLOW_INLINE Placement::Placement(std::vector<DeviceInfo> devices, std::vector<K
 
 // Each table gets an entry only when its value is known, so that running out of memory leaves none half made.
 
-DFLOW_INLINE Placement::SetId Placement::intern(const Set& set) {
+Placement::SetId Placement::intern(const Set& set) {
   if (const auto found = set_ids_.find(set); found != set_ids_.end()) return found->second;
   const auto id = static_cast<SetId>(sets_.size());
   Ends ends;
@@ -45,7 +45,7 @@ DFLOW_INLINE Placement::SetId Placement::intern(const Set& set) {
   return id;
 }
 
-DFLOW_INLINE Placement::SetId Placement::intersect(SetId a, SetId b) {
+Placement::SetId Placement::intersect(SetId a, SetId b) {
   if (a == b) return a;
   const std::pair<SetId, SetId> key{std::min(a, b), std::max(a, b)};
   if (const auto found = intersections_.find(key); found != intersections_.end()) return found->second;
@@ -56,13 +56,13 @@ DFLOW_INLINE Placement::SetId Placement::intersect(SetId a, SetId b) {
   return id;
 }
 
-DFLOW_INLINE bool Placement::is_empty(SetId set) const { return ends_[static_cast<std::size_t>(set)].first < 0; }
+bool Placement::is_empty(SetId set) const { return ends_[static_cast<std::size_t>(set)].first < 0; }
 
-DFLOW_INLINE bool Placement::contains(SetId set, std::int32_t device) const {
+bool Placement::contains(SetId set, std::int32_t device) const {
   return device >= 0 && sets_[static_cast<std::size_t>(set)][static_cast<std::size_t>(device)];
 }
 
-DFLOW_INLINE const Placement::Constraint& Placement::constraint_of(const std::string& device) {
+const Placement::Constraint& Placement::constraint_of(const std::string& device) {
   if (const auto found = constraints_.find(device); found != constraints_.end()) return found->second;
   const DeviceName wanted = device.empty() ? DeviceName() : DeviceName::parse(device);
   DeviceName same_task = wanted;
@@ -77,13 +77,13 @@ DFLOW_INLINE const Placement::Constraint& Placement::constraint_of(const std::st
   return constraints_.emplace(device, constraint).first->second;
 }
 
-DFLOW_INLINE std::size_t Placement::TypedOpHash::operator()(const TypedOp& of) const noexcept {
+std::size_t Placement::TypedOpHash::operator()(const TypedOp& of) const noexcept {
   auto hash = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(of.op));
   for (std::size_t t = 0; t < of.types.size; ++t) hash = hash * 31 + static_cast<std::uint64_t>(of.types[t]);
   return static_cast<std::size_t>(hash * 0x9e3779b97f4a7c15u >> 16);
 }
 
-DFLOW_INLINE Placement::SetId Placement::with_kernel(const Node& node) {
+Placement::SetId Placement::with_kernel(const Node& node) {
   const TypedOp key{node.op, node.types};
   if (const auto found = kernel_sets_.find(key); found != kernel_sets_.end()) return found->second;
   Set set(devices_.size(), true);
@@ -98,7 +98,7 @@ DFLOW_INLINE Placement::SetId Placement::with_kernel(const Node& node) {
 
 // ---- groups ----
 
-DFLOW_INLINE NodeId Placement::root(NodeId node) {
+NodeId Placement::root(NodeId node) {
   while (parent_[node] != node) {
     NodeId& up = parent_[node];
     up = parent_[up];
@@ -107,7 +107,7 @@ DFLOW_INLINE NodeId Placement::root(NodeId node) {
   return node;
 }
 
-DFLOW_INLINE bool Placement::is_nowhere(const Node& node) {
+bool Placement::is_nowhere(const Node& node) {
   const bool is_value = node.op->role == OpRole::constant || node.op->role == OpRole::placeholder;
   return is_value && node.device.empty() && !node.colocated_with.is_valid();
 }
@@ -115,7 +115,7 @@ DFLOW_INLINE bool Placement::is_nowhere(const Node& node) {
 namespace detail {
 
 /// A device of a type that the session has none of.
-DFLOW_INLINE std::string how_to_have(std::string_view device, std::span<const DeviceInfo> devices) {
+std::string how_to_have(std::string_view device, std::span<const DeviceInfo> devices) {
   const StatusOr<DeviceName> wanted = DeviceName::try_parse(device);
   if (!wanted.ok() || !wanted->type) return {};
   for (const DeviceInfo& each : devices) {
@@ -130,17 +130,17 @@ DFLOW_INLINE std::string how_to_have(std::string_view device, std::span<const De
 
 }  // namespace detail
 
-DFLOW_INLINE void Placement::fail(NodeId id, const Node& node, Status status) {
+void Placement::fail(NodeId id, const Node& node, Status status) {
   errors_.try_emplace(id, status.with_node(node.op->name, node.name).with_location(node.where));
 }
 
-DFLOW_INLINE std::string Placement::device_list() const {
+std::string Placement::device_list() const {
   std::string list;
   for (const DeviceInfo& device : devices_) list += (list.empty() ? "" : ", ") + device.name;
   return list;
 }
 
-DFLOW_INLINE std::string Placement::why_no_kernel(const Node& node, SetId allowed) const {
+std::string Placement::why_no_kernel(const Node& node, SetId allowed) const {
   if (ops_ && ops_->find(node.op->name) == nullptr) {
     return str_cat("op ", node.op->name,
                    " is not in the session's table of ops; make the session with a list that has it: {.ops = "
@@ -162,7 +162,7 @@ DFLOW_INLINE std::string Placement::why_no_kernel(const Node& node, SetId allowe
   return str_cat("op ", node.op->name, types, " has no kernel on ", constraint, devices, ": ", causes);
 }
 
-DFLOW_INLINE Placement::SetId Placement::allowed_for(NodeId id, const Node& node) {
+Placement::SetId Placement::allowed_for(NodeId id, const Node& node) {
   const Constraint& constraint = constraint_of(node.device);
   const SetId runnable = with_kernel(node);
   const SetId exact = intersect(constraint.exact, runnable);
@@ -183,7 +183,7 @@ DFLOW_INLINE Placement::SetId Placement::allowed_for(NodeId id, const Node& node
 
 /// A group that has its device keeps it. Groups that do not agree are not joined; with soft placement a group without a
 /// device yet goes where the other one is.
-DFLOW_INLINE void Placement::join(NodeId id, const Node& node, NodeId other, const GraphStore& graph) {
+void Placement::join(NodeId id, const Node& node, NodeId other, const GraphStore& graph) {
   NodeId mine = root(id), theirs = root(other);
   if (mine == theirs) return;
   if (mine < theirs) std::swap(mine, theirs);  // the older one stays the root
@@ -211,7 +211,7 @@ DFLOW_INLINE void Placement::join(NodeId id, const Node& node, NodeId other, con
 }
 
 /// In a body the function's device, else the first producer's, if that is allowed, else the first allowed.
-DFLOW_INLINE std::int32_t Placement::choose(const Group& group, const Node& node, const GraphStore& graph) {
+std::int32_t Placement::choose(const Group& group, const Node& node, const GraphStore& graph) {
   const auto [first, last] = ends_[static_cast<std::size_t>(group.allowed)];
   if (first == last) return first;
   if (node.function.is_valid()) {
@@ -229,7 +229,7 @@ DFLOW_INLINE std::int32_t Placement::choose(const Group& group, const Node& node
 }
 
 /// A collective's result is where the value is that it was made for.
-DFLOW_INLINE NodeId Placement::producer_of(Endpoint edge, const GraphStore& graph) {
+NodeId Placement::producer_of(Endpoint edge, const GraphStore& graph) {
   const Node* node = &graph.node(edge.node);
   while (node->op->role == OpRole::collective && !node->inputs.empty()) {
     edge = node->inputs[std::min(static_cast<std::size_t>(edge.index), node->inputs.size() - 1)];
@@ -238,12 +238,12 @@ DFLOW_INLINE NodeId Placement::producer_of(Endpoint edge, const GraphStore& grap
   return edge.node;
 }
 
-DFLOW_INLINE bool Placement::is_handle_edge(Endpoint edge, const GraphStore& graph) {
+bool Placement::is_handle_edge(Endpoint edge, const GraphStore& graph) {
   return is_handle(graph.node(edge.node).outputs[static_cast<std::size_t>(edge.index)].dtype);
 }
 
 /// What a body is made of is where its calls are, unless its place is said, or a handle's.
-DFLOW_INLINE bool Placement::follows_function(const Node& node, const GraphStore& graph) {
+bool Placement::follows_function(const Node& node, const GraphStore& graph) {
   if (!node.function.is_valid() || is_nowhere(node)) return false;
   const OpRole role = node.op->role;
   if (role == OpRole::argument || role == OpRole::results) return true;
@@ -255,7 +255,7 @@ DFLOW_INLINE bool Placement::follows_function(const Node& node, const GraphStore
 
 /// Of the inputs of a call those that are its functions' arguments, with those that say what to run; all, if a function
 /// is not there yet.
-DFLOW_INLINE std::size_t Placement::num_arguments(const Node& call, const GraphStore& graph) {
+std::size_t Placement::num_arguments(const Node& call, const GraphStore& graph) {
   std::size_t most = 0;
   for (const std::string& name : called_functions(call)) {
     const NodeId begin = graph.find(name);
@@ -267,13 +267,13 @@ DFLOW_INLINE std::size_t Placement::num_arguments(const Node& call, const GraphS
 }
 
 /// The node of a body that a kept value is of, or the call where it is none's; none for other nodes.
-DFLOW_INLINE NodeId Placement::kept_beside(const Node& node, const GraphStore& graph) {
+NodeId Placement::kept_beside(const Node& node, const GraphStore& graph) {
   if (node.op->role != OpRole::kept_value || node.inputs.empty()) return {};
   const NodeId of_body = graph.find(std::get<std::string>(attr_of(node, node.op->attr_fields[0])));
   return of_body.is_valid() && !is_nowhere(graph.node(of_body)) ? of_body : node.inputs[0].node;
 }
 
-DFLOW_INLINE void Placement::extend(const GraphStore& graph) {
+void Placement::extend(const GraphStore& graph) {
   const std::size_t count = graph.size();
   {
     const std::shared_lock lock(mutex_);
@@ -294,7 +294,7 @@ DFLOW_INLINE void Placement::extend(const GraphStore& graph) {
   }
 }
 
-DFLOW_INLINE void Placement::place_all(IndexRange<NodeId> added, const GraphStore& graph) {
+void Placement::place_all(IndexRange<NodeId> added, const GraphStore& graph) {
   std::vector<std::pair<NodeId, NodeId>> later;  // joins over the back edges of loops
   for (const NodeId id : added) {
     const Node& node = graph.node(id);
@@ -331,7 +331,7 @@ DFLOW_INLINE void Placement::place_all(IndexRange<NodeId> added, const GraphStor
   for (const NodeId id : added) parent_[id] = root(id);
 }
 
-DFLOW_INLINE std::size_t Placement::Reader::device_of(NodeId node) const {
+std::size_t Placement::Reader::device_of(NodeId node) const {
   const auto& [parent, groups, errors] = std::tie(placement_.parent_, placement_.groups_, placement_.errors_);
   if (!errors.empty()) {
     if (const auto found = errors.find(node); found != errors.end()) throw_error(found->second);
@@ -341,7 +341,7 @@ DFLOW_INLINE std::size_t Placement::Reader::device_of(NodeId node) const {
   return static_cast<std::size_t>(groups[at].device);
 }
 
-DFLOW_INLINE std::string placement_text(const StepGraph& graph, std::span<const DeviceInfo> devices) {
+std::string placement_text(const StepGraph& graph, std::span<const DeviceInfo> devices) {
   std::string text;
   for (const StepNode& node : graph.nodes) {
     const std::string& device = devices[static_cast<std::size_t>(node.placed_on)].name;

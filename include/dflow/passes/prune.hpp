@@ -59,7 +59,3 @@ StepGraph prune(StepGraph graph);
 std::vector<std::vector<bool>> needed_feeds(const StepGraph& graph);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/passes/prune.ipp>
-#endif

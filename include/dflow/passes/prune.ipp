@@ -237,22 +237,21 @@ class Pruner {
 
 }  // namespace detail
 
-DFLOW_INLINE StepGraph prune(const GraphStore& graph, std::span<const Endpoint> feeds,
-                             std::span<const Endpoint> fetches, std::span<const NodeId> targets, PruneScratch& scratch,
-                             FunctionRef<void(NodeId, StepNode&)> visit) {
+StepGraph prune(const GraphStore& graph, std::span<const Endpoint> feeds, std::span<const Endpoint> fetches,
+                std::span<const NodeId> targets, PruneScratch& scratch, FunctionRef<void(NodeId, StepNode&)> visit) {
   const detail::PrunedStore source{graph, graph.nodes()};
   StepGraph pruned = detail::Pruner(source, feeds, fetches, targets, scratch).prune(visit);
   pruned.graph = graph.keep_nodes();
   return pruned;
 }
 
-DFLOW_INLINE StepGraph prune(const GraphStore& graph, std::span<const Endpoint> feeds,
-                             std::span<const Endpoint> fetches, std::span<const NodeId> targets) {
+StepGraph prune(const GraphStore& graph, std::span<const Endpoint> feeds, std::span<const Endpoint> fetches,
+                std::span<const NodeId> targets) {
   PruneScratch scratch;
   return prune(graph, feeds, fetches, targets, scratch);
 }
 
-DFLOW_INLINE StepGraph prune(StepGraph graph) {
+StepGraph prune(StepGraph graph) {
   detail::BasicPruneScratch<StepNodeId> scratch;
   const detail::PrunedStep source{graph};
   StepGraph pruned =
@@ -266,7 +265,7 @@ DFLOW_INLINE StepGraph prune(StepGraph graph) {
   return pruned;
 }
 
-DFLOW_INLINE std::vector<std::vector<bool>> needed_feeds(const StepGraph& graph) {
+std::vector<std::vector<bool>> needed_feeds(const StepGraph& graph) {
   const EdgePositions<StepNodeId> feeds(graph.feeds, graph.nodes.size());
   const std::size_t num_words = (graph.feeds.size() + 63) / 64;
   std::vector<std::uint64_t> words(graph.nodes.size() * num_words);  // for each node, the feeds it depends on

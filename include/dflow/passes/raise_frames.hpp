@@ -26,7 +26,3 @@ namespace dflow {
 std::optional<StepGraph> raise_frames(StepGraph graph);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/passes/raise_frames.ipp>
-#endif

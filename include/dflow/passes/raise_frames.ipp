@@ -620,7 +620,7 @@ inline bool raise_inner_frames(StepGraph& graph, const FrameLayout& layout, std:
 
 }  // namespace detail
 
-DFLOW_INLINE std::optional<StepGraph> raise_frames(StepGraph graph) {
+std::optional<StepGraph> raise_frames(StepGraph graph) {
   constexpr int max_levels = 64;
   std::size_t number = 0;
   for (int level = 0;; ++level) {

@@ -29,7 +29,3 @@ bool spans_devices(const StepGraph& graph, const StepNode& node);
 StepGraph split_calls(StepGraph graph, std::span<const DeviceInfo> devices, std::span<const KernelTables> kernels);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/passes/split_calls.ipp>
-#endif

@@ -433,12 +433,9 @@ class CallSplitter {
 
 }  // namespace detail
 
-DFLOW_INLINE bool spans_devices(const StepGraph& graph, const StepNode& node) {
-  return detail::SpanFinder().spans(graph, node);
-}
+bool spans_devices(const StepGraph& graph, const StepNode& node) { return detail::SpanFinder().spans(graph, node); }
 
-DFLOW_INLINE StepGraph split_calls(StepGraph graph, std::span<const DeviceInfo> devices,
-                                   std::span<const KernelTables> kernels) {
+StepGraph split_calls(StepGraph graph, std::span<const DeviceInfo> devices, std::span<const KernelTables> kernels) {
   if (graph.calls.empty()) return graph;
   detail::SpanFinder finder;
   const auto is_whole = [&](const StepNode& node) {

@@ -22,7 +22,3 @@ StepGraphDef to_step_graph_def(const StepGraph& part);
 StepGraph part_of_step(const GraphStore& graph, const StepGraphDef& def, std::int32_t placed_on);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/passes/step_graph_def.ipp>
-#endif

@@ -199,14 +199,14 @@ class StepGraphWriter {
 
 }  // namespace detail
 
-DFLOW_INLINE StepGraphDef to_step_graph_def(const StepGraph& part) {
+StepGraphDef to_step_graph_def(const StepGraph& part) {
   if (!part.feeds.empty() || !part.fetches.empty()) {
     throw_error(invalid_argument("a part for another task can have no feeds or fetches"));
   }
   return detail::StepGraphWriter().write(part);
 }
 
-DFLOW_INLINE StepGraph part_of_step(const GraphStore& graph, const StepGraphDef& def, std::int32_t placed_on) {
+StepGraph part_of_step(const GraphStore& graph, const StepGraphDef& def, std::int32_t placed_on) {
   std::vector<NodeId> targets;
   targets.reserve(def.targets.size());
   for (const std::string& target : def.targets) {

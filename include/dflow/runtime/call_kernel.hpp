@@ -35,7 +35,3 @@ std::unique_ptr<AnyKernel> make_call_kernel(OpRole role, const StepCall& call,
 inline constexpr std::int32_t max_call_depth = 4096;
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/runtime/step.hpp>  // whose end brings the bodies: they need a complete Step
-#endif

@@ -5,9 +5,9 @@
 #include <dflow/core/cancellation.hpp>
 #include <dflow/core/memory/kept_memory.hpp>
 #include <dflow/kernels/state/device_files.hpp>
-#include <dflow/kernels/state/tensor_list.hpp>
 #include <dflow/runtime/call_kernel.hpp>
 #include <dflow/runtime/step.hpp>
+#include <dflow/state/tensor_list.hpp>
 
 #include <algorithm>
 #include <array>
@@ -507,12 +507,12 @@ class AsyncCallKernel final : public AsyncKernel {
 
 }  // namespace detail
 
-DFLOW_INLINE std::shared_ptr<detail::CalledPlan> detail::make_called_plan() { return std::make_shared<CalledPlan>(); }
+std::shared_ptr<detail::CalledPlan> detail::make_called_plan() { return std::make_shared<CalledPlan>(); }
 
-DFLOW_INLINE void detail::set_plan(CalledPlan& of, std::shared_ptr<const Plan> plan) { of.set(std::move(plan)); }
+void detail::set_plan(CalledPlan& of, std::shared_ptr<const Plan> plan) { of.set(std::move(plan)); }
 
-DFLOW_INLINE std::unique_ptr<AnyKernel> make_call_kernel(OpRole role, const StepCall& call,
-                                                         std::vector<std::shared_ptr<detail::CalledPlan>> bodies) {
+std::unique_ptr<AnyKernel> make_call_kernel(OpRole role, const StepCall& call,
+                                            std::vector<std::shared_ptr<detail::CalledPlan>> bodies) {
   constexpr double assumed_iterations = 16;
   bool is_sequential = true;
   double cost_ns = 0;

@@ -51,7 +51,3 @@ class CpuDevice final : public Device {
 std::vector<std::shared_ptr<Device>> cpu_devices(int count, const CpuDeviceOptions& options = {});
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/runtime/cpu_device.ipp>
-#endif

@@ -8,7 +8,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE CpuDevice::CpuDevice(CpuDeviceOptions options)
+CpuDevice::CpuDevice(CpuDeviceOptions options)
     : pool_(options.pool != nullptr ? std::move(options.pool) : std::make_shared<InlinePool>()),
       allocator_(options.allocator != nullptr ? std::move(options.allocator)
                                               : std::make_shared<PoolAllocator>(default_cpu_allocator())),
@@ -26,14 +26,14 @@ DFLOW_INLINE CpuDevice::CpuDevice(CpuDeviceOptions options)
   context_.state = &state_;
 }
 
-DFLOW_INLINE CpuDevice::~CpuDevice() = default;
+CpuDevice::~CpuDevice() = default;
 
-DFLOW_INLINE void CpuDevice::release_cached_memory() {
+void CpuDevice::release_cached_memory() {
   kernel_cache_.clear();
   Device::release_cached_memory();
 }
 
-DFLOW_INLINE std::vector<std::shared_ptr<Device>> cpu_devices(int count, const CpuDeviceOptions& options) {
+std::vector<std::shared_ptr<Device>> cpu_devices(int count, const CpuDeviceOptions& options) {
   DeviceName name = DeviceName::parse(options.name);
   if (!name.is_full()) throw_error(invalid_argument(str_cat("'", options.name, "' is not a full device name")));
   if (count < 0) throw_error(invalid_argument(str_cat("there cannot be ", count, " devices")));

@@ -29,7 +29,3 @@ struct DefaultDeviceOptions {
 std::vector<std::shared_ptr<Device>> make_default_devices(const DefaultDeviceOptions& options);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/runtime/default_devices.ipp>
-#endif

@@ -5,7 +5,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE std::vector<std::shared_ptr<Device>> make_default_devices(const DefaultDeviceOptions& options) {
+std::vector<std::shared_ptr<Device>> make_default_devices(const DefaultDeviceOptions& options) {
   return cpu_devices(options.count, {.name = options.task + "/device:CPU:0",
                                      .incarnation = options.incarnation,
                                      .pool = options.pool,

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/kernels/cpu/standard_kernels.hpp>
 #include <dflow/kernels/contract/kernel_table.hpp>
+#include <dflow/kernels/cpu/standard_kernels.hpp>
 
 namespace dflow {
 
@@ -15,7 +15,3 @@ KernelTable default_kernels(OpList<with_standard, Ops...>) {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/cpu_kernel.hpp>
-#endif

@@ -62,7 +62,3 @@ class Device {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/runtime/device.ipp>
-#endif

@@ -8,9 +8,9 @@
 
 namespace dflow {
 
-DFLOW_INLINE Device::~Device() = default;
+Device::~Device() = default;
 
-DFLOW_INLINE DeviceInfo Device::info() const {
+DeviceInfo Device::info() const {
   DeviceInfo info;
   info.name = context_.name;
   info.type = context_.type;
@@ -25,11 +25,11 @@ DFLOW_INLINE DeviceInfo Device::info() const {
   return info;
 }
 
-DFLOW_INLINE void Device::release_cached_memory() {
+void Device::release_cached_memory() {
   if (context_.allocator != nullptr) context_.allocator->trim();
 }
 
-DFLOW_INLINE void Device::end_step_async(DeviceStep* step, StepDone done) {
+void Device::end_step_async(DeviceStep* step, StepDone done) {
   if (step == nullptr) return done(Status());
   step->status_async(std::move(done));
 }

@@ -85,7 +85,3 @@ class LocalRendezvous final : public Rendezvous {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/runtime/local_rendezvous.ipp>
-#endif

@@ -7,7 +7,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE LocalRendezvous::~LocalRendezvous() {
+LocalRendezvous::~LocalRendezvous() {
   if (num_pending() == 0) return;
   try {
     abort(cancelled("the step has ended"));
@@ -16,7 +16,7 @@ DFLOW_INLINE LocalRendezvous::~LocalRendezvous() {
   }
 }
 
-DFLOW_INLINE void LocalRendezvous::deliver(Sent sent, Wanted wanted) {
+void LocalRendezvous::deliver(Sent sent, Wanted wanted) {
   // Before the receive completes, so that nothing of the pair is left then.
   wanted.cancellation.deregister();
   if (sent.is_dead) return wanted.done(Status(), AnyTensor(), true);
@@ -33,8 +33,7 @@ DFLOW_INLINE void LocalRendezvous::deliver(Sent sent, Wanted wanted) {
   }
 }
 
-DFLOW_INLINE Status LocalRendezvous::send(const RendezvousKey& key, AnyTensor tensor, bool is_dead,
-                                          const SendArgs& args) {
+Status LocalRendezvous::send(const RendezvousKey& key, AnyTensor tensor, bool is_dead, const SendArgs& args) {
   Table& table = *table_;
   Wanted wanted;
   {
@@ -59,7 +58,7 @@ DFLOW_INLINE Status LocalRendezvous::send(const RendezvousKey& key, AnyTensor te
   return {};
 }
 
-DFLOW_INLINE void LocalRendezvous::recv_async(const RendezvousKey& key, const RecvArgs& args, RecvDone done) {
+void LocalRendezvous::recv_async(const RendezvousKey& key, const RecvArgs& args, RecvDone done) {
   const std::shared_ptr<Table> table = table_;
   Status status;
   bool is_sent = false;
@@ -99,7 +98,7 @@ DFLOW_INLINE void LocalRendezvous::recv_async(const RendezvousKey& key, const Re
   waiting->second.wanted.cancellation = std::move(registration);
 }
 
-DFLOW_INLINE void LocalRendezvous::Table::give_up(const RendezvousKey& key, const Status& status) {
+void LocalRendezvous::Table::give_up(const RendezvousKey& key, const Status& status) {
   Wanted wanted;
   {
     const std::lock_guard lock(mutex);
@@ -113,7 +112,7 @@ DFLOW_INLINE void LocalRendezvous::Table::give_up(const RendezvousKey& key, cons
   wanted.done(status, AnyTensor(), false);
 }
 
-DFLOW_INLINE void LocalRendezvous::abort(Status status) {
+void LocalRendezvous::abort(Status status) {
   if (status.ok()) status = cancelled("the step was aborted");
   const std::shared_ptr<Table> table = table_;
   Items left;
@@ -132,22 +131,22 @@ DFLOW_INLINE void LocalRendezvous::abort(Status status) {
   }
 }
 
-DFLOW_INLINE std::size_t LocalRendezvous::num_pending() const {
+std::size_t LocalRendezvous::num_pending() const {
   const std::lock_guard lock(table_->mutex);
   return table_->items.size();
 }
 
-DFLOW_INLINE Status LocalRendezvous::end() const {
+Status LocalRendezvous::end() const {
   const std::lock_guard lock(table_->mutex);
   return table_->aborted;
 }
 
-DFLOW_INLINE std::size_t LocalRendezvous::num_wanted() const {
+std::size_t LocalRendezvous::num_wanted() const {
   const std::lock_guard lock(table_->mutex);
   return table_->num_wanted;
 }
 
-DFLOW_INLINE std::vector<RendezvousKey> LocalRendezvous::wanted(std::size_t max) const {
+std::vector<RendezvousKey> LocalRendezvous::wanted(std::size_t max) const {
   std::vector<RendezvousKey> keys;
   const std::lock_guard lock(table_->mutex);
   max = std::min(max, table_->num_wanted);

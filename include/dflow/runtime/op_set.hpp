@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/runtime/default_kernels.hpp>
 #include <dflow/kernels/contract/kernel_table.hpp>
+#include <dflow/runtime/default_kernels.hpp>
 
 #include <cstddef>
 #include <utility>

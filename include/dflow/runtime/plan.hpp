@@ -226,7 +226,3 @@ class Plan {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/runtime/plan.ipp>
-#endif

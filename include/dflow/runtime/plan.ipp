@@ -1,7 +1,8 @@
 #pragma once
 
-#include <dflow/kernels/shared/elementwise_chain.hpp>
+#include <dflow/graph/graph_store.hpp>
 #include <dflow/kernels/contract/host_arguments.hpp>
+#include <dflow/kernels/shared/elementwise_chain.hpp>
 #include <dflow/runtime/joins/plan_joins.hpp>
 #include <dflow/runtime/plan.hpp>
 #include <dflow/runtime/plan_kernels.hpp>
@@ -16,7 +17,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE std::shared_ptr<AnyKernel> KeptKernels::find(std::string_view device, std::string_view node) const {
+std::shared_ptr<AnyKernel> KeptKernels::find(std::string_view device, std::string_view node) const {
   const std::lock_guard lock(mutex_);
   const auto kernels = devices_.find(device);
   if (kernels == devices_.end()) return nullptr;
@@ -24,8 +25,8 @@ DFLOW_INLINE std::shared_ptr<AnyKernel> KeptKernels::find(std::string_view devic
   return found == kernels->second.end() ? nullptr : found->second;
 }
 
-DFLOW_INLINE std::shared_ptr<AnyKernel> KeptKernels::keep(std::string_view device, std::string_view node,
-                                                          std::shared_ptr<AnyKernel> kernel) {
+std::shared_ptr<AnyKernel> KeptKernels::keep(std::string_view device, std::string_view node,
+                                             std::shared_ptr<AnyKernel> kernel) {
   const std::lock_guard lock(mutex_);
   return devices_[std::string(device)].try_emplace(std::string(node), std::move(kernel)).first->second;
 }
@@ -778,7 +779,7 @@ class PlanCompiler {
   ByNode<bool> is_left_;      ///< of the unit that is being ordered, not placed yet
 };
 
-DFLOW_INLINE std::shared_ptr<const Plan> Plan::compile(StepGraph graph, const PlanOptions& options) {
+std::shared_ptr<const Plan> Plan::compile(StepGraph graph, const PlanOptions& options) {
   return PlanCompiler(std::move(graph), options).compile();
 }
 

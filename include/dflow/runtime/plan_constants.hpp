@@ -81,7 +81,3 @@ BroughtConstants bring_constants(const DeviceContext& device, std::span<const An
 
 }  // namespace detail
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/runtime/plan_constants.ipp>
-#endif

@@ -10,17 +10,17 @@
 
 namespace dflow {
 
-DFLOW_INLINE DeviceConstants::Key DeviceConstants::key_of(const DeviceContext& device, const AnyTensor& host) {
+DeviceConstants::Key DeviceConstants::key_of(const DeviceContext& device, const AnyTensor& host) {
   return {&device, host.buffer().get(), host.raw_data(), host.dtype(), host.shape()};
 }
 
-DFLOW_INLINE DeviceConstants::Ref DeviceConstants::find(const DeviceContext& device, const AnyTensor& host) const {
+DeviceConstants::Ref DeviceConstants::find(const DeviceContext& device, const AnyTensor& host) const {
   const std::lock_guard lock(mutex_);
   const auto found = copies_.find(key_of(device, host));
   return found == copies_.end() ? nullptr : found->second.lock();
 }
 
-DFLOW_INLINE DeviceConstants::Ref DeviceConstants::keep(const DeviceContext& device, Ref copy) {
+DeviceConstants::Ref DeviceConstants::keep(const DeviceContext& device, Ref copy) {
   if (!copy->host.buffer()) return copy;  // no elements: nothing to tell it by, nor to save
   const std::lock_guard lock(mutex_);
   std::weak_ptr<const Copy>& kept = copies_[key_of(device, copy->host)];
@@ -33,7 +33,7 @@ DFLOW_INLINE DeviceConstants::Ref DeviceConstants::keep(const DeviceContext& dev
   return copy;
 }
 
-DFLOW_INLINE std::size_t DeviceConstants::size() const {
+std::size_t DeviceConstants::size() const {
   const std::lock_guard lock(mutex_);
   return static_cast<std::size_t>(
       std::count_if(copies_.begin(), copies_.end(), [](const auto& entry) { return !entry.second.expired(); }));
@@ -102,8 +102,7 @@ class CopyArrival {
 };
 
 /// Blocks until the copies are there or are given up.
-DFLOW_INLINE void wait_for_copies(const std::shared_ptr<CopiesUnderWay>& copies, ThreadPool& pool,
-                                  const CopyLimits& limits) {
+void wait_for_copies(const std::shared_ptr<CopiesUnderWay>& copies, ThreadPool& pool, const CopyLimits& limits) {
   if (copies->ended().is_set()) return;
   std::optional<TimerId> timer;
   if (limits.clock != nullptr && limits.deadline != Clock::never) {
@@ -118,8 +117,8 @@ DFLOW_INLINE void wait_for_copies(const std::shared_ptr<CopiesUnderWay>& copies,
   if (timer) limits.clock->cancel(*timer);
 }
 
-DFLOW_INLINE BroughtConstants bring_constants(const DeviceContext& device, std::span<const AnyTensor> hosts,
-                                              DeviceConstants* shared, const CopyLimits& limits) {
+BroughtConstants bring_constants(const DeviceContext& device, std::span<const AnyTensor> hosts, DeviceConstants* shared,
+                                 const CopyLimits& limits) {
   BroughtConstants brought;
   brought.constants.resize(hosts.size());
   std::vector<std::size_t> missing;

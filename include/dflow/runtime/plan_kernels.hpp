@@ -56,7 +56,3 @@ class PlanKernels {
 };
 
 }  // namespace dflow::detail
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/runtime/step.hpp>  // whose end brings the bodies: they need a complete Step
-#endif

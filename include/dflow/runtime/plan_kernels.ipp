@@ -10,7 +10,7 @@
 
 namespace dflow::detail {
 
-DFLOW_INLINE const KernelEntry& PlanKernels::entry_of(const Node& node) {
+const KernelEntry& PlanKernels::entry_of(const Node& node) {
   const KernelEntry*& entry = entry_of_op_[node.op];
   if (entry == nullptr) entry = options_.kernels->find(device_.type, node.op->name);
   Status status;
@@ -31,7 +31,7 @@ DFLOW_INLINE const KernelEntry& PlanKernels::entry_of(const Node& node) {
   throw_error(status.with_node(node.op->name, node.name).with_device(device_.name).with_location(node.where));
 }
 
-DFLOW_INLINE const AnyKernel& PlanKernels::make_call(const StepNode& node) {
+const AnyKernel& PlanKernels::make_call(const StepNode& node) {
   const StepCall* const call = graph_.call_of(node);
   if (call == nullptr) {
     throw_error(internal("the functions that it calls were not attached").with_node(node.op->name, node->name));
@@ -75,7 +75,7 @@ DFLOW_INLINE const AnyKernel& PlanKernels::make_call(const StepNode& node) {
   return own(make_call_kernel(node.op->role, *call, std::move(bodies)));
 }
 
-DFLOW_INLINE const AnyKernel& PlanKernels::make(const KernelInit& init) {
+const AnyKernel& PlanKernels::make(const KernelInit& init) {
   const Node& node = init.node;
   const DeviceContext& device = init.device;
   // With the op: in another step a pass may have put another in the node's place.

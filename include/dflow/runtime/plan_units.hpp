@@ -58,7 +58,3 @@ Units form_units(std::span<const UnitNode> nodes, std::span<const std::int32_t> 
                  int num_threads);
 
 }  // namespace dflow::detail
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/runtime/plan_units.ipp>
-#endif

@@ -84,7 +84,7 @@ class UnitSets {
 
 /// Independent heavy kernels that leave other threads idle are worth running side by side; one that can use all threads
 /// has them for itself, since kernels side by side get in each other's caches.
-DFLOW_INLINE bool units_gain(std::span<const UnitNode> nodes, int num_threads) {
+bool units_gain(std::span<const UnitNode> nodes, int num_threads) {
   if (num_threads <= 1) return false;
   int expensive = 0;
   double split_ns = 0, whole_ns = 0;
@@ -97,17 +97,17 @@ DFLOW_INLINE bool units_gain(std::span<const UnitNode> nodes, int num_threads) {
   return expensive >= 2 && whole_ns > split_ns;
 }
 
-DFLOW_INLINE bool runs_side_by_side(std::span<const UnitNode> nodes, InterOp inter_op, int num_threads) {
+bool runs_side_by_side(std::span<const UnitNode> nodes, InterOp inter_op, int num_threads) {
   return inter_op == InterOp::parallel || (inter_op == InterOp::automatic && units_gain(nodes, num_threads));
 }
 
-DFLOW_INLINE bool is_sequential(std::span<const UnitNode> nodes, InterOp inter_op, int num_threads) {
+bool is_sequential(std::span<const UnitNode> nodes, InterOp inter_op, int num_threads) {
   const auto is_async = [](const UnitNode& node) { return node.runs && node.is_async; };
   return !runs_side_by_side(nodes, inter_op, num_threads) && std::none_of(nodes.begin(), nodes.end(), is_async);
 }
 
 /// One unit for all that runs.
-DFLOW_INLINE Units one_unit(std::span<const UnitNode> nodes) {
+Units one_unit(std::span<const UnitNode> nodes) {
   Units formed;
   formed.is_sequential = true;
   formed.unit_of.resize(nodes.size());
@@ -206,8 +206,8 @@ class UnitFormer {
   Units formed_;
 };
 
-DFLOW_INLINE Units form_units(std::span<const UnitNode> nodes, std::span<const std::int32_t> producers,
-                              InterOp inter_op, int num_threads) {
+Units form_units(std::span<const UnitNode> nodes, std::span<const std::int32_t> producers, InterOp inter_op,
+                 int num_threads) {
   if (is_sequential(nodes, inter_op, num_threads)) return one_unit(nodes);
   return UnitFormer(nodes, producers, runs_side_by_side(nodes, inter_op, num_threads)).take(inter_op);
 }

@@ -37,7 +37,3 @@ class StatsCollector {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/runtime/stats_collector.ipp>
-#endif

@@ -6,18 +6,17 @@
 
 namespace dflow {
 
-DFLOW_INLINE StatsCollector::StatsCollector(std::uint64_t step_id, const Clock& clock)
-    : clock_(clock), start_(clock.now()) {
+StatsCollector::StatsCollector(std::uint64_t step_id, const Clock& clock) : clock_(clock), start_(clock.now()) {
   stats_.step_id = step_id;
   stats_.wall_start_us =
       std::chrono::duration_cast<std::chrono::microseconds>(clock.wall_now().time_since_epoch()).count();
 }
 
-DFLOW_INLINE std::int64_t StatsCollector::now_ns() const {
+std::int64_t StatsCollector::now_ns() const {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(clock_.now() - start_).count();
 }
 
-DFLOW_INLINE void StatsCollector::record(KernelContext& context, std::int64_t start_ns, std::int64_t end_ns) {
+void StatsCollector::record(KernelContext& context, std::int64_t start_ns, std::int64_t end_ns) {
   NodeStats node;
   node.node = context.node().name;
   node.op = context.node().op->name;
@@ -36,7 +35,7 @@ DFLOW_INLINE void StatsCollector::record(KernelContext& context, std::int64_t st
   stats_.nodes.push_back(std::move(node));
 }
 
-DFLOW_INLINE void StatsCollector::add(const StepStats& other, std::int64_t later_ns) {
+void StatsCollector::add(const StepStats& other, std::int64_t later_ns) {
   const auto moved = [&](std::int64_t time) {  // another task may say any number
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(time) + static_cast<std::uint64_t>(later_ns));
   };
@@ -55,7 +54,7 @@ DFLOW_INLINE void StatsCollector::add(const StepStats& other, std::int64_t later
   }
 }
 
-DFLOW_INLINE StepStats StatsCollector::finish() {
+StepStats StatsCollector::finish() {
   const std::lock_guard lock(mutex_);
   stats_.total_ns = now_ns();
   return std::move(stats_);

@@ -150,13 +150,3 @@ class Step : public std::enable_shared_from_this<Step> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/runtime/call_kernel.ipp>
-#include <dflow/runtime/frames/frame_plan.ipp>
-#include <dflow/runtime/frames/frame_run.ipp>
-#include <dflow/runtime/frames/frames_kernel.ipp>
-#include <dflow/runtime/plan_kernels.ipp>
-#include <dflow/runtime/step.ipp>
-#include <dflow/runtime/unit_queue.ipp>
-#endif

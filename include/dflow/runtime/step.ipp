@@ -10,7 +10,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE Step::Step(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {
+Step::Step(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {
   slots_.resize(plan_->num_slots());
   for (const auto& [slot, tensor] : plan_->constants()) slots_[slot] = tensor;
   context_.resources = &resources_;
@@ -31,14 +31,14 @@ DFLOW_INLINE Step::Step(std::shared_ptr<const Plan> plan) : plan_(std::move(plan
   }
 }
 
-DFLOW_INLINE void Step::set_outer(const StepContext& outer) noexcept {
+void Step::set_outer(const StepContext& outer) noexcept {
   is_attended_ = true;
   context_ = outer;
   context_.dead = dead_.slots.empty() ? nullptr : &dead_;
   stats_ = outer.stats;
 }
 
-DFLOW_INLINE void Step::reset_run() noexcept {
+void Step::reset_run() noexcept {
   // Every other tensor was let go by its last reader.
   for (const SlotId slot : plan_->cleared_slots()) let_go(slot);
   if (dead_.any.load(std::memory_order_relaxed)) {
@@ -47,7 +47,7 @@ DFLOW_INLINE void Step::reset_run() noexcept {
   }
 }
 
-DFLOW_INLINE void Step::reset(bool has_failed) noexcept {
+void Step::reset(bool has_failed) noexcept {
   reset_run();
   for (const SlotId slot : plan_->held_slots()) let_go(slot);
   if (has_failed) {
@@ -65,12 +65,12 @@ DFLOW_INLINE void Step::reset(bool has_failed) noexcept {
   if (!dead_.slots.empty()) context_.dead = &dead_;
 }
 
-DFLOW_INLINE AnyTensor Step::take_fetch(std::size_t i) noexcept {
+AnyTensor Step::take_fetch(std::size_t i) noexcept {
   AnyTensor& tensor = slots_[plan_->fetch_slots()[i]];
   return plan_->may_take_fetch(i) ? std::move(tensor) : tensor;
 }
 
-DFLOW_INLINE void Step::give_fetch(std::size_t i, AnyTensor& result) {
+void Step::give_fetch(std::size_t i, AnyTensor& result) {
   AnyTensor& tensor = slots_[plan_->fetch_slots()[i]];
   const bool has_memory = static_cast<bool>(tensor.buffer());
   if (plan_->may_take_fetch(i) && (!has_memory || tensor.buffer_is_unique())) {
@@ -83,12 +83,12 @@ DFLOW_INLINE void Step::give_fetch(std::size_t i, AnyTensor& result) {
 // ---- the loop over a stretch of nodes ----
 
 /// To a device that may not have finished with it.
-DFLOW_INLINE void Step::hand_over(SlotId slot) noexcept {
+void Step::hand_over(SlotId slot) noexcept {
   AnyTensor& tensor = slots_[slot];
   if (tensor.is_initialized()) plan_->device().release(plan_->device(), std::move(tensor));
 }
 
-DFLOW_INLINE void Step::release_read(const Plan::PlanNode& node) noexcept {
+void Step::release_read(const Plan::PlanNode& node) noexcept {
   for (std::int32_t r = node.release_begin; r < node.release_end; ++r) let_go(plan_->released()[at(r)]);
   for (std::int32_t r = node.share_begin; r < node.share_end; ++r) {
     const SlotId slot = plan_->shared_reads()[at(r)];
@@ -96,14 +96,14 @@ DFLOW_INLINE void Step::release_read(const Plan::PlanNode& node) noexcept {
   }
 }
 
-DFLOW_INLINE Status Step::error_at(const Plan::PlanNode& node, const Status& status) const {
+Status Step::error_at(const Plan::PlanNode& node, const Status& status) const {
   const Node& graph_node = *node.wiring.node;
   return status.with_node(graph_node.op->name, without_copy(graph_node.name))
       .with_device(plan_->device().name)
       .with_location(graph_node.where);
 }
 
-DFLOW_INLINE void Step::check_outputs(KernelContext& context) const {
+void Step::check_outputs(KernelContext& context) const {
   for (int o = 0; o < context.num_outputs(); ++o) {
     const AnyTensor& output = context.output(o);
     const bool is_dead = context_.dead != nullptr && context_.dead->slots[context.wiring_->first_output + o] != 0;
@@ -121,17 +121,17 @@ DFLOW_INLINE void Step::check_outputs(KernelContext& context) const {
   }
 }
 
-DFLOW_INLINE Status Step::run_nodes(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at) {
+Status Step::run_nodes(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at) {
   if (stats_ == nullptr && !plan_->recorded().empty()) return run_recorded(begin, end, waits_at);
   return run_by_node(begin, end, waits_at);
 }
 
-DFLOW_INLINE Status Step::run_by_node(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at) {
+Status Step::run_by_node(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at) {
   if (stats_ != nullptr || context_.dead != nullptr) return run_nodes_with_care(begin, end, waits_at);
   return run_kernels(begin, end, waits_at);
 }
 
-DFLOW_INLINE Status Step::run_kernels(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at) {
+Status Step::run_kernels(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at) {
   const Plan::PlanNode* const nodes = plan_->nodes().data();
   AnyTensor* const slots = slots_.data();
   const DeviceContext& device = plan_->device();
@@ -153,7 +153,7 @@ DFLOW_INLINE Status Step::run_kernels(PlanNodeId begin, PlanNodeId end, std::opt
   return {};
 }
 
-DFLOW_INLINE Status Step::run_recorded(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at) {
+Status Step::run_recorded(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at) {
   const std::span<const Plan::RecordedNodes> all = plan_->recorded();
   // A stretch that was left in its middle is gone on with by its kernels.
   auto next = std::lower_bound(all.begin(), all.end(), begin, [](const Plan::RecordedNodes& recorded, PlanNodeId from) {
@@ -210,7 +210,7 @@ class Step::RecordedRun final : public StretchRun {
   Status status_;
 };
 
-DFLOW_INLINE Status Step::run_record(const Plan::RecordedNodes& recorded, std::optional<PlanNodeId>* waits_at) {
+Status Step::run_record(const Plan::RecordedNodes& recorded, std::optional<PlanNodeId>* waits_at) {
   RecordedRun run(*this, recorded, waits_at);
   try {
     recorded.record->run(run);
@@ -222,7 +222,7 @@ DFLOW_INLINE Status Step::run_record(const Plan::RecordedNodes& recorded, std::o
 }
 
 /// Marks the outputs, too.
-DFLOW_INLINE bool Step::has_dead_inputs(const Plan::PlanNode& node) noexcept {
+bool Step::has_dead_inputs(const Plan::PlanNode& node) noexcept {
   bool is_dead = false;
   for (std::int32_t i = 0; i < node.wiring.num_inputs; ++i) is_dead |= dead_.slots[node.wiring.inputs[i]] != 0;
   is_dead &= !node.kernel->traits().sees_dead_inputs;
@@ -234,7 +234,7 @@ DFLOW_INLINE bool Step::has_dead_inputs(const Plan::PlanNode& node) noexcept {
 }
 
 /// The same loop where a step is traced or may carry dead tensors.
-DFLOW_INLINE Status Step::run_nodes_with_care(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at) {
+Status Step::run_nodes_with_care(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at) {
   const Plan::PlanNode* const nodes = plan_->nodes().data();
   AnyTensor* const slots = slots_.data();
   const DeviceContext& device = plan_->device();
@@ -260,7 +260,7 @@ DFLOW_INLINE Status Step::run_nodes_with_care(PlanNodeId begin, PlanNodeId end, 
   return {};
 }
 
-DFLOW_INLINE Status Step::run_sequential() {
+Status Step::run_sequential() {
   failed_.store(false, std::memory_order_relaxed);
   const detail::NoWaiting may_wait(false);
   Status status = run_nodes(PlanNodeId(0), plan_->nodes().end_index());
@@ -270,12 +270,12 @@ DFLOW_INLINE Status Step::run_sequential() {
 
 // ---- by units ----
 
-DFLOW_INLINE ReadyUnit Step::ready(UnitId unit) noexcept {
+ReadyUnit Step::ready(UnitId unit) noexcept {
   const Plan::Unit& planned = plan_->units()[unit];
   return {this, unit, planned.is_async && !planned.is_nested, planned.is_expensive, planned.is_brief};
 }
 
-DFLOW_INLINE void Step::start(std::shared_ptr<UnitQueue> queue, Done done) {
+void Step::start(std::shared_ptr<UnitQueue> queue, Done done) {
   const std::shared_ptr<Step> keep = shared_from_this();
   const IndexedVector<UnitId, Plan::Unit>& units = plan_->units();
   failed_.store(false, std::memory_order_relaxed);
@@ -311,28 +311,28 @@ DFLOW_INLINE void Step::start(std::shared_ptr<UnitQueue> queue, Done done) {
   target->push(first);
 }
 
-DFLOW_INLINE void Step::feed_late(std::size_t i, AnyTensor tensor) {
+void Step::feed_late(std::size_t i, AnyTensor tensor) {
   if (fed_[i].exchange(true, std::memory_order_acq_rel)) return;
   const std::shared_ptr<Step> keep = shared_from_this();
   slots_[plan_->feed_slots()[i]] = std::move(tensor);
   finish_elsewhere(plan_->feed_units()[i]);
 }
 
-DFLOW_INLINE void Step::give_up_feeds() {
+void Step::give_up_feeds() {
   const std::shared_ptr<Step> keep = shared_from_this();
   for (std::size_t i = 0; i < plan_->feed_units().size(); ++i) {
     if (!fed_[i].exchange(true, std::memory_order_acq_rel)) finish_elsewhere(plan_->feed_units()[i]);
   }
 }
 
-DFLOW_INLINE void Step::finish_elsewhere(UnitId unit) {
+void Step::finish_elsewhere(UnitId unit) {
   const std::shared_ptr<UnitQueue> queue = queue_;
   MadeUnits made;
   finish_unit(unit, made);
   queue->push(made.all());
 }
 
-DFLOW_INLINE void Step::run_unit(UnitId unit, MadeUnits& made, bool may_wait) {
+void Step::run_unit(UnitId unit, MadeUnits& made, bool may_wait) {
   const Plan::Unit& planned = plan_->units()[unit];
   if (planned.is_async && !must_stop()) return run_async_unit(unit);
   std::optional<PlanNodeId> waits_at;
@@ -349,7 +349,7 @@ DFLOW_INLINE void Step::run_unit(UnitId unit, MadeUnits& made, bool may_wait) {
 }
 
 /// What is left of a unit, from that node on.
-DFLOW_INLINE void Step::finish_in_pool(UnitId unit, PlanNodeId from) {
+void Step::finish_in_pool(UnitId unit, PlanNodeId from) {
   const auto rest = [keep = shared_from_this(), unit, from] {
     const detail::NoWaiting may_wait(false);
     const PlanNodeId end = keep->plan_->units()[unit].node_end;
@@ -391,7 +391,7 @@ struct StartingKernel {
 
 }  // namespace detail
 
-DFLOW_INLINE void Step::run_async_unit(UnitId unit) {
+void Step::run_async_unit(UnitId unit) {
   const Plan::PlanNode& node = plan_->nodes()[plan_->units()[unit].node_begin];
   KernelContext& context = async_contexts_[unit];
   const std::int64_t start = stats_ == nullptr ? 0 : stats_->now_ns();
@@ -423,7 +423,7 @@ DFLOW_INLINE void Step::run_async_unit(UnitId unit) {
   count_down();
 }
 
-DFLOW_INLINE void Step::end_async_unit(UnitId unit, std::int64_t start, Status status) {
+void Step::end_async_unit(UnitId unit, std::int64_t start, Status status) {
   const Plan::PlanNode& node = plan_->nodes()[plan_->units()[unit].node_begin];
   KernelContext& context = async_contexts_[unit];
   const bool was_passed_over = context_.dead != nullptr && !node.is_trusted && node.wiring.num_outputs > 0 &&
@@ -444,7 +444,7 @@ DFLOW_INLINE void Step::end_async_unit(UnitId unit, std::int64_t start, Status s
   finish_elsewhere(unit);
 }
 
-DFLOW_INLINE void Step::finish_unit(UnitId unit, MadeUnits& made) {
+void Step::finish_unit(UnitId unit, MadeUnits& made) {
   const Plan::Unit& planned = plan_->units()[unit];
   if (on_fetch_ && !failed_.load(std::memory_order_relaxed)) {
     for (std::int32_t f = planned.fetch_begin; f < planned.fetch_end; ++f) {
@@ -463,7 +463,7 @@ DFLOW_INLINE void Step::finish_unit(UnitId unit, MadeUnits& made) {
   count_down();
 }
 
-DFLOW_INLINE void Step::count_down() {
+void Step::count_down() {
   if (outstanding_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   Status status;
   {
@@ -474,7 +474,7 @@ DFLOW_INLINE void Step::count_down() {
   std::exchange(done_, nullptr)(status);
 }
 
-DFLOW_INLINE void Step::fail(const Status& status) {
+void Step::fail(const Status& status) {
   Done on_error;
   {
     const std::lock_guard lock(mutex_);

@@ -218,7 +218,3 @@ class LocalPart final : public StepPart {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/runtime/step_handle.ipp>
-#endif

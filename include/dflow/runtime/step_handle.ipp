@@ -8,7 +8,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE StepPart::~StepPart() = default;
+StepPart::~StepPart() = default;
 
 // ---- LocalPart ----
 
@@ -44,7 +44,7 @@ struct LocalPart::Ending {
   bool was_dropped = false;
 };
 
-DFLOW_INLINE void LocalPart::start(StepHandle& handle, Done done) {
+void LocalPart::start(StepHandle& handle, Done done) {
   ending_ = std::make_shared<Ending>();
   ending_->done = std::move(done);
   StepContext& context = step_->context();
@@ -73,7 +73,7 @@ DFLOW_INLINE void LocalPart::start(StepHandle& handle, Done done) {
   if (is_cancelled) end_feeds();
 }
 
-DFLOW_INLINE void LocalPart::end(const Status& status) {
+void LocalPart::end(const Status& status) {
   // The part may be gone as soon as the completion has been called.
   const std::shared_ptr<Ending> ending = ending_;
   if (within_ != nullptr) return ending->finish(status);
@@ -89,7 +89,7 @@ DFLOW_INLINE void LocalPart::end(const Status& status) {
   ending->asker = std::thread::id();
 }
 
-DFLOW_INLINE void LocalPart::feed_late(std::size_t i, AnyTensor tensor) {
+void LocalPart::feed_late(std::size_t i, AnyTensor tensor) {
   {
     const std::lock_guard lock(mutex_);
     if (!has_started_) {
@@ -100,19 +100,19 @@ DFLOW_INLINE void LocalPart::feed_late(std::size_t i, AnyTensor tensor) {
   step_->feed_late(i, std::move(tensor));
 }
 
-DFLOW_INLINE void LocalPart::cancel(const Status&) {
+void LocalPart::cancel(const Status&) {
   if (const std::lock_guard lock(mutex_); is_cancelled_ = true, !has_started_) return;
   end_feeds();
 }
 
 /// Its kernels see the step's token and rendezvous; what nobody will feed any more is ended here.
-DFLOW_INLINE void LocalPart::end_feeds() {
+void LocalPart::end_feeds() {
   if (step_->plan().streams()) step_->give_up_feeds();
 }
 
 // ---- StepHandle ----
 
-DFLOW_INLINE StepHandle::StepHandle(Options options) : options_(std::move(options)), rendezvous_(options_.rendezvous) {
+StepHandle::StepHandle(Options options) : options_(std::move(options)), rendezvous_(options_.rendezvous) {
   const std::shared_ptr<StepHandle>& outer = options_.outer;
   if (outer != nullptr && rendezvous_ == nullptr) rendezvous_ = outer->rendezvous_;
   if (outer != nullptr && options_.id == 0) options_.id = outer->id();
@@ -120,9 +120,9 @@ DFLOW_INLINE StepHandle::StepHandle(Options options) : options_(std::move(option
   if (options_.trace && options_.clock != nullptr && outer == nullptr) stats_.emplace(options_.id, *options_.clock);
 }
 
-DFLOW_INLINE StepHandle::~StepHandle() = default;
+StepHandle::~StepHandle() = default;
 
-DFLOW_INLINE void StepHandle::send_from_client(ClientEdge edge, AnyTensor tensor) {
+void StepHandle::send_from_client(ClientEdge edge, AnyTensor tensor) {
   Send send{std::move(edge), std::move(tensor)};
   {
     const std::lock_guard lock(mutex_);
@@ -137,12 +137,12 @@ DFLOW_INLINE void StepHandle::send_from_client(ClientEdge edge, AnyTensor tensor
   }
 }
 
-DFLOW_INLINE void StepHandle::send(Send& send) {
+void StepHandle::send(Send& send) {
   throw_if_error(rendezvous_->send(send.edge.key, std::move(send.tensor), false, {.pushed = send.edge.pushed}));
 }
 
-DFLOW_INLINE void StepHandle::receive_at_client(ClientEdge edge, UniqueFunction<void(AnyTensor)> received,
-                                                UniqueFunction<Status()> dead) {
+void StepHandle::receive_at_client(ClientEdge edge, UniqueFunction<void(AnyTensor)> received,
+                                   UniqueFunction<Status()> dead) {
   Receive receive{std::move(edge), std::move(received), std::move(dead)};
   {
     const std::lock_guard lock(mutex_);
@@ -151,7 +151,7 @@ DFLOW_INLINE void StepHandle::receive_at_client(ClientEdge edge, UniqueFunction<
   if (enter()) this->receive(receive);
 }
 
-DFLOW_INLINE bool StepHandle::enter() noexcept {
+bool StepHandle::enter() noexcept {
   std::int64_t count = outstanding_.load(std::memory_order_relaxed);
   while (count != 0) {
     if (outstanding_.compare_exchange_weak(count, count + 1, std::memory_order_acq_rel)) return true;
@@ -159,7 +159,7 @@ DFLOW_INLINE bool StepHandle::enter() noexcept {
   return false;
 }
 
-DFLOW_INLINE void StepHandle::leave() {
+void StepHandle::leave() {
   if (outstanding_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   const std::shared_ptr<StepHandle> keep = shared_from_this();
   disarm();
@@ -175,7 +175,7 @@ DFLOW_INLINE void StepHandle::leave() {
   done(outcome);
 }
 
-DFLOW_INLINE void StepHandle::finish_part(std::size_t part, const Status& status) {
+void StepHandle::finish_part(std::size_t part, const Status& status) {
   const std::shared_ptr<StepHandle> keep = shared_from_this();
   if (!status.ok()) cancel(status);
   if (part_ended_[part].exchange(true, std::memory_order_acq_rel)) return;
@@ -183,7 +183,7 @@ DFLOW_INLINE void StepHandle::finish_part(std::size_t part, const Status& status
 }
 
 /// Timer and stop callback hold the step, and a copy of their own while they run: ending it destroys them.
-DFLOW_INLINE void StepHandle::arm() {
+void StepHandle::arm() {
   if (options_.deadline != Clock::never && options_.clock != nullptr) {
     timer_ = options_.clock->schedule_at(options_.deadline, [weak = weak_from_this()] {
       const auto self = weak.lock();
@@ -203,7 +203,7 @@ DFLOW_INLINE void StepHandle::arm() {
 }
 
 /// What a deadline says: the parts that have not ended, by device or task, unless one of this process is all.
-DFLOW_INLINE std::string StepHandle::lateness() {
+std::string StepHandle::lateness() {
   constexpr int most = 4;
   std::string text = "the step's deadline has passed";
   const Hold hold(*this);
@@ -218,7 +218,7 @@ DFLOW_INLINE std::string StepHandle::lateness() {
   return text;
 }
 
-DFLOW_INLINE void StepHandle::disarm() {
+void StepHandle::disarm() {
   stop_.reset();
   outer_.try_deregister();  // it may be calling: it holds what it uses
   if (timer_) options_.clock->cancel(*timer_);
@@ -275,7 +275,7 @@ struct ClientReceive {
 
 }  // namespace detail
 
-DFLOW_INLINE void StepHandle::receive(Receive& receive) {
+void StepHandle::receive(Receive& receive) {
   RecvArgs args;
   args.allocator = options_.host_allocator;
   args.dtype = receive.edge.dtype;
@@ -299,7 +299,7 @@ DFLOW_INLINE void StepHandle::receive(Receive& receive) {
 }
 
 /// Everything that can fail here ends the step like an error in one of its parts.
-DFLOW_INLINE void StepHandle::begin() {
+void StepHandle::begin() {
   const std::shared_ptr<StepHandle> keep = shared_from_this();
   // One more while parts are being started.
   outstanding_.store(static_cast<std::int64_t>(parts_.size() + receives_.size()) + 1, std::memory_order_release);
@@ -331,13 +331,13 @@ DFLOW_INLINE void StepHandle::begin() {
   leave();
 }
 
-DFLOW_INLINE void StepHandle::start(Done done) {
+void StepHandle::start(Done done) {
   part_ended_ = std::make_unique<std::atomic<bool>[]>(parts_.size());
   done_ = std::move(done);
   begin();
 }
 
-DFLOW_INLINE Status StepHandle::run(UnitQueue& queue) {
+Status StepHandle::run(UnitQueue& queue) {
   part_ended_ = std::make_unique<std::atomic<bool>[]>(parts_.size());
   Status outcome;
   done_ = [&outcome, queue = queue.shared_from_this()](const Status& status) {
@@ -350,7 +350,7 @@ DFLOW_INLINE Status StepHandle::run(UnitQueue& queue) {
   return outcome;
 }
 
-DFLOW_INLINE void StepHandle::cancel(Status status) {
+void StepHandle::cancel(Status status) {
   if (status.ok()) status = cancelled("the step was cancelled");
   const Hold hold(*this);
   if (!hold) {

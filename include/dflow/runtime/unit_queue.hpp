@@ -104,7 +104,3 @@ class UnitQueue : public std::enable_shared_from_this<UnitQueue> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/runtime/step.hpp>  // whose end brings the bodies: they need a complete Step
-#endif

@@ -11,14 +11,14 @@ namespace dflow {
 namespace detail {
 
 /// The queue whose units the calling thread runs.
-DFLOW_INLINE UnitQueue*& current_unit_queue() noexcept {
+UnitQueue*& current_unit_queue() noexcept {
   static constinit thread_local UnitQueue* queue = nullptr;
   return queue;
 }
 
 }  // namespace detail
 
-DFLOW_INLINE void UnitQueue::append(std::span<const ReadyUnit> units) {
+void UnitQueue::append(std::span<const ReadyUnit> units) {
   for (const ReadyUnit& unit : units) {
     if (unit.is_async) {
       append_async(unit);
@@ -33,7 +33,7 @@ DFLOW_INLINE void UnitQueue::append(std::span<const ReadyUnit> units) {
 
 /// What has begun makes room before memory is asked for, once it is half of all: each unit is moved a few times at
 /// most.
-DFLOW_INLINE void UnitQueue::append_async(const ReadyUnit& unit) {
+void UnitQueue::append_async(const ReadyUnit& unit) {
   if (async_.size() == async_.capacity() && async_begun_ >= async_.size() / 2) {
     async_.erase(async_.begin(), async_.begin() + static_cast<std::ptrdiff_t>(async_begun_));
     async_begun_ = 0;
@@ -41,7 +41,7 @@ DFLOW_INLINE void UnitQueue::append_async(const ReadyUnit& unit) {
   async_.push_back(unit);
 }
 
-DFLOW_INLINE ReadyUnit UnitQueue::pop_async() noexcept {
+ReadyUnit UnitQueue::pop_async() noexcept {
   const ReadyUnit unit = async_[async_begun_++];
   if (!any_async()) {
     async_.clear();
@@ -51,7 +51,7 @@ DFLOW_INLINE ReadyUnit UnitQueue::pop_async() noexcept {
   return unit;
 }
 
-DFLOW_INLINE ReadyUnit UnitQueue::pop() noexcept {
+ReadyUnit UnitQueue::pop() noexcept {
   if (any_async()) return pop_async();
   const ReadyUnit unit = work_.back();
   work_.pop_back();
@@ -62,7 +62,7 @@ DFLOW_INLINE ReadyUnit UnitQueue::pop() noexcept {
 
 /// One thread for each expensive unit, and one for all that is cheap. A caller that waits is always called before
 /// helpers are thought of: those that were scheduled may be behind other work of the pool for long.
-DFLOW_INLINE int UnitQueue::helpers_wanted(bool pusher_goes_on) noexcept {
+int UnitQueue::helpers_wanted(bool pusher_goes_on) noexcept {
   if (is_empty()) return 0;
   const bool any_cheap = any_async() || static_cast<int>(work_.size()) > expensive_;
   int wanted = expensive_ + (any_cheap && expensive_ == 0 ? 1 : 0) - (pusher_goes_on ? 1 : 0);
@@ -77,7 +77,7 @@ DFLOW_INLINE int UnitQueue::helpers_wanted(bool pusher_goes_on) noexcept {
   return std::clamp(wanted, 0, std::max(0, pool_.num_threads() - drainers_ - coming_));
 }
 
-DFLOW_INLINE void UnitQueue::schedule_helpers(int count) {
+void UnitQueue::schedule_helpers(int count) {
   for (; count > 0; --count) {
     try {
       pool_.schedule([self = shared_from_this()] { self->drain(true); });
@@ -88,7 +88,7 @@ DFLOW_INLINE void UnitQueue::schedule_helpers(int count) {
   }
 }
 
-DFLOW_INLINE void UnitQueue::push(std::span<const ReadyUnit> units) {
+void UnitQueue::push(std::span<const ReadyUnit> units) {
   if (units.empty()) return;
   int helpers = 0;
   {
@@ -103,7 +103,7 @@ DFLOW_INLINE void UnitQueue::push(std::span<const ReadyUnit> units) {
 }
 
 /// In a thread of somebody else, which leaves to others what is not brief.
-DFLOW_INLINE void UnitQueue::drain_brief(std::unique_lock<std::mutex>& lock) {
+void UnitQueue::drain_brief(std::unique_lock<std::mutex>& lock) {
   const std::shared_ptr<UnitQueue> keep = shared_from_this();
   UnitQueue* const outer = std::exchange(detail::current_unit_queue(), this);
   MadeUnits made;
@@ -125,7 +125,7 @@ DFLOW_INLINE void UnitQueue::drain_brief(std::unique_lock<std::mutex>& lock) {
 }
 
 /// Counted among `drainers_` already if it is not a helper.
-DFLOW_INLINE void UnitQueue::drain(bool is_helper) {
+void UnitQueue::drain(bool is_helper) {
   const std::shared_ptr<UnitQueue> keep = shared_from_this();
   UnitQueue* const outer = std::exchange(detail::current_unit_queue(), this);
   MadeUnits made;
@@ -158,12 +158,12 @@ DFLOW_INLINE void UnitQueue::drain(bool is_helper) {
   detail::current_unit_queue() = outer;
 }
 
-DFLOW_INLINE void UnitQueue::expect_caller() {
+void UnitQueue::expect_caller() {
   const std::lock_guard lock(mutex_);
   caller_is_expected_ = true;
 }
 
-DFLOW_INLINE void UnitQueue::run_until_woken() {
+void UnitQueue::run_until_woken() {
   // While this thread waits it may run other tasks of the pool: whatever queue's kernel it is in, it does not go on
   // with that queue's units now.
   UnitQueue* const outer = std::exchange(detail::current_unit_queue(), nullptr);
@@ -192,7 +192,7 @@ DFLOW_INLINE void UnitQueue::run_until_woken() {
   detail::current_unit_queue() = outer;
 }
 
-DFLOW_INLINE void UnitQueue::wake() {
+void UnitQueue::wake() {
   const std::lock_guard lock(mutex_);
   woken_ = true;
   if (caller_ != nullptr) std::exchange(caller_, nullptr)->set();

@@ -58,7 +58,3 @@ GradientCheck check_gradients(Session& session, const AnyOutput& y, const std::v
                               const GradientCheckOptions& options = {});
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/session/check_gradients.ipp>
-#endif

@@ -51,7 +51,7 @@ inline void set_element(AnyTensor& tensor, std::int64_t i, std::complex<double> 
 struct CheckPrecision {
   double delta, tolerance;
 };
-DFLOW_INLINE CheckPrecision check_precision(DType dtype) {
+CheckPrecision check_precision(DType dtype) {
   if (dtype == DType::float64 || dtype == DType::complex128) return {1e-5, 1e-5};
   if (dtype == DType::float16) return {0x1p-4, 0.1};
   if (dtype == DType::bfloat16) return {0x1p-4, 0.3};
@@ -183,7 +183,7 @@ class GradientChecker {
 
 }  // namespace detail
 
-DFLOW_INLINE std::string GradientCheck::to_string() const {
+std::string GradientCheck::to_string() const {
   const auto text = [](std::complex<double> value) {
     return value.imag() == 0 ? str_cat(value.real()) : str_cat("(", value.real(), ",", value.imag(), ")");
   };
@@ -194,8 +194,8 @@ DFLOW_INLINE std::string GradientCheck::to_string() const {
                  " by differences, an error of ", max_error, " where ", tolerance, " is allowed");
 }
 
-DFLOW_INLINE GradientCheck check_gradients(Session& session, const AnyOutput& y, const std::vector<Feed>& xs,
-                                           const GradientCheckOptions& options) {
+GradientCheck check_gradients(Session& session, const AnyOutput& y, const std::vector<Feed>& xs,
+                              const GradientCheckOptions& options) {
   return detail::GradientChecker(session, y, xs, options).run();
 }
 

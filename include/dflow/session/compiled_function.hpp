@@ -228,7 +228,3 @@ auto compile(Session& session, const FeedList<Ts...>& input_list, const Updates&
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/session/compiled_function.ipp>
-#endif

@@ -10,7 +10,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE Updates& Updates::add(const AnyVariable& variable, const AnyOutput& value) {
+Updates& Updates::add(const AnyVariable& variable, const AnyOutput& value) {
   updates_.push_back({variable, value});
   return *this;
 }
@@ -19,10 +19,9 @@ DFLOW_INLINE Updates& Updates::add(const AnyVariable& variable, const AnyOutput&
 
 namespace dflow::detail {
 
-DFLOW_INLINE Operation build_function(const Session& session, std::span<const AnyOutput> inputs,
-                                      std::span<AnyOutput> outputs, std::span<const Operation> operations,
-                                      const Updates& updates, const CompileOptions& options,
-                                      std::source_location where) {
+Operation build_function(const Session& session, std::span<const AnyOutput> inputs, std::span<AnyOutput> outputs,
+                         std::span<const Operation> operations, const Updates& updates, const CompileOptions& options,
+                         std::source_location where) {
   const auto require_own = [&](const Operation& of, std::string_view what, std::size_t i) {
     if (of.is_of(session.graph())) return;
     if (!of.is_valid()) {

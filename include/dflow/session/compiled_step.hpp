@@ -98,7 +98,3 @@ class CompiledStep {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/session/compiled_step.ipp>
-#endif

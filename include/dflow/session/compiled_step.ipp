@@ -6,24 +6,24 @@
 
 namespace dflow {
 
-DFLOW_INLINE void CompiledStep::settle() noexcept {
+void CompiledStep::settle() noexcept {
   is_plain_ = parts.size() == 1 && shares.empty() && parts[0].plan->is_sequential() &&
               !parts[0].device->context().is_asynchronous && sends.empty() && receives.empty() && !uses_rendezvous;
 }
 
-DFLOW_INLINE std::size_t CompiledStep::num_nodes() const noexcept {
+std::size_t CompiledStep::num_nodes() const noexcept {
   std::size_t count = num_remote_nodes;
   for (const Part& part : parts) count += part.plan->graph().nodes.size();
   return count;
 }
 
-DFLOW_INLINE Status CompiledStep::explain(Status status) const {
+Status CompiledStep::explain(Status status) const {
   for (const std::shared_ptr<RemoteShare>& share : shares) status = share->explain(status);
   if (remote != nullptr) status = remote->explain(status);
   return status;
 }
 
-DFLOW_INLINE std::unique_ptr<CompiledStep::Memory> CompiledStep::take_memory() {
+std::unique_ptr<CompiledStep::Memory> CompiledStep::take_memory() {
   {
     const std::lock_guard lock(mutex_);
     if (num_idle_ > 0) return std::move(idle_[--num_idle_]);
@@ -40,24 +40,24 @@ DFLOW_INLINE std::unique_ptr<CompiledStep::Memory> CompiledStep::take_memory() {
   return memory;
 }
 
-DFLOW_INLINE void CompiledStep::give_back(std::unique_ptr<Memory> memory, bool has_failed) noexcept {
+void CompiledStep::give_back(std::unique_ptr<Memory> memory, bool has_failed) noexcept {
   for (const std::shared_ptr<Step>& step : memory->steps) step->reset(has_failed);
   const std::lock_guard lock(mutex_);
   if (num_idle_ < max_idle) idle_[num_idle_++] = std::move(memory);
 }
 
-DFLOW_INLINE void CompiledStep::release_idle_memory() {
+void CompiledStep::release_idle_memory() {
   std::array<std::unique_ptr<Memory>, max_idle> released;  // destroyed without the lock
   const std::lock_guard lock(mutex_);
   released.swap(idle_);
   num_idle_ = 0;
 }
 
-DFLOW_INLINE void CompiledStep::check_feeds(const FedTensors& tensors) const {
+void CompiledStep::check_feeds(const FedTensors& tensors) const {
   for (std::size_t i = 0; i < tensors.size(); ++i) check_feed(i, tensors[i]);
 }
 
-DFLOW_INLINE void CompiledStep::check_feed(std::size_t feed, const AnyTensor& tensor) const {
+void CompiledStep::check_feed(std::size_t feed, const AnyTensor& tensor) const {
   const Node& fed = *feeds[feed].node;
   const OutputInfo& info = feeds[feed].info;
   if (tensor.is_initialized() && tensor.dtype() == info.dtype && info.shape.is_compatible_with(tensor.shape())) return;
@@ -70,14 +70,14 @@ DFLOW_INLINE void CompiledStep::check_feed(std::size_t feed, const AnyTensor& te
                   .with_location(fed.where));
 }
 
-DFLOW_INLINE Status CompiledStep::dead_fetch(std::size_t fetch) const {
+Status CompiledStep::dead_fetch(std::size_t fetch) const {
   const Node& node = *fetched[fetch];
   return invalid_argument("what was fetched is dead: its branch was not taken")
       .with_node(node.op->name, node.name)
       .with_location(node.where);
 }
 
-DFLOW_INLINE void CompiledStep::feed(Memory& memory, const FedTensors& fed, std::span<AnyTensor> results) const {
+void CompiledStep::feed(Memory& memory, const FedTensors& fed, std::span<AnyTensor> results) const {
   for (const ClientFetch& fetch : known) {
     if (fetch.feed) results[fetch.fetch] = fed[*fetch.feed].deep_copy();
   }
@@ -93,8 +93,7 @@ DFLOW_INLINE void CompiledStep::feed(Memory& memory, const FedTensors& fed, std:
   }
 }
 
-DFLOW_INLINE void CompiledStep::fill(StepHandle& handle, Memory& memory, const FedTensors& fed,
-                                     std::span<AnyTensor> results) const {
+void CompiledStep::fill(StepHandle& handle, Memory& memory, const FedTensors& fed, std::span<AnyTensor> results) const {
   for (const ClientEdge& edge : sends) handle.send_from_client(edge, fed[edge.index]);
   for (const ClientEdge& edge : receives) {
     handle.receive_at_client(
@@ -111,7 +110,7 @@ DFLOW_INLINE void CompiledStep::fill(StepHandle& handle, Memory& memory, const F
   handle.add_part(remote->make_part(std::move(tensors), results));
 }
 
-DFLOW_INLINE void CompiledStep::collect(Memory& memory, std::span<AnyTensor> results) const {
+void CompiledStep::collect(Memory& memory, std::span<AnyTensor> results) const {
   for (std::size_t p = 0; p < parts.size(); ++p) {
     for (std::size_t f = 0; f < parts[p].fetches.size(); ++f) {
       Step& step = *memory.steps[p];

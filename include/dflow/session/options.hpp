@@ -1,9 +1,9 @@
 #pragma once
 
 #include <dflow/base/duration.hpp>
-#include <dflow/runtime/op_set.hpp>
 #include <dflow/passes/options.hpp>
 #include <dflow/runtime/inter_op.hpp>
+#include <dflow/runtime/op_set.hpp>
 #include <dflow/runtime/step_stats.hpp>
 #include <dflow/session/step_cache_options.hpp>
 

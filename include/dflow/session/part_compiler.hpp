@@ -59,7 +59,3 @@ class PartCompiler {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/session/part_compiler.ipp>
-#endif

@@ -6,16 +6,16 @@
 
 namespace dflow {
 
-DFLOW_INLINE PartCompiler::PartCompiler(std::vector<std::shared_ptr<Device>> devices, const KernelTables& kernels,
-                                        const Options& options)
+PartCompiler::PartCompiler(std::vector<std::shared_ptr<Device>> devices, const KernelTables& kernels,
+                           const Options& options)
     : devices_(std::move(devices)), options_(options) {
   for (const std::shared_ptr<Device>& device : devices_) {
     kernels_.push_back(kernels.for_device(device->context(), device->kernels()));
   }
 }
 
-DFLOW_INLINE CompiledStep::Part PartCompiler::compile(Partition part, const StepLimits& limits,
-                                                      FunctionRef<void()>* check, bool streams) {
+CompiledStep::Part PartCompiler::compile(Partition part, const StepLimits& limits, FunctionRef<void()>* check,
+                                         bool streams) {
   const std::shared_ptr<Device>& device = devices_[part.device];
   PlanOptions plan;
   plan.kernels = &kernels_[part.device];

@@ -111,9 +111,11 @@ struct PartialRun::State : std::enable_shared_from_this<PartialRun::State> {
   std::size_t number_of(const AnyOutput& edge, std::span<const AnyOutput> among, std::string_view what) const;
 };
 
-DFLOW_INLINE std::shared_ptr<PartialRun::State> PartialRun::State::start(
-    std::shared_ptr<Session::State> session, const RunOptions& run_options, RunMetadata* metadata,
-    std::span<const AnyOutput> feed_edges, std::span<const AnyOutput> edges, std::span<const Operation> targets) {
+std::shared_ptr<PartialRun::State> PartialRun::State::start(std::shared_ptr<Session::State> session,
+                                                            const RunOptions& run_options, RunMetadata* metadata,
+                                                            std::span<const AnyOutput> feed_edges,
+                                                            std::span<const AnyOutput> edges,
+                                                            std::span<const Operation> targets) {
   detail::begin_metadata(run_options, metadata);
   const StepLimits limits = session->limits_of(run_options);
   auto run = std::make_shared<State>();
@@ -164,7 +166,7 @@ DFLOW_INLINE std::shared_ptr<PartialRun::State> PartialRun::State::start(
 // ---- at a remote master ----
 
 /// The step's completion keeps the run as long as these may be called.
-DFLOW_INLINE void PartialRun::State::add_remote_part() {
+void PartialRun::State::add_remote_part() {
   RemotePartialRun::Events events;
   events.begun = [this] {
     {
@@ -179,7 +181,7 @@ DFLOW_INLINE void PartialRun::State::add_remote_part() {
 }
 
 /// What the master finds wrong with the step is the error of beginning it.
-DFLOW_INLINE void PartialRun::State::await_remote() {
+void PartialRun::State::await_remote() {
   try {
     session->pool->wait(remote_begun);
   } catch (...) {  // a simulated process crashes
@@ -190,8 +192,8 @@ DFLOW_INLINE void PartialRun::State::await_remote() {
   if (!has_remote_begun) throw_if_error(outcome);
 }
 
-DFLOW_INLINE std::size_t PartialRun::State::number_of(const AnyOutput& edge, std::span<const AnyOutput> among,
-                                                      std::string_view what) const {
+std::size_t PartialRun::State::number_of(const AnyOutput& edge, std::span<const AnyOutput> among,
+                                         std::string_view what) const {
   const auto found = std::find(among.begin(), among.end(), edge);
   if (found != among.end()) return static_cast<std::size_t>(found - among.begin());
   throw_error(invalid_argument(str_cat(edge.is_valid() ? str_cat("'", edge.name(), "'") : std::string("an empty edge"),
@@ -200,7 +202,7 @@ DFLOW_INLINE std::size_t PartialRun::State::number_of(const AnyOutput& edge, std
 
 // ---- what is made ----
 
-DFLOW_INLINE void PartialRun::State::make(std::size_t fetch, AnyTensor tensor) {
+void PartialRun::State::make(std::size_t fetch, AnyTensor tensor) {
   LateFetches ready;
   {
     const std::lock_guard lock(mutex);
@@ -209,7 +211,7 @@ DFLOW_INLINE void PartialRun::State::make(std::size_t fetch, AnyTensor tensor) {
   deliver(ready);
 }
 
-DFLOW_INLINE PartialRun::State::LateFetches PartialRun::State::note_made(std::size_t fetch, AnyTensor tensor) {
+PartialRun::State::LateFetches PartialRun::State::note_made(std::size_t fetch, AnyTensor tensor) {
   if (fetch_states[fetch] != FetchState::pending || !outcome.ok()) return {};
   made[fetch] = std::move(tensor);
   fetch_states[fetch] = FetchState::made;
@@ -229,14 +231,14 @@ DFLOW_INLINE PartialRun::State::LateFetches PartialRun::State::note_made(std::si
   return ready;
 }
 
-DFLOW_INLINE void PartialRun::State::make_from_part(std::size_t part, std::size_t fetch) {
+void PartialRun::State::make_from_part(std::size_t part, std::size_t fetch) {
   Step& from = parts[part]->step();
   const std::size_t number = step->parts[part].fetches[fetch];
   if (from.is_fetch_dead(fetch)) return handle->cancel(step->dead_fetch(number));
   make(number, from.fetch(fetch));
 }
 
-DFLOW_INLINE void PartialRun::State::end(const Status& status) {
+void PartialRun::State::end(const Status& status) {
   // A part without a unit to run has said nothing of its fetches.
   if (status.ok()) {
     for (std::size_t p = 0; p < parts.size(); ++p) {
@@ -270,14 +272,14 @@ DFLOW_INLINE void PartialRun::State::end(const Status& status) {
 namespace detail {
 
 /// The tensor, or a copy where somebody else has its memory too.
-DFLOW_INLINE AnyTensor as_own(AnyTensor tensor) {
+AnyTensor as_own(AnyTensor tensor) {
   const bool is_shared = tensor.buffer() && !tensor.buffer_is_unique();
   return is_shared ? tensor.deep_copy() : std::move(tensor);
 }
 
 }  // namespace detail
 
-DFLOW_INLINE std::vector<std::size_t> PartialRun::State::numbers_of(std::span<const AnyOutput> edges) const {
+std::vector<std::size_t> PartialRun::State::numbers_of(std::span<const AnyOutput> edges) const {
   std::vector<std::size_t> numbers;
   for (const AnyOutput& edge : edges) {
     const std::size_t number = number_of(edge, fetches, "that may be fetched");
@@ -289,8 +291,7 @@ DFLOW_INLINE std::vector<std::size_t> PartialRun::State::numbers_of(std::span<co
   return numbers;
 }
 
-DFLOW_INLINE void PartialRun::State::check_wanted(std::span<const std::size_t> wanted,
-                                                  std::span<const AnyOutput> edges) const {
+void PartialRun::State::check_wanted(std::span<const std::size_t> wanted, std::span<const AnyOutput> edges) const {
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (fetch_states[wanted[i]] == FetchState::taken) {
       throw_error(invalid_argument(str_cat("'", edges[i].name(), "' was fetched before in this partial run")));
@@ -299,7 +300,7 @@ DFLOW_INLINE void PartialRun::State::check_wanted(std::span<const std::size_t> w
   }
 }
 
-DFLOW_INLINE std::vector<AnyTensor> PartialRun::State::take(std::span<const std::size_t> wanted) {
+std::vector<AnyTensor> PartialRun::State::take(std::span<const std::size_t> wanted) {
   for (const std::size_t number : wanted) {
     if (fetch_states[number] != FetchState::taken) continue;
     throw_error(invalid_argument(str_cat("'", fetches[number].name(), "' was fetched before in this partial run")));
@@ -312,7 +313,7 @@ DFLOW_INLINE std::vector<AnyTensor> PartialRun::State::take(std::span<const std:
   return taken;
 }
 
-DFLOW_INLINE void PartialRun::State::require_fed(const std::vector<bool>* needed, const std::string& wanted) const {
+void PartialRun::State::require_fed(const std::vector<bool>* needed, const std::string& wanted) const {
   std::string missing;
   for (std::size_t f = 0; f < feeds.size(); ++f) {
     if (is_fed[f] || (needed != nullptr && !(*needed)[f])) continue;
@@ -321,21 +322,21 @@ DFLOW_INLINE void PartialRun::State::require_fed(const std::vector<bool>* needed
   if (!missing.empty()) throw_error(invalid_argument(str_cat(wanted, " needs ", missing, ", not fed yet")));
 }
 
-DFLOW_INLINE PartialRun::State::Fed PartialRun::State::to_fed(const AnyOutput& edge, AnyTensor value) const {
+PartialRun::State::Fed PartialRun::State::to_fed(const AnyOutput& edge, AnyTensor value) const {
   const std::size_t number = number_of(edge, feeds, "that may be fed");
   step->check_feed(number, value);
   if (value.buffer() && !value.buffer_is_unique()) value = value.deep_copy(*session->host_allocator);
   return {number, std::move(value)};
 }
 
-DFLOW_INLINE std::vector<PartialRun::State::Fed> PartialRun::State::to_fed(Values values) const {
+std::vector<PartialRun::State::Fed> PartialRun::State::to_fed(Values values) const {
   std::vector<Fed> fed;
   fed.reserve(values.size());
   for (auto& [edge, value] : values) fed.push_back(to_fed(edge, std::move(value)));
   return fed;
 }
 
-DFLOW_INLINE void PartialRun::State::note_fed(std::span<const Fed> fed) {
+void PartialRun::State::note_fed(std::span<const Fed> fed) {
   std::vector<bool> now = is_fed;
   for (const Fed& one : fed) {
     if (now[one.number]) {
@@ -346,7 +347,7 @@ DFLOW_INLINE void PartialRun::State::note_fed(std::span<const Fed> fed) {
   is_fed.swap(now);
 }
 
-DFLOW_INLINE PartialRun::State::LateFetches PartialRun::State::note_fetched(std::span<const Fed> fed) {
+PartialRun::State::LateFetches PartialRun::State::note_fetched(std::span<const Fed> fed) {
   LateFetches ready;
   for (const ClientFetch& fetch : step->known) {
     for (const Fed& one : fed) {
@@ -358,7 +359,7 @@ DFLOW_INLINE PartialRun::State::LateFetches PartialRun::State::note_fetched(std:
   return ready;
 }
 
-DFLOW_INLINE void PartialRun::State::hand_on(std::span<const Fed> fed) {
+void PartialRun::State::hand_on(std::span<const Fed> fed) {
   std::vector<std::shared_ptr<LocalPart>> feeding;
   std::shared_ptr<RemotePartialRun> remote_feeding;
   {
@@ -380,14 +381,14 @@ DFLOW_INLINE void PartialRun::State::hand_on(std::span<const Fed> fed) {
   }
 }
 
-DFLOW_INLINE void PartialRun::State::feed(const AnyOutput& edge, AnyTensor value) {
+void PartialRun::State::feed(const AnyOutput& edge, AnyTensor value) {
   const Fed one = to_fed(edge, std::move(value));
   feed(std::span(&one, 1));
 }
 
-DFLOW_INLINE void PartialRun::State::feed(Values values) { feed(std::span<const Fed>(to_fed(std::move(values)))); }
+void PartialRun::State::feed(Values values) { feed(std::span<const Fed>(to_fed(std::move(values)))); }
 
-DFLOW_INLINE void PartialRun::State::feed(std::span<const Fed> fed) {
+void PartialRun::State::feed(std::span<const Fed> fed) {
   // Nothing of it ends while this is fed.
   const StepHandle::Hold hold(*handle);
   LateFetches ready;
@@ -412,7 +413,7 @@ DFLOW_INLINE void PartialRun::State::feed(std::span<const Fed> fed) {
   }
 }
 
-DFLOW_INLINE void PartialRun::State::wait(Waiter& waiter) {
+void PartialRun::State::wait(Waiter& waiter) {
   {
     const std::lock_guard lock(mutex);
     std::erase_if(waiter.fetches, [&](std::size_t f) { return fetch_states[f] != FetchState::pending; });
@@ -432,8 +433,8 @@ DFLOW_INLINE void PartialRun::State::wait(Waiter& waiter) {
   go();
 }
 
-DFLOW_INLINE void PartialRun::State::fetch(std::span<const AnyOutput> edges, std::span<const Operation> operations,
-                                           std::span<AnyTensor> results) {
+void PartialRun::State::fetch(std::span<const AnyOutput> edges, std::span<const Operation> operations,
+                              std::span<AnyTensor> results) {
   if (results.size() != edges.size()) {
     throw_error(invalid_argument(str_cat("room for ", results.size(), " results of ", edges.size(), " fetched edges")));
   }
@@ -471,8 +472,8 @@ DFLOW_INLINE void PartialRun::State::fetch(std::span<const AnyOutput> edges, std
   for (std::size_t i = 0; i < taken.size(); ++i) results[i] = detail::as_own(std::move(taken[i]));
 }
 
-DFLOW_INLINE void PartialRun::State::fetch_async(Values values, std::span<const AnyOutput> edges, bool until_end,
-                                                 detail::AnyDone done) {
+void PartialRun::State::fetch_async(Values values, std::span<const AnyOutput> edges, bool until_end,
+                                    detail::AnyDone done) {
   const auto late = std::make_shared<LateFetch>();
   late->until_end = until_end;
   late->done = std::move(done);
@@ -516,7 +517,7 @@ DFLOW_INLINE void PartialRun::State::fetch_async(Values values, std::span<const 
   deliver({late});
 }
 
-DFLOW_INLINE void PartialRun::State::deliver(const LateFetches& ready) noexcept {
+void PartialRun::State::deliver(const LateFetches& ready) noexcept {
   for (const std::shared_ptr<LateFetch>& late : ready) {
     try {
       session->options.callbacks->schedule([self = shared_from_this(), late] { self->hand_out(*late); });
@@ -526,7 +527,7 @@ DFLOW_INLINE void PartialRun::State::deliver(const LateFetches& ready) noexcept 
   }
 }
 
-DFLOW_INLINE void PartialRun::State::hand_out(LateFetch& late) noexcept {
+void PartialRun::State::hand_out(LateFetch& late) noexcept {
   Status status;
   std::vector<AnyTensor> taken;
   try {
@@ -549,7 +550,7 @@ DFLOW_INLINE void PartialRun::State::hand_out(LateFetch& late) noexcept {
   }
 }
 
-DFLOW_INLINE void PartialRun::State::finish() {
+void PartialRun::State::finish() {
   Waiter waiter;
   waiter.for_end = true;
   {
@@ -562,7 +563,7 @@ DFLOW_INLINE void PartialRun::State::finish() {
   throw_if_error(outcome);
 }
 
-DFLOW_INLINE void PartialRun::State::let_go() {
+void PartialRun::State::let_go() {
   {
     const std::lock_guard lock(mutex);
     metadata = nullptr;
@@ -573,48 +574,43 @@ DFLOW_INLINE void PartialRun::State::let_go() {
 
 // ---- PartialRun ----
 
-DFLOW_INLINE PartialRun::PartialRun(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
-DFLOW_INLINE PartialRun::PartialRun(PartialRun&&) noexcept = default;
-DFLOW_INLINE PartialRun& PartialRun::operator=(PartialRun&& other) noexcept {
+PartialRun::PartialRun(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
+PartialRun::PartialRun(PartialRun&&) noexcept = default;
+PartialRun& PartialRun::operator=(PartialRun&& other) noexcept {
   if (this == &other) return *this;
   if (state_ != nullptr) state_->let_go();
   state_ = std::move(other.state_);
   return *this;
 }
-DFLOW_INLINE PartialRun::~PartialRun() {
+PartialRun::~PartialRun() {
   if (state_ != nullptr) state_->let_go();
 }
 
-DFLOW_INLINE std::shared_ptr<PartialRun::State> PartialRun::held() const {
+std::shared_ptr<PartialRun::State> PartialRun::held() const {
   std::shared_ptr<State> kept = state_;
   if (kept == nullptr) throw_error(failed_precondition("the partial run was moved from"));
   return kept;
 }
 
-DFLOW_INLINE void PartialRun::feed_erased(const AnyOutput& edge, AnyTensor value) {
-  held()->feed(edge, std::move(value));
-}
-DFLOW_INLINE void PartialRun::feed_erased(std::vector<std::pair<AnyOutput, AnyTensor>> values) {
-  held()->feed(std::move(values));
-}
-DFLOW_INLINE void PartialRun::fetch_erased(std::span<const AnyOutput> edges, std::span<const Operation> targets,
-                                           std::span<AnyTensor> results) {
+void PartialRun::feed_erased(const AnyOutput& edge, AnyTensor value) { held()->feed(edge, std::move(value)); }
+void PartialRun::feed_erased(std::vector<std::pair<AnyOutput, AnyTensor>> values) { held()->feed(std::move(values)); }
+void PartialRun::fetch_erased(std::span<const AnyOutput> edges, std::span<const Operation> targets,
+                              std::span<AnyTensor> results) {
   held()->fetch(edges, targets, results);
 }
-DFLOW_INLINE void PartialRun::fetch_async_erased(std::vector<std::pair<AnyOutput, AnyTensor>> values,
-                                                 std::span<const AnyOutput> edges, bool until_end,
-                                                 detail::AnyDone done) {
+void PartialRun::fetch_async_erased(std::vector<std::pair<AnyOutput, AnyTensor>> values,
+                                    std::span<const AnyOutput> edges, bool until_end, detail::AnyDone done) {
   const std::shared_ptr<State> kept = state_;
   if (kept == nullptr) {
     return detail::refuse(std::move(done), failed_precondition("the partial run was moved from"));
   }
   kept->fetch_async(std::move(values), edges, until_end, std::move(done));
 }
-DFLOW_INLINE void PartialRun::finish() { held()->finish(); }
+void PartialRun::finish() { held()->finish(); }
 
-DFLOW_INLINE PartialRun Session::partial_run_erased(const RunOptions& options, RunMetadata* metadata,
-                                                    std::span<const AnyOutput> feeds, std::span<const AnyOutput> edges,
-                                                    std::span<const Operation> targets) {
+PartialRun Session::partial_run_erased(const RunOptions& options, RunMetadata* metadata,
+                                       std::span<const AnyOutput> feeds, std::span<const AnyOutput> edges,
+                                       std::span<const Operation> targets) {
   return PartialRun(PartialRun::State::start(held(), options, metadata, feeds, edges, targets));
 }
 

@@ -324,7 +324,3 @@ class PreparedStep<FeedList<Ts...>, FetchList<Fs...>> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/session/session_state.hpp>  // whose end brings the bodies: they need a complete State
-#endif

@@ -7,28 +7,28 @@
 
 namespace dflow {
 
-DFLOW_INLINE Session::Session(const Graph& graph, SessionOptions options)
+Session::Session(const Graph& graph, SessionOptions options)
     : state_(std::make_shared<State>(graph, std::move(options))) {}
 
-DFLOW_INLINE Session::~Session() = default;
-DFLOW_INLINE Session::Session(Session&&) noexcept = default;
-DFLOW_INLINE Session& Session::operator=(Session&&) noexcept = default;
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
 
-DFLOW_INLINE Session::State& Session::state() const {
+Session::State& Session::state() const {
   if (state_ == nullptr) throw_error(failed_precondition("the session was moved from"));
   return *state_;
 }
 
-DFLOW_INLINE std::shared_ptr<Session::State> Session::held() const {
+std::shared_ptr<Session::State> Session::held() const {
   std::shared_ptr<State> kept = state_;
   if (kept == nullptr) throw_error(failed_precondition("the session was moved from"));
   return kept;
 }
 
-DFLOW_INLINE const std::vector<std::shared_ptr<Device>>& Session::devices() const { return state().devices; }
-DFLOW_INLINE const OpTable& Session::ops() const { return state().options.ops.ops(); }
-DFLOW_INLINE const GraphStore* Session::graph() const { return state().graph; }
-DFLOW_INLINE std::string Session::placement_log() const {
+const std::vector<std::shared_ptr<Device>>& Session::devices() const { return state().devices; }
+const OpTable& Session::ops() const { return state().options.ops.ops(); }
+const GraphStore* Session::graph() const { return state().graph; }
+std::string Session::placement_log() const {
   std::shared_ptr<const StepGraph> placed;
   {
     const std::lock_guard lock(state().log_mutex);
@@ -36,7 +36,7 @@ DFLOW_INLINE std::string Session::placement_log() const {
   }
   return placed == nullptr ? std::string() : placement_text(*placed, state().placement->devices());
 }
-DFLOW_INLINE std::string Session::device_of(const Operation& operation) const {
+std::string Session::device_of(const Operation& operation) const {
   State& of = state();
   if (!operation.is_of(of.graph)) {
     throw_error(invalid_argument("device_of: the node is not one of the session's graph"));
@@ -49,7 +49,7 @@ DFLOW_INLINE std::string Session::device_of(const Operation& operation) const {
   const std::span<const DeviceInfo> devices = of.placement->devices();
   return device < devices.size() ? devices[device].name : std::string();
 }
-DFLOW_INLINE std::vector<DeviceGraph> Session::device_graphs_of(const CompiledStep* step) {
+std::vector<DeviceGraph> Session::device_graphs_of(const CompiledStep* step) {
   if (step == nullptr) throw_error(failed_precondition("the prepared step was moved from"));
   std::vector<DeviceGraph> parts;
   parts.reserve(step->parts.size());
@@ -58,24 +58,22 @@ DFLOW_INLINE std::vector<DeviceGraph> Session::device_graphs_of(const CompiledSt
   }
   return parts;
 }
-DFLOW_INLINE void Session::release_memory() {
+void Session::release_memory() {
   state().cache.release_idle_memory();
   for (const std::shared_ptr<Device>& device : state().devices) device->release_cached_memory();
 }
 
-DFLOW_INLINE std::shared_ptr<CompiledStep> Session::compile(std::span<const AnyOutput> feed_edges,
-                                                            std::span<const AnyOutput> edges,
-                                                            std::span<const Operation> targets,
-                                                            std::span<const Operation> more_targets) {
+std::shared_ptr<CompiledStep> Session::compile(std::span<const AnyOutput> feed_edges, std::span<const AnyOutput> edges,
+                                               std::span<const Operation> targets,
+                                               std::span<const Operation> more_targets) {
   if (more_targets.empty()) return held()->compile(feed_edges, edges, targets, {});
   std::vector<Operation> all(targets.begin(), targets.end());
   all.insert(all.end(), more_targets.begin(), more_targets.end());
   return held()->compile(feed_edges, edges, all, {});
 }
 
-DFLOW_INLINE void Session::run_compiled(State* state, CompiledStep* step, const RunOptions& options,
-                                        RunMetadata* metadata, std::span<AnyTensor> feed_tensors,
-                                        std::span<AnyTensor> results) {
+void Session::run_compiled(State* state, CompiledStep* step, const RunOptions& options, RunMetadata* metadata,
+                           std::span<AnyTensor> feed_tensors, std::span<AnyTensor> results) {
   if (state == nullptr) throw_error(failed_precondition("the prepared step was moved from"));
   if (metadata != nullptr || options.trace) detail::begin_metadata(options, metadata);
   static const StepLimits none;
@@ -85,16 +83,16 @@ DFLOW_INLINE void Session::run_compiled(State* state, CompiledStep* step, const 
   state->run(*step, state->limits_of(options), options, metadata, feed_tensors, results);
 }
 
-DFLOW_INLINE void Session::run_compiled_async(State* state, std::shared_ptr<CompiledStep> step,
-                                              const RunOptions& options, RunMetadata* metadata,
-                                              std::vector<AnyTensor> feeds, std::size_t num_results, AnyDone done) {
+void Session::run_compiled_async(State* state, std::shared_ptr<CompiledStep> step, const RunOptions& options,
+                                 RunMetadata* metadata, std::vector<AnyTensor> feeds, std::size_t num_results,
+                                 AnyDone done) {
   if (state == nullptr) return detail::refuse(std::move(done), failed_precondition("the prepared step was moved from"));
   state->run_async(std::move(step), options, metadata, std::move(feeds), num_results, std::move(done));
 }
 
-DFLOW_INLINE void Session::run_erased(const RunOptions& options, RunMetadata* metadata, std::span<const Feed> feed_list,
-                                      std::span<const AnyOutput> edges, std::span<const Operation> targets,
-                                      std::span<AnyTensor> results) {
+void Session::run_erased(const RunOptions& options, RunMetadata* metadata, std::span<const Feed> feed_list,
+                         std::span<const AnyOutput> edges, std::span<const Operation> targets,
+                         std::span<AnyTensor> results) {
   const std::shared_ptr<State> kept = held();
   detail::begin_metadata(options, metadata);
   if (results.size() != edges.size()) {
@@ -105,16 +103,14 @@ DFLOW_INLINE void Session::run_erased(const RunOptions& options, RunMetadata* me
   kept->run(*step, limits, options, metadata, FedTensors(feed_list), results);
 }
 
-DFLOW_INLINE void Session::run_async_erased(const RunOptions& options, RunMetadata* metadata,
-                                            std::span<const Feed> feed_list, std::span<const AnyOutput> edges,
-                                            std::span<const Operation> targets, AnyDone done) {
+void Session::run_async_erased(const RunOptions& options, RunMetadata* metadata, std::span<const Feed> feed_list,
+                               std::span<const AnyOutput> edges, std::span<const Operation> targets, AnyDone done) {
   run_shared_async(state_, options, metadata, feed_list, edges, targets, std::move(done));
 }
 
-DFLOW_INLINE void Session::run_shared_async(const std::shared_ptr<State>& state, const RunOptions& options,
-                                            RunMetadata* metadata, std::span<const Feed> feed_list,
-                                            std::span<const AnyOutput> edges, std::span<const Operation> targets,
-                                            AnyDone done) {
+void Session::run_shared_async(const std::shared_ptr<State>& state, const RunOptions& options, RunMetadata* metadata,
+                               std::span<const Feed> feed_list, std::span<const AnyOutput> edges,
+                               std::span<const Operation> targets, AnyDone done) {
   if (state == nullptr) return detail::refuse(std::move(done), failed_precondition("the session was moved from"));
   state->run_async(options, metadata, feed_list, edges, targets, std::move(done));
 }

@@ -114,9 +114,3 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/session/partial_run.ipp>
-#include <dflow/session/session.ipp>
-#include <dflow/session/session_state.ipp>
-#endif

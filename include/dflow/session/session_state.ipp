@@ -23,7 +23,7 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE void begin_metadata(const RunOptions& run_options, RunMetadata* metadata) {
+void begin_metadata(const RunOptions& run_options, RunMetadata* metadata) {
   if (metadata != nullptr) *metadata = RunMetadata();
   if (run_options.trace && metadata == nullptr) {
     throw_error(invalid_argument("a trace needs metadata to be written to"));
@@ -34,7 +34,7 @@ DFLOW_INLINE void begin_metadata(const RunOptions& run_options, RunMetadata* met
 
 // ---- what a session is made with ----
 
-DFLOW_INLINE Session::State::State(const Graph& session_graph, SessionOptions session_options)
+Session::State::State(const Graph& session_graph, SessionOptions session_options)
     : graph(session_graph.store()), options(std::move(session_options)), cache(options.step_cache) {
   SessionOptions& o = options;
   if (graph == nullptr) throw_error(invalid_argument("the session's graph was moved from"));
@@ -83,7 +83,7 @@ DFLOW_INLINE Session::State::State(const Graph& session_graph, SessionOptions se
 
 namespace detail {
 
-DFLOW_INLINE std::shared_ptr<ThreadPool> make_session_pool(int num_threads) {
+std::shared_ptr<ThreadPool> make_session_pool(int num_threads) {
   const int threads = num_threads == 0 ? available_cores() : num_threads;
   if (threads != 1) return std::make_shared<WorkStealingPool>(threads);
   // The caller's thread does the work; asynchronous runs have one of their own.
@@ -92,7 +92,7 @@ DFLOW_INLINE std::shared_ptr<ThreadPool> make_session_pool(int num_threads) {
 
 }  // namespace detail
 
-DFLOW_INLINE void Session::State::take_target() {
+void Session::State::take_target() {
   SessionOptions& o = options;
   if (!o.devices.empty()) throw_error(invalid_argument("a session cannot have both a target and devices of its own"));
   at_master = o.target->open_session(*graph, o);
@@ -101,7 +101,7 @@ DFLOW_INLINE void Session::State::take_target() {
   o.pool = detail::make_session_pool(at_master != nullptr ? 1 : o.num_threads);
 }
 
-DFLOW_INLINE void Session::State::make_devices() {
+void Session::State::make_devices() {
   SessionOptions& o = options;
   if (o.pool == nullptr) o.pool = detail::make_session_pool(o.num_threads);
   if (o.allocator == nullptr) o.allocator = std::make_shared<PoolAllocator>(default_cpu_allocator());
@@ -117,13 +117,13 @@ DFLOW_INLINE void Session::State::make_devices() {
 namespace detail {
 
 /// As names of devices have it: in upper case.
-DFLOW_INLINE bool is_device_type(std::string_view type) {
+bool is_device_type(std::string_view type) {
   const StatusOr<DeviceName> name = DeviceName::try_parse(str_cat("/device:", type, ":0"));
   return name.ok() && name->type == type;
 }
 
 /// What a device says of itself, in its context and in its info, holds together.
-DFLOW_INLINE void check_device(const DeviceContext& context, const DeviceInfo& info) {
+void check_device(const DeviceContext& context, const DeviceInfo& info) {
   const DeviceName name = DeviceName::parse(context.name);
   const auto reject = [](std::string message) { throw_error(invalid_argument(std::move(message))); };
   if (!name.is_full()) reject(str_cat("'", context.name, "' is not a full device name"));
@@ -149,7 +149,7 @@ DFLOW_INLINE void check_device(const DeviceContext& context, const DeviceInfo& i
 
 }  // namespace detail
 
-DFLOW_INLINE void Session::State::check_devices(std::span<const DeviceInfo> infos) const {
+void Session::State::check_devices(std::span<const DeviceInfo> infos) const {
   const SessionOptions& o = options;
   std::set<std::string_view> names;
   for (std::size_t d = 0; d < devices.size(); ++d) {
@@ -177,7 +177,7 @@ DFLOW_INLINE void Session::State::check_devices(std::span<const DeviceInfo> info
 
 /// The caller's, or the widest of its devices': one that computes on a thread of its own may have a pool that runs
 /// everything in place, and would keep the units of all others, and the thread of an asynchronous run.
-DFLOW_INLINE void Session::State::choose_pool() {
+void Session::State::choose_pool() {
   pool = options.pool.get();
   for (const std::shared_ptr<Device>& device : devices) {
     ThreadPool* const its = device->context().pool;
@@ -186,7 +186,7 @@ DFLOW_INLINE void Session::State::choose_pool() {
   host_allocator = options.allocator != nullptr ? options.allocator.get() : &default_cpu_allocator();
 }
 
-DFLOW_INLINE StepLimits Session::State::limits_of(const RunOptions& run_options) const {
+StepLimits Session::State::limits_of(const RunOptions& run_options) const {
   StepLimits limits;
   limits.stop = run_options.stop;
   if (run_options.deadline) {
@@ -196,7 +196,7 @@ DFLOW_INLINE StepLimits Session::State::limits_of(const RunOptions& run_options)
   return limits;
 }
 
-DFLOW_INLINE void Session::State::check_limits(const StepLimits& limits) const {
+void Session::State::check_limits(const StepLimits& limits) const {
   if (limits.stop.stop_requested()) throw_error(cancelled("stop was requested"));
   if (limits.deadline != Clock::never && options.clock->now() >= limits.deadline) {
     throw_error(deadline_exceeded("the step's deadline has passed"));
@@ -205,7 +205,7 @@ DFLOW_INLINE void Session::State::check_limits(const StepLimits& limits) const {
 
 // ---- compiling ----
 
-DFLOW_INLINE void Session::State::check_belongs(const Operation& of, std::string_view what, std::size_t i) const {
+void Session::State::check_belongs(const Operation& of, std::string_view what, std::size_t i) const {
   if (of.is_of(graph)) [[likely]]
     return;
   if (!of.is_valid()) throw_error(invalid_argument(str_cat(what, " ", i, " is empty")));
@@ -216,7 +216,7 @@ DFLOW_INLINE void Session::State::check_belongs(const Operation& of, std::string
                   .with_location(node.where));
 }
 
-DFLOW_INLINE void Session::State::check_edge(const AnyOutput& edge, std::string_view what, std::size_t i) const {
+void Session::State::check_edge(const AnyOutput& edge, std::string_view what, std::size_t i) const {
   check_belongs(edge.operation(), what, i);
   const Endpoint at = edge.endpoint();
   if (!at.node.is_valid() || at.node.position() >= graph->size()) {
@@ -230,8 +230,8 @@ DFLOW_INLINE void Session::State::check_edge(const AnyOutput& edge, std::string_
                   .with_location(node.where));
 }
 
-DFLOW_INLINE std::string Session::State::signature_of(const FedEdges& fed, std::span<const AnyOutput> edges,
-                                                      std::span<const Operation> targets) const {
+std::string Session::State::signature_of(const FedEdges& fed, std::span<const AnyOutput> edges,
+                                         std::span<const Operation> targets) const {
   std::string signature;
   signature.reserve(8 * (fed.size() + edges.size() + 1) + 4 * targets.size());
   const auto append = [&](const auto& number) {
@@ -254,10 +254,9 @@ DFLOW_INLINE std::string Session::State::signature_of(const FedEdges& fed, std::
   return signature;
 }
 
-DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::compile(const FedEdges& fed,
-                                                                   std::span<const AnyOutput> edges,
-                                                                   std::span<const Operation> targets,
-                                                                   const StepLimits& limits, bool streams) {
+std::shared_ptr<CompiledStep> Session::State::compile(const FedEdges& fed, std::span<const AnyOutput> edges,
+                                                      std::span<const Operation> targets, const StepLimits& limits,
+                                                      bool streams) {
   if (edges.empty() && targets.empty()) throw_error(invalid_argument("a step must fetch or run something"));
   std::string signature = signature_of(fed, edges, targets);
   if (streams) signature += '+';
@@ -289,8 +288,8 @@ inline void require_not_fed(NodeId id, const StepNode& node, std::span<const End
 
 }  // namespace detail
 
-DFLOW_INLINE StepGraph Session::State::prune_and_place(const FedEdges& fed, std::span<const AnyOutput> edges,
-                                                       std::span<const Operation> targets) {
+StepGraph Session::State::prune_and_place(const FedEdges& fed, std::span<const AnyOutput> edges,
+                                          std::span<const Operation> targets) {
   std::vector<Endpoint> feed_points, fetch_points;
   std::vector<NodeId> target_ids;
   for (std::size_t i = 0; i < fed.size(); ++i) feed_points.push_back(fed[i].endpoint());
@@ -338,8 +337,8 @@ DFLOW_INLINE StepGraph Session::State::prune_and_place(const FedEdges& fed, std:
 }
 
 /// Checked here, since a step that was compiled before is found without a look at its nodes.
-DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::describe_step(const FedEdges& fed,
-                                                                         std::span<const AnyOutput> edges) const {
+std::shared_ptr<CompiledStep> Session::State::describe_step(const FedEdges& fed,
+                                                            std::span<const AnyOutput> edges) const {
   for (std::size_t i = 0; i < fed.size(); ++i) check_edge(fed[i], "fed edge", i);
   for (std::size_t i = 0; i < edges.size(); ++i) check_edge(edges[i], "fetched edge", i);
   for (std::size_t i = 0; i < fed.size(); ++i) detail::require_outside(fed[i].node(), "fed");
@@ -366,8 +365,8 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::describe_step(const F
   return step;
 }
 
-DFLOW_INLINE void Session::State::add_parts(CompiledStep& step, std::vector<Partition> parts, const StepLimits& limits,
-                                            FunctionRef<void()>* check) {
+void Session::State::add_parts(CompiledStep& step, std::vector<Partition> parts, const StepLimits& limits,
+                               FunctionRef<void()>* check) {
   std::map<std::string, std::vector<RemotePartition>> remote_parts;  // by task
   for (Partition& part : parts) {
     if (part.device < devices.size()) {
@@ -381,10 +380,9 @@ DFLOW_INLINE void Session::State::add_parts(CompiledStep& step, std::vector<Part
   for (auto& [task, partitions] : remote_parts) step.shares.push_back(remote->share(task, std::move(partitions)));
 }
 
-DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(const FedEdges& fed,
-                                                                     std::span<const AnyOutput> edges,
-                                                                     std::span<const Operation> targets,
-                                                                     const StepLimits& limits, bool streams) {
+std::shared_ptr<CompiledStep> Session::State::make_step(const FedEdges& fed, std::span<const AnyOutput> edges,
+                                                        std::span<const Operation> targets, const StepLimits& limits,
+                                                        bool streams) {
   if (at_master != nullptr) return make_remote_step(fed, edges, targets, streams);
   auto check = [&] { check_limits(limits); };
   FunctionRef<void()> check_ref(check);
@@ -430,10 +428,8 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(const FedEd
 }
 
 /// Its parts are the master's to make: here it is names.
-DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_remote_step(const FedEdges& fed,
-                                                                            std::span<const AnyOutput> edges,
-                                                                            std::span<const Operation> targets,
-                                                                            bool streams) {
+std::shared_ptr<CompiledStep> Session::State::make_remote_step(const FedEdges& fed, std::span<const AnyOutput> edges,
+                                                               std::span<const Operation> targets, bool streams) {
   std::shared_ptr<CompiledStep> step = describe_step(fed, edges);
   RemoteSession::StepNames names;
   std::vector<NodeId> target_ids;
@@ -464,8 +460,8 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_remote_step(cons
 
 // ---- running ----
 
-DFLOW_INLINE std::shared_ptr<StepHandle> Session::State::make_handle(const CompiledStep& step, const StepLimits& limits,
-                                                                     bool trace) {
+std::shared_ptr<StepHandle> Session::State::make_handle(const CompiledStep& step, const StepLimits& limits,
+                                                        bool trace) {
   StepHandle::Options handle;
   handle.id = new_step_id();
   handle.clock = options.clock;
@@ -477,14 +473,14 @@ DFLOW_INLINE std::shared_ptr<StepHandle> Session::State::make_handle(const Compi
   return std::make_shared<StepHandle>(std::move(handle));
 }
 
-DFLOW_INLINE Status Session::State::run_plain(CompiledStep& step, CompiledStep::Memory& memory, std::uint64_t id) {
+Status Session::State::run_plain(CompiledStep& step, CompiledStep::Memory& memory, std::uint64_t id) {
   if (step.parts.empty()) return {};
   memory.steps[0]->set_id(id);
   return memory.steps[0]->run_sequential();
 }
 
-DFLOW_INLINE void Session::State::run(CompiledStep& step, const StepLimits& limits, const RunOptions& run_options,
-                                      RunMetadata* metadata, const FedTensors& fed, std::span<AnyTensor> results) {
+void Session::State::run(CompiledStep& step, const StepLimits& limits, const RunOptions& run_options,
+                         RunMetadata* metadata, const FedTensors& fed, std::span<AnyTensor> results) {
   step.check_feeds(fed);
   const bool traces = run_options.trace && metadata != nullptr;
   const bool is_plain = step.is_plain() && !limits.any() && !traces;
@@ -557,23 +553,21 @@ struct Session::State::AsyncRun {
   }
 };
 
-DFLOW_INLINE void Session::State::run_async(const RunOptions& run_options, RunMetadata* metadata,
-                                            std::span<const Feed> feed_list, std::span<const AnyOutput> edges,
-                                            std::span<const Operation> targets, AnyDone done) {
+void Session::State::run_async(const RunOptions& run_options, RunMetadata* metadata, std::span<const Feed> feed_list,
+                               std::span<const AnyOutput> edges, std::span<const Operation> targets, AnyDone done) {
   start_async(run_options, metadata, FedTensors(feed_list), edges.size(), std::move(done),
               [&](const StepLimits& limits) { return compile(FedEdges(feed_list), edges, targets, limits); });
 }
 
-DFLOW_INLINE void Session::State::run_async(std::shared_ptr<CompiledStep> step, const RunOptions& run_options,
-                                            RunMetadata* metadata, std::vector<AnyTensor> feeds,
-                                            std::size_t num_results, AnyDone done) {
+void Session::State::run_async(std::shared_ptr<CompiledStep> step, const RunOptions& run_options, RunMetadata* metadata,
+                               std::vector<AnyTensor> feeds, std::size_t num_results, AnyDone done) {
   start_async(run_options, metadata, std::span(feeds), num_results, std::move(done),
               [&](const StepLimits&) { return std::move(step); });
 }
 
-DFLOW_INLINE void Session::State::start_async(const RunOptions& run_options, RunMetadata* metadata,
-                                              const FedTensors& fed, std::size_t num_results, AnyDone done,
-                                              FunctionRef<std::shared_ptr<CompiledStep>(const StepLimits&)> step_of) {
+void Session::State::start_async(const RunOptions& run_options, RunMetadata* metadata, const FedTensors& fed,
+                                 std::size_t num_results, AnyDone done,
+                                 FunctionRef<std::shared_ptr<CompiledStep>(const StepLimits&)> step_of) {
   auto run = std::make_shared<AsyncRun>();
   run->state = shared_from_this();
   run->done = std::move(done);
@@ -607,7 +601,7 @@ DFLOW_INLINE void Session::State::start_async(const RunOptions& run_options, Run
 
 /// This thread lets go of the run before the callback can end, so that nothing is destroyed here but the callback where
 /// no thread can be started for it.
-DFLOW_INLINE void Session::State::deliver(std::shared_ptr<AsyncRun> run) noexcept {
+void Session::State::deliver(std::shared_ptr<AsyncRun> run) noexcept {
   ThreadPool& callbacks = *run->state->options.callbacks;
   try {
     callbacks.schedule([run = std::move(run)] { run->call(); });
@@ -621,7 +615,7 @@ inline void log_callback_error(const Status& thrown) {
 }
 }  // namespace detail
 
-DFLOW_INLINE void Session::State::report(const Status& thrown) noexcept {
+void Session::State::report(const Status& thrown) noexcept {
   try {
     if (options.on_callback_error) return options.on_callback_error(thrown);
     detail::log_callback_error(thrown);
@@ -629,7 +623,7 @@ DFLOW_INLINE void Session::State::report(const Status& thrown) noexcept {
   }
 }
 
-DFLOW_INLINE void detail::refuse(AnyDone done, Status error) noexcept {
+void detail::refuse(AnyDone done, Status error) noexcept {
   if (!done) return;
   try {
     done(std::move(error), {});

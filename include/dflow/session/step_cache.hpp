@@ -54,7 +54,3 @@ class StepCache {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/session/step_cache.ipp>
-#endif

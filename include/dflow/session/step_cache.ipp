@@ -8,7 +8,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE std::shared_ptr<CompiledStep> StepCache::find(const std::string& signature) {
+std::shared_ptr<CompiledStep> StepCache::find(const std::string& signature) {
   Order dropped;  // destroyed without the lock
   const std::lock_guard lock(mutex_);
   const auto found = found_.find(signature);
@@ -23,8 +23,7 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> StepCache::find(const std::string& si
   return entry->step;
 }
 
-DFLOW_INLINE std::shared_ptr<CompiledStep> StepCache::insert(std::string signature,
-                                                             std::shared_ptr<CompiledStep> step) {
+std::shared_ptr<CompiledStep> StepCache::insert(std::string signature, std::shared_ptr<CompiledStep> step) {
   Order dropped;
   const std::lock_guard lock(mutex_);
   if (const auto found = found_.find(signature); found != found_.end()) return found->second->step;
@@ -39,7 +38,7 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> StepCache::insert(std::string signatu
   return step;
 }
 
-DFLOW_INLINE void StepCache::drop_last(Segment& segment, Order& dropped) {
+void StepCache::drop_last(Segment& segment, Order& dropped) {
   const Order::iterator last = std::prev(segment.order.end());
   segment.num_nodes -= last->num_nodes;
   found_.erase(last->signature);
@@ -47,12 +46,12 @@ DFLOW_INLINE void StepCache::drop_last(Segment& segment, Order& dropped) {
 }
 
 /// The last `keep` stay, whatever their size.
-DFLOW_INLINE void StepCache::trim(Segment& segment, std::size_t max_nodes, std::size_t keep, Order& dropped) {
+void StepCache::trim(Segment& segment, std::size_t max_nodes, std::size_t keep, Order& dropped) {
   while (segment.order.size() > keep && segment.num_nodes > max_nodes) drop_last(segment, dropped);
 }
 
 /// Two steps that take turns must stay until both have been run again.
-DFLOW_INLINE void StepCache::trim_to_max_steps(Order& dropped) {
+void StepCache::trim_to_max_steps(Order& dropped) {
   const std::size_t max_steps = std::max<std::size_t>(options_.max_steps, 1);
   while (found_.size() > max_steps) {
     const bool has_room = run_once_.order.size() <= std::min<std::size_t>(max_steps, 2) && !run_again_.order.empty();
@@ -60,12 +59,12 @@ DFLOW_INLINE void StepCache::trim_to_max_steps(Order& dropped) {
   }
 }
 
-DFLOW_INLINE std::size_t StepCache::size() const {
+std::size_t StepCache::size() const {
   const std::lock_guard lock(mutex_);
   return found_.size();
 }
 
-DFLOW_INLINE void StepCache::release_idle_memory() {
+void StepCache::release_idle_memory() {
   std::vector<std::shared_ptr<CompiledStep>> steps;
   {
     const std::lock_guard lock(mutex_);

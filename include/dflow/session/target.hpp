@@ -157,7 +157,3 @@ class SessionTarget {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/session/target.ipp>
-#endif

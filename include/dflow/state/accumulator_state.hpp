@@ -90,7 +90,3 @@ class AccumulatorState final : public AwaitedResource {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/state/accumulator_state.ipp>
-#endif

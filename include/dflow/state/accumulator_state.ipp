@@ -78,17 +78,16 @@ struct AccumulatorState::State {
   }
 };
 
-DFLOW_INLINE AccumulatorState::AccumulatorState(std::string name, DType dtype, const PartialShape& shape,
-                                                const Kind& kind)
+AccumulatorState::AccumulatorState(std::string name, DType dtype, const PartialShape& shape, const Kind& kind)
     : name_(std::move(name)), dtype_(dtype), shape_(shape), kind_(kind), state_(std::make_shared<State>()) {}
-DFLOW_INLINE AccumulatorState::~AccumulatorState() = default;
+AccumulatorState::~AccumulatorState() = default;
 
-DFLOW_INLINE void AccumulatorState::abandon(const Status& why) {
+void AccumulatorState::abandon(const Status& why) {
   const std::shared_ptr<State> kept = state_;  // who is told may let go of this
   detail::end_waiting(kept, &State::takers, why);
 }
 
-DFLOW_INLINE std::string AccumulatorState::debug_string() const {
+std::string AccumulatorState::debug_string() const {
   return str_cat(kind_.is_sparse ? "SparseConditionalAccumulator '" : "ConditionalAccumulator '", name_, "' (",
                  dflow::name(dtype_), shape_.to_string(), ")");
 }
@@ -96,7 +95,7 @@ DFLOW_INLINE std::string AccumulatorState::debug_string() const {
 namespace detail {
 
 /// int32 or int64 as int64, and back.
-DFLOW_INLINE AnyTensor with_index_type(const AnyTensor& indices, DType wanted) {
+AnyTensor with_index_type(const AnyTensor& indices, DType wanted) {
   if (indices.dtype() == wanted) return indices;
   AnyTensor to(wanted, indices.shape());
   if (wanted == DType::int64) {
@@ -110,7 +109,7 @@ DFLOW_INLINE AnyTensor with_index_type(const AnyTensor& indices, DType wanted) {
 
 }  // namespace detail
 
-DFLOW_INLINE std::vector<AnyTensor> AccumulatorState::saved_state() const {
+std::vector<AnyTensor> AccumulatorState::saved_state() const {
   std::vector<AccumulatedGradient> held;
   std::vector<std::int64_t> numbers;
   {
@@ -133,7 +132,7 @@ DFLOW_INLINE std::vector<AnyTensor> AccumulatorState::saved_state() const {
   return {detail::numbers_tensor(numbers), detail::flattened(DType::int64, indices), detail::flattened(dtype_, values)};
 }
 
-DFLOW_INLINE void AccumulatorState::restore_state(std::span<const AnyTensor> state) {
+void AccumulatorState::restore_state(std::span<const AnyTensor> state) {
   // With room for what is counted up from there.
   constexpr std::int64_t most = std::int64_t{1} << 62, least = -most;
   detail::FlatState saved(debug_string(), state, std::array{DType::int64, dtype_});
@@ -184,7 +183,7 @@ DFLOW_INLINE void AccumulatorState::restore_state(std::span<const AnyTensor> sta
   served.done(Status(), std::move(taken));
 }
 
-DFLOW_INLINE void AccumulatorState::apply(AccumulatedGradient gradient, Combine combine) {
+void AccumulatorState::apply(AccumulatedGradient gradient, Combine combine) {
   State::Taker served;
   TakenGradients taken;
   AccumulatedGradient replaced;  // freed without the lock
@@ -209,8 +208,7 @@ DFLOW_INLINE void AccumulatorState::apply(AccumulatedGradient gradient, Combine 
   served.done(Status(), std::move(taken));
 }
 
-DFLOW_INLINE void AccumulatorState::take_async(std::int64_t num_required, const CancellationToken& cancellation,
-                                               TakeDone done) {
+void AccumulatorState::take_async(std::int64_t num_required, const CancellationToken& cancellation, TakeDone done) {
   if (num_required < 1) {
     return done(invalid_argument(str_cat(debug_string(), ": ", num_required, " gradients are required, not 1 or more")),
                 {});
@@ -230,7 +228,7 @@ DFLOW_INLINE void AccumulatorState::take_async(std::int64_t num_required, const 
                    cancellation);
 }
 
-DFLOW_INLINE TakenGradients AccumulatorState::take(std::span<const std::int32_t> ranks, std::int64_t step) {
+TakenGradients AccumulatorState::take(std::span<const std::int32_t> ranks, std::int64_t step) {
   TakenGradients taken;
   taken.gradients.reserve(ranks.size());
   TakenGradients dropped;  // freed without the lock
@@ -254,19 +252,19 @@ DFLOW_INLINE TakenGradients AccumulatorState::take(std::span<const std::int32_t>
   return taken;
 }
 
-DFLOW_INLINE void AccumulatorState::set_global_step(std::int64_t step, bool drops_waiting) {
+void AccumulatorState::set_global_step(std::int64_t step, bool drops_waiting) {
   TakenGradients dropped;  // freed without the lock
   const std::lock_guard lock(state_->mutex);
   if (drops_waiting) dropped = state_->take_all();
   state_->global_step = step;
 }
 
-DFLOW_INLINE std::int64_t AccumulatorState::num_accumulated() const {
+std::int64_t AccumulatorState::num_accumulated() const {
   const std::lock_guard lock(state_->mutex);
   return state_->count();
 }
 
-DFLOW_INLINE std::int64_t AccumulatorState::global_step() const {
+std::int64_t AccumulatorState::global_step() const {
   const std::lock_guard lock(state_->mutex);
   return state_->global_step;
 }

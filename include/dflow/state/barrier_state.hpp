@@ -78,7 +78,3 @@ class BarrierState final : public AwaitedResource {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/state/barrier_state.ipp>
-#endif

@@ -125,16 +125,16 @@ struct BarrierState::State {
   }
 };
 
-DFLOW_INLINE BarrierState::BarrierState(std::string name, Kind kind)
+BarrierState::BarrierState(std::string name, Kind kind)
     : name_(std::move(name)), kind_(std::move(kind)), state_(std::make_shared<State>(name_)) {}
-DFLOW_INLINE BarrierState::~BarrierState() = default;
+BarrierState::~BarrierState() = default;
 
-DFLOW_INLINE void BarrierState::abandon(const Status& why) {
+void BarrierState::abandon(const Status& why) {
   const std::shared_ptr<State> kept = state_;  // who is told may let go of this
   detail::end_waiting(kept, &State::takers, why);
 }
 
-DFLOW_INLINE std::string BarrierState::debug_string() const {
+std::string BarrierState::debug_string() const {
   std::string text = str_cat("Barrier '", name_, "' (");
   for (std::size_t i = 0; i < kind_.dtypes.size(); ++i) {
     text += str_cat(i == 0 ? "" : ", ", dflow::name(kind_.dtypes[i]),
@@ -143,7 +143,7 @@ DFLOW_INLINE std::string BarrierState::debug_string() const {
   return text + ")";
 }
 
-DFLOW_INLINE void BarrierState::check(std::int64_t component, std::int64_t num_keys, const AnyTensor& values) const {
+void BarrierState::check(std::int64_t component, std::int64_t num_keys, const AnyTensor& values) const {
   if (component < 0 || component >= static_cast<std::int64_t>(kind_.dtypes.size())) {
     throw_error(invalid_argument(str_cat(debug_string(), " has no component ", component)));
   }
@@ -158,8 +158,7 @@ DFLOW_INLINE void BarrierState::check(std::int64_t component, std::int64_t num_k
                                        debug_string())));
 }
 
-DFLOW_INLINE void BarrierState::insert_many(std::int64_t component, std::span<const std::string> keys,
-                                            const AnyTensor& values) {
+void BarrierState::insert_many(std::int64_t component, std::span<const std::string> keys, const AnyTensor& values) {
   check(component, static_cast<std::int64_t>(keys.size()), values);
   const auto c = static_cast<std::size_t>(component);
   const Shape row = values.shape().subshape(1, values.shape().rank());
@@ -206,7 +205,7 @@ DFLOW_INLINE void BarrierState::insert_many(std::int64_t component, std::span<co
   state.serve_if_possible(due);
 }
 
-DFLOW_INLINE void BarrierState::take_async(const Wanted& wanted, const CancellationToken& cancellation, TakeDone done) {
+void BarrierState::take_async(const Wanted& wanted, const CancellationToken& cancellation, TakeDone done) {
   if (wanted.count < 0) {
     return done(invalid_argument(str_cat(debug_string(), ": cannot take ", wanted.count, " elements")), {});
   }
@@ -234,7 +233,7 @@ DFLOW_INLINE void BarrierState::take_async(const Wanted& wanted, const Cancellat
   detail::wait_for(kept, &State::takers, lock, id, cancellation);
 }
 
-DFLOW_INLINE void BarrierState::give_back(std::vector<Element> taken) noexcept {
+void BarrierState::give_back(std::vector<Element> taken) noexcept {
   const std::shared_ptr<State> kept = state_;  // who is told may let go of this
   State::Due due;
   const std::lock_guard lock(kept->mutex);
@@ -249,7 +248,7 @@ DFLOW_INLINE void BarrierState::give_back(std::vector<Element> taken) noexcept {
   kept->serve_if_possible(due);
 }
 
-DFLOW_INLINE void BarrierState::close(bool cancels_pending) {
+void BarrierState::close(bool cancels_pending) {
   const std::shared_ptr<State> kept = state_;  // who is told may let go of this
   State::Elements dropped;
   State::Due due;
@@ -263,7 +262,7 @@ DFLOW_INLINE void BarrierState::close(bool cancels_pending) {
   state_->serve(due);
 }
 
-DFLOW_INLINE std::vector<AnyTensor> BarrierState::saved_state() const {
+std::vector<AnyTensor> BarrierState::saved_state() const {
   std::vector<Element> elements;
   std::vector<std::int64_t> numbers;
   {
@@ -292,7 +291,7 @@ DFLOW_INLINE std::vector<AnyTensor> BarrierState::saved_state() const {
   return state;
 }
 
-DFLOW_INLINE void BarrierState::restore_state(std::span<const AnyTensor> state) {
+void BarrierState::restore_state(std::span<const AnyTensor> state) {
   std::vector<DType> dtypes{DType::string};
   dtypes.insert(dtypes.end(), kind_.dtypes.begin(), kind_.dtypes.end());
   detail::FlatState saved(debug_string(), state, dtypes);
@@ -341,11 +340,11 @@ DFLOW_INLINE void BarrierState::restore_state(std::span<const AnyTensor> state) 
   state_->serve(due);
 }
 
-DFLOW_INLINE std::int64_t BarrierState::ready_size() const {
+std::int64_t BarrierState::ready_size() const {
   const std::lock_guard lock(state_->mutex);
   return static_cast<std::int64_t>(state_->ready.size());
 }
-DFLOW_INLINE std::int64_t BarrierState::incomplete_size() const {
+std::int64_t BarrierState::incomplete_size() const {
   const std::lock_guard lock(state_->mutex);
   return static_cast<std::int64_t>(state_->incomplete.size());
 }

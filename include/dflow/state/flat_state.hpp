@@ -52,7 +52,3 @@ void put_shape(std::vector<std::int64_t>& numbers, const Shape& shape);
 AnyTensor numbers_tensor(const std::vector<std::int64_t>& numbers);
 
 }  // namespace dflow::detail
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/state/flat_state.ipp>
-#endif

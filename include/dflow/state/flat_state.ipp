@@ -9,8 +9,7 @@
 
 namespace dflow::detail {
 
-DFLOW_INLINE void copy_elements(const AnyTensor& from, std::int64_t begin, std::int64_t count, AnyTensor& to,
-                                std::int64_t at) {
+void copy_elements(const AnyTensor& from, std::int64_t begin, std::int64_t count, AnyTensor& to, std::int64_t at) {
   if (count == 0) return;
   if (from.dtype() == DType::string) {
     std::copy_n(Tensor<std::string>::of(from).data() + begin, count, Tensor<std::string>::of(to).data() + at);
@@ -22,7 +21,7 @@ DFLOW_INLINE void copy_elements(const AnyTensor& from, std::int64_t begin, std::
               static_cast<std::size_t>(count) * size);
 }
 
-DFLOW_INLINE AnyTensor flattened(DType dtype, std::span<const AnyTensor> tensors) {
+AnyTensor flattened(DType dtype, std::span<const AnyTensor> tensors) {
   std::int64_t size = 0;
   for (const AnyTensor& tensor : tensors) size += tensor.num_elements();
   AnyTensor flat(dtype, Shape{size});
@@ -34,7 +33,7 @@ DFLOW_INLINE AnyTensor flattened(DType dtype, std::span<const AnyTensor> tensors
   return flat;
 }
 
-DFLOW_INLINE FlatState::FlatState(std::string of, std::span<const AnyTensor> state, std::span<const DType> dtypes)
+FlatState::FlatState(std::string of, std::span<const AnyTensor> state, std::span<const DType> dtypes)
     : of_(std::move(of)) {
   if (state.size() != dtypes.size() + 1) {
     fail(str_cat("it has ", state.size(), " tensors, wanted ", dtypes.size() + 1));
@@ -49,11 +48,11 @@ DFLOW_INLINE FlatState::FlatState(std::string of, std::span<const AnyTensor> sta
   for (const AnyTensor& tensor : state.subspan(1)) flat_.push_back({tensor, 0});
 }
 
-DFLOW_INLINE void FlatState::fail(std::string_view why) const {
+void FlatState::fail(std::string_view why) const {
   throw_error(invalid_argument(str_cat("what ", of_, " is to be restored from is no state of it: ", why)));
 }
 
-DFLOW_INLINE std::int64_t FlatState::number(std::int64_t least, std::int64_t most) {
+std::int64_t FlatState::number(std::int64_t least, std::int64_t most) {
   if (numbers_.empty()) fail("it is too short");
   const std::int64_t number = numbers_.front();
   if (number < least || number > most) fail(str_cat(number, " is outside [", least, ", ", most, "]"));
@@ -61,7 +60,7 @@ DFLOW_INLINE std::int64_t FlatState::number(std::int64_t least, std::int64_t mos
   return number;
 }
 
-DFLOW_INLINE Shape FlatState::shape() {
+Shape FlatState::shape() {
   const auto rank = static_cast<std::size_t>(number(0, max_rank));
   if (numbers_.size() < rank) fail("it is too short");
   const Shape shape(numbers_.first(rank));
@@ -69,7 +68,7 @@ DFLOW_INLINE Shape FlatState::shape() {
   return shape;
 }
 
-DFLOW_INLINE AnyTensor FlatState::tensor(std::size_t i, const Shape& shape) {
+AnyTensor FlatState::tensor(std::size_t i, const Shape& shape) {
   Flat& flat = flat_[i];
   if (shape.num_elements() > flat.tensor.num_elements() - flat.next) {
     fail(str_cat("tensor ", i + 1, " has too few elements"));
@@ -80,18 +79,18 @@ DFLOW_INLINE AnyTensor FlatState::tensor(std::size_t i, const Shape& shape) {
   return tensor;
 }
 
-DFLOW_INLINE void FlatState::end() const {
+void FlatState::end() const {
   bool is_end = numbers_.empty();
   for (const Flat& flat : flat_) is_end &= flat.next == flat.tensor.num_elements();
   if (!is_end) fail("it is too long");
 }
 
-DFLOW_INLINE void put_shape(std::vector<std::int64_t>& numbers, const Shape& shape) {
+void put_shape(std::vector<std::int64_t>& numbers, const Shape& shape) {
   numbers.push_back(shape.rank());
   for (int i = 0; i < shape.rank(); ++i) numbers.push_back(shape.dim(i));
 }
 
-DFLOW_INLINE AnyTensor numbers_tensor(const std::vector<std::int64_t>& numbers) {
+AnyTensor numbers_tensor(const std::vector<std::int64_t>& numbers) {
   return Tensor<std::int64_t>({static_cast<std::int64_t>(numbers.size())}, numbers);
 }
 

@@ -78,7 +78,3 @@ class StalenessClockState final : public AwaitedResource {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/state/staleness_clock_state.ipp>
-#endif

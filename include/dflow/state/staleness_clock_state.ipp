@@ -101,7 +101,7 @@ struct StalenessClockState::State {
   }
 };
 
-DFLOW_INLINE StalenessClockState::StalenessClockState(std::string name, std::int64_t replicas, std::int64_t staleness)
+StalenessClockState::StalenessClockState(std::string name, std::int64_t replicas, std::int64_t staleness)
     : name_(std::move(name)),
       replicas_(replicas),
       staleness_(staleness),
@@ -110,19 +110,19 @@ DFLOW_INLINE StalenessClockState::StalenessClockState(std::string name, std::int
     throw_error(invalid_argument(str_cat(debug_string(), ": not 1 <= replicas and 0 <= staleness")));
   }
 }
-DFLOW_INLINE StalenessClockState::~StalenessClockState() = default;
+StalenessClockState::~StalenessClockState() = default;
 
-DFLOW_INLINE std::string StalenessClockState::debug_string() const {
+std::string StalenessClockState::debug_string() const {
   return str_cat("StalenessClock '", name_, "' (", replicas_, " replicas, staleness ", staleness_, ")");
 }
 
-DFLOW_INLINE std::vector<AnyTensor> StalenessClockState::saved_state() const {
+std::vector<AnyTensor> StalenessClockState::saved_state() const {
   const std::lock_guard lock(state_->mutex);
   return detail::left_state(state_->of,
                             [](const State::Replica& one) { return one.standing == State::Standing::left; });
 }
 
-DFLOW_INLINE void StalenessClockState::restore_state(std::span<const AnyTensor> state) {
+void StalenessClockState::restore_state(std::span<const AnyTensor> state) {
   const std::span<const bool> left = detail::left_in(state, replicas_, *this);
   State::Due due;
   const std::lock_guard lock(state_->mutex);
@@ -133,23 +133,21 @@ DFLOW_INLINE void StalenessClockState::restore_state(std::span<const AnyTensor> 
   state_->note_change(due);
 }
 
-DFLOW_INLINE void StalenessClockState::abandon(const Status& why) {
+void StalenessClockState::abandon(const Status& why) {
   const std::shared_ptr<State> kept = state_;  // who is told may let go of this
   detail::end_waiting(kept, &State::waiters, why);
   detail::end_waiting(kept, &State::leavers, why);
   detail::end_waiting(kept, &State::watchers, why);
 }
 
-DFLOW_INLINE void StalenessClockState::require_rank(std::int64_t rank) const {
-  detail::require_rank(rank, replicas_, *this);
-}
+void StalenessClockState::require_rank(std::int64_t rank) const { detail::require_rank(rank, replicas_, *this); }
 
-DFLOW_INLINE Status StalenessClockState::not_present(std::int64_t member) const {
+Status StalenessClockState::not_present(std::int64_t member) const {
   return aborted(str_cat(debug_string(), ": member ", member,
                          " is present no more: it was given up, has left, or another one has its rank"));
 }
 
-DFLOW_INLINE std::int64_t StalenessClockState::join(std::int64_t rank) {
+std::int64_t StalenessClockState::join(std::int64_t rank) {
   require_rank(rank);
   State::Due due;
   const std::string taken = str_cat(debug_string(), ": another one has joined as replica ", rank);
@@ -166,8 +164,7 @@ DFLOW_INLINE std::int64_t StalenessClockState::join(std::int64_t rank) {
   return member;
 }
 
-DFLOW_INLINE void StalenessClockState::wait_async(std::int64_t member, const CancellationToken& cancellation,
-                                                  WaitDone done) {
+void StalenessClockState::wait_async(std::int64_t member, const CancellationToken& cancellation, WaitDone done) {
   std::unique_lock lock(state_->mutex);
   const State::Replica* const one = state_->find(member);
   if (one == nullptr) {
@@ -185,7 +182,7 @@ DFLOW_INLINE void StalenessClockState::wait_async(std::int64_t member, const Can
                    cancellation);
 }
 
-DFLOW_INLINE void StalenessClockState::tick(std::int64_t member) {
+void StalenessClockState::tick(std::int64_t member) {
   State::Due due;
   const std::lock_guard lock(state_->mutex);
   State::Replica* const one = state_->find(member);
@@ -194,8 +191,7 @@ DFLOW_INLINE void StalenessClockState::tick(std::int64_t member) {
   state_->note_change(due);
 }
 
-DFLOW_INLINE void StalenessClockState::leave_async(std::int64_t rank, const CancellationToken& cancellation,
-                                                   LeaveDone done) {
+void StalenessClockState::leave_async(std::int64_t rank, const CancellationToken& cancellation, LeaveDone done) {
   require_rank(rank);
   State::Due due;
   due.others_status = aborted(str_cat(debug_string(), ": replica ", rank, " has left"));
@@ -212,8 +208,8 @@ DFLOW_INLINE void StalenessClockState::leave_async(std::int64_t rank, const Canc
                    cancellation);
 }
 
-DFLOW_INLINE void StalenessClockState::watch_async(std::vector<std::int32_t> known,
-                                                   const CancellationToken& cancellation, WatchDone done) {
+void StalenessClockState::watch_async(std::vector<std::int32_t> known, const CancellationToken& cancellation,
+                                      WatchDone done) {
   for (const std::int32_t rank : known) require_rank(rank);
   State::Due due;
   std::unique_lock lock(state_->mutex);
@@ -236,7 +232,7 @@ DFLOW_INLINE void StalenessClockState::watch_async(std::vector<std::int32_t> kno
   detail::wait_for(state_, &State::watchers, lock, state_->watchers.add(State::Watcher{std::move(done)}), cancellation);
 }
 
-DFLOW_INLINE std::int64_t StalenessClockState::drop_late(std::int64_t since, bool fails) {
+std::int64_t StalenessClockState::drop_late(std::int64_t since, bool fails) {
   using Standing = State::Standing;
   State::Due due;
   const std::lock_guard lock(state_->mutex);
@@ -268,13 +264,13 @@ DFLOW_INLINE std::int64_t StalenessClockState::drop_late(std::int64_t since, boo
   return -1;
 }
 
-DFLOW_INLINE std::int64_t StalenessClockState::num_present() const {
+std::int64_t StalenessClockState::num_present() const {
   const std::lock_guard lock(state_->mutex);
   return std::count_if(state_->of.begin(), state_->of.end(),
                        [](const auto& one) { return one.standing == State::Standing::present; });
 }
 
-DFLOW_INLINE std::int64_t StalenessClockState::least_clock() const {
+std::int64_t StalenessClockState::least_clock() const {
   const std::lock_guard lock(state_->mutex);
   return state_->least;
 }

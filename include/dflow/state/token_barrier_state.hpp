@@ -101,7 +101,3 @@ class TokenBarrierState final : public AwaitedResource {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/state/token_barrier_state.ipp>
-#endif

@@ -158,7 +158,7 @@ struct TokenBarrierState::State {
   }
 };
 
-DFLOW_INLINE TokenBarrierState::TokenBarrierState(std::string name, std::int64_t replicas, std::int64_t aggregate)
+TokenBarrierState::TokenBarrierState(std::string name, std::int64_t replicas, std::int64_t aggregate)
     : name_(std::move(name)),
       replicas_(replicas),
       aggregate_(aggregate),
@@ -167,26 +167,26 @@ DFLOW_INLINE TokenBarrierState::TokenBarrierState(std::string name, std::int64_t
     throw_error(invalid_argument(str_cat(debug_string(), ": not 1 <= aggregate <= replicas")));
   }
 }
-DFLOW_INLINE TokenBarrierState::~TokenBarrierState() = default;
+TokenBarrierState::~TokenBarrierState() = default;
 
-DFLOW_INLINE void TokenBarrierState::abandon(const Status& why) {
+void TokenBarrierState::abandon(const Status& why) {
   const std::shared_ptr<State> kept = state_;  // who is told may let go of this
   detail::end_waiting(kept, &State::waiters, why);
   detail::end_waiting(kept, &State::collectors, why);
   detail::end_waiting(kept, &State::leavers, why);
 }
 
-DFLOW_INLINE std::string TokenBarrierState::debug_string() const {
+std::string TokenBarrierState::debug_string() const {
   return str_cat("TokenBarrier '", name_, "' (", aggregate_, " of ", replicas_, ")");
 }
 
-DFLOW_INLINE std::vector<AnyTensor> TokenBarrierState::saved_state() const {
+std::vector<AnyTensor> TokenBarrierState::saved_state() const {
   const std::lock_guard lock(state_->mutex);
   return detail::left_state(state_->of,
                             [](const State::Replica& one) { return one.left != State::Left::no && !one.is_leaving; });
 }
 
-DFLOW_INLINE void TokenBarrierState::restore_state(std::span<const AnyTensor> state) {
+void TokenBarrierState::restore_state(std::span<const AnyTensor> state) {
   const std::span<const bool> left = detail::left_in(state, replicas_, *this);
   State::Due due;
   const std::lock_guard lock(state_->mutex);
@@ -199,17 +199,15 @@ DFLOW_INLINE void TokenBarrierState::restore_state(std::span<const AnyTensor> st
   state_->serve_collectors(aggregate_, due);
 }
 
-DFLOW_INLINE void TokenBarrierState::require_rank(std::int64_t rank) const {
-  detail::require_rank(rank, replicas_, *this);
-}
+void TokenBarrierState::require_rank(std::int64_t rank) const { detail::require_rank(rank, replicas_, *this); }
 
 /// Called with the lock.
-DFLOW_INLINE void TokenBarrierState::require_leader(std::int64_t leader) const {
+void TokenBarrierState::require_leader(std::int64_t leader) const {
   if (leader == state_->leader) return;
   throw_error(already_exists(str_cat(debug_string(), " was opened by somebody else, who leads now")));
 }
 
-DFLOW_INLINE void TokenBarrierState::open(std::int64_t step, std::int64_t leader, std::span<const std::int32_t> left) {
+void TokenBarrierState::open(std::int64_t step, std::int64_t leader, std::span<const std::int32_t> left) {
   for (const std::int32_t rank : left) require_rank(rank);
   State::Due due;
   due.collectors_status = already_exists(str_cat(debug_string(), " was opened by somebody else, who leads now"));
@@ -240,7 +238,7 @@ DFLOW_INLINE void TokenBarrierState::open(std::int64_t step, std::int64_t leader
   state_->call_back_leavers(due, aborted(str_cat(debug_string(), " was opened again before its leader knew")));
 }
 
-DFLOW_INLINE void TokenBarrierState::arrive(std::int64_t rank, std::int64_t local_step) {
+void TokenBarrierState::arrive(std::int64_t rank, std::int64_t local_step) {
   require_rank(rank);
   State::Due due;
   const std::lock_guard lock(state_->mutex);
@@ -251,8 +249,8 @@ DFLOW_INLINE void TokenBarrierState::arrive(std::int64_t rank, std::int64_t loca
   state_->serve_collectors(aggregate_, due);
 }
 
-DFLOW_INLINE void TokenBarrierState::wait_async(std::int64_t rank, std::int64_t local_step,
-                                                const CancellationToken& cancellation, WaitDone done) {
+void TokenBarrierState::wait_async(std::int64_t rank, std::int64_t local_step, const CancellationToken& cancellation,
+                                   WaitDone done) {
   require_rank(rank);
   State::Due due;
   std::unique_lock lock(state_->mutex);
@@ -279,8 +277,7 @@ DFLOW_INLINE void TokenBarrierState::wait_async(std::int64_t rank, std::int64_t 
                    cancellation);
 }
 
-DFLOW_INLINE void TokenBarrierState::collect_async(std::int64_t leader, const CancellationToken& cancellation,
-                                                   CollectDone done) {
+void TokenBarrierState::collect_async(std::int64_t leader, const CancellationToken& cancellation, CollectDone done) {
   State::Due due;
   due.collectors_status = already_exists(str_cat(debug_string(), ": somebody else collects, and leads now"));
   std::unique_lock lock(state_->mutex);
@@ -300,7 +297,7 @@ DFLOW_INLINE void TokenBarrierState::collect_async(std::int64_t leader, const Ca
   done(std::move(status), std::move(collected));
 }
 
-DFLOW_INLINE void TokenBarrierState::advance(std::int64_t step, std::int64_t leader) {
+void TokenBarrierState::advance(std::int64_t step, std::int64_t leader) {
   State::Due due;
   const std::lock_guard lock(state_->mutex);
   require_leader(leader);
@@ -308,8 +305,7 @@ DFLOW_INLINE void TokenBarrierState::advance(std::int64_t step, std::int64_t lea
   state_->begin(step, due);
 }
 
-DFLOW_INLINE void TokenBarrierState::leave_async(std::int64_t rank, const CancellationToken& cancellation,
-                                                 LeaveDone done) {
+void TokenBarrierState::leave_async(std::int64_t rank, const CancellationToken& cancellation, LeaveDone done) {
   require_rank(rank);
   State::Due due;
   std::unique_lock lock(state_->mutex);
@@ -331,12 +327,12 @@ DFLOW_INLINE void TokenBarrierState::leave_async(std::int64_t rank, const Cancel
                    cancellation);
 }
 
-DFLOW_INLINE std::vector<std::int32_t> TokenBarrierState::missing() const {
+std::vector<std::int32_t> TokenBarrierState::missing() const {
   const std::lock_guard lock(state_->mutex);
   return state_->missing();
 }
 
-DFLOW_INLINE std::vector<std::int32_t> TokenBarrierState::drop_missing(std::int64_t leader) {
+std::vector<std::int32_t> TokenBarrierState::drop_missing(std::int64_t leader) {
   State::Due due;
   const std::lock_guard lock(state_->mutex);
   require_leader(leader);
@@ -349,7 +345,7 @@ DFLOW_INLINE std::vector<std::int32_t> TokenBarrierState::drop_missing(std::int6
   return ranks;
 }
 
-DFLOW_INLINE void TokenBarrierState::close(Close why, std::int64_t leader) {
+void TokenBarrierState::close(Close why, std::int64_t leader) {
   State::Due due;
   const std::lock_guard lock(state_->mutex);
   require_leader(leader);
@@ -375,9 +371,9 @@ DFLOW_INLINE void TokenBarrierState::close(Close why, std::int64_t leader) {
   }
 }
 
-DFLOW_INLINE std::int64_t TokenBarrierState::step() const { return state_->step_now(); }
+std::int64_t TokenBarrierState::step() const { return state_->step_now(); }
 
-DFLOW_INLINE std::int64_t TokenBarrierState::num_present() const {
+std::int64_t TokenBarrierState::num_present() const {
   const std::lock_guard lock(state_->mutex);
   return std::count_if(state_->of.begin(), state_->of.end(), [](const auto& one) { return one.is_present; });
 }

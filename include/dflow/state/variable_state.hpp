@@ -146,7 +146,3 @@ class VariableUpdate {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/state/variable_state.ipp>
-#endif

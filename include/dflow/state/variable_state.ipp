@@ -11,11 +11,11 @@
 
 namespace dflow {
 
-DFLOW_INLINE std::string VariableState::debug_string() const {
+std::string VariableState::debug_string() const {
   return str_cat("Variable '", name_, "' (", dflow::name(dtype_), shape_.to_string(), ")");
 }
 
-DFLOW_INLINE bool VariableState::is_initialized() const {
+bool VariableState::is_initialized() const {
   const detail::SpinGuard guard(lock_);
   return value_.is_initialized();
 }
@@ -23,30 +23,30 @@ DFLOW_INLINE bool VariableState::is_initialized() const {
 namespace detail {
 
 /// A small variable is one of a graph that has declared it so: its value may be larger all the same.
-DFLOW_INLINE void check_is_brief(const AnyTensor& value) {
+void check_is_brief(const AnyTensor& value) {
   constexpr std::size_t large_bytes = std::size_t{1} << 20;
   if (value.is_initialized() && value.bytes() > large_bytes) NoWaiting::check();
 }
 
 }  // namespace detail
 
-DFLOW_INLINE void VariableState::lock_updates() {
+void VariableState::lock_updates() {
   if (update_lock_.try_lock()) return;
   detail::NoWaiting::check();
   update_lock_.lock();
 }
 
-DFLOW_INLINE void VariableState::reject_uninitialized() const {
+void VariableState::reject_uninitialized() const {
   throw_error(failed_precondition(
       str_cat("variable '", name_, "' has not been initialized: run initialize_variables, or restore it")));
 }
 
-DFLOW_INLINE void VariableState::reject_value(const AnyTensor& value) const {
+void VariableState::reject_value(const AnyTensor& value) const {
   throw_error(invalid_argument(str_cat(debug_string(), " cannot be assigned a value of type ",
                                        dflow::name(value.dtype()), " and shape ", value.shape().to_string())));
 }
 
-DFLOW_INLINE AnyTensor VariableState::read_value(bool& has_any_shape) const {
+AnyTensor VariableState::read_value(bool& has_any_shape) const {
   AnyTensor value;
   for (;;) {
     {
@@ -70,12 +70,12 @@ DFLOW_INLINE AnyTensor VariableState::read_value(bool& has_any_shape) const {
   return value;
 }
 
-DFLOW_INLINE AnyTensor VariableState::read() const {
+AnyTensor VariableState::read() const {
   bool has_any_shape = false;
   return read_value(has_any_shape);
 }
 
-DFLOW_INLINE AnyTensor VariableState::read(const PartialShape& wanted) const {
+AnyTensor VariableState::read(const PartialShape& wanted) const {
   bool has_any_shape = false;
   AnyTensor value = read_value(has_any_shape);
   if (!wanted.is_compatible_with(value.shape()) && !has_any_shape) {
@@ -85,12 +85,12 @@ DFLOW_INLINE AnyTensor VariableState::read(const PartialShape& wanted) const {
   return value;
 }
 
-DFLOW_INLINE void VariableState::assign(AnyTensor value) {
+void VariableState::assign(AnyTensor value) {
   if (value.dtype() != dtype_ || !shape_.is_compatible_with(value.shape())) reject_value(value);
   replace(value, false);
 }
 
-DFLOW_INLINE void VariableState::assign_first(AnyTensor value) {
+void VariableState::assign_first(AnyTensor value) {
   if (value.dtype() != dtype_ || !shape_.is_compatible_with(value.shape())) reject_value(value);
   lock_updates();
   const std::lock_guard lock(update_lock_, std::adopt_lock);
@@ -98,13 +98,13 @@ DFLOW_INLINE void VariableState::assign_first(AnyTensor value) {
   if (!value_.is_initialized()) std::swap(value_, value);
 }
 
-DFLOW_INLINE void VariableState::assign_any_shape(AnyTensor value) {
+void VariableState::assign_any_shape(AnyTensor value) {
   if (value.dtype() != dtype_) reject_value(value);
   replace(value, true);
 }
 
 /// The old value goes to the caller, to be freed after the locks are released.
-DFLOW_INLINE void VariableState::replace(AnyTensor& value, bool has_any_shape) {
+void VariableState::replace(AnyTensor& value, bool has_any_shape) {
   lock_updates();
   const std::lock_guard lock(update_lock_, std::adopt_lock);
   const detail::SpinGuard guard(lock_);
@@ -112,7 +112,7 @@ DFLOW_INLINE void VariableState::replace(AnyTensor& value, bool has_any_shape) {
   has_any_shape_ = has_any_shape;
 }
 
-DFLOW_INLINE VariableUpdate::VariableUpdate(std::initializer_list<VariableState*> variables) : size_(variables.size()) {
+VariableUpdate::VariableUpdate(std::initializer_list<VariableState*> variables) : size_(variables.size()) {
   if (size_ > max_size) {
     throw_error(
         invalid_argument(str_cat("an update of ", size_, " variables; at most ", max_size, " can be held at once")));
@@ -133,19 +133,19 @@ DFLOW_INLINE VariableUpdate::VariableUpdate(std::initializer_list<VariableState*
   }
 }
 
-DFLOW_INLINE VariableUpdate::VariableUpdate(std::span<VariableState* const> variables)
+VariableUpdate::VariableUpdate(std::span<VariableState* const> variables)
     : many_(variables.begin(), variables.end()), many_locked_(many_) {
   std::sort(many_locked_.begin(), many_locked_.end(), std::less<>());
   many_locked_.erase(std::unique(many_locked_.begin(), many_locked_.end()), many_locked_.end());
   lock();
 }
 
-DFLOW_INLINE VariableUpdate::~VariableUpdate() {
+VariableUpdate::~VariableUpdate() {
   for (VariableState* const variable : locked()) publish(*variable);
   unlock(locked().size());
 }
 
-DFLOW_INLINE void VariableUpdate::lock() {
+void VariableUpdate::lock() {
   std::size_t num_locked = 0;
   try {
     for (VariableState* const variable : locked()) {
@@ -158,21 +158,21 @@ DFLOW_INLINE void VariableUpdate::lock() {
   }
 }
 
-DFLOW_INLINE void VariableUpdate::unlock(std::size_t count) noexcept {
+void VariableUpdate::unlock(std::size_t count) noexcept {
   while (count-- > 0) locked()[count]->update_lock_.unlock();
 }
 
-DFLOW_INLINE void VariableUpdate::require_value(std::size_t i) const {
+void VariableUpdate::require_value(std::size_t i) const {
   const VariableState& variable = *variables()[i];
   if (!variable.value_.is_initialized()) variable.reject_uninitialized();
   detail::check_is_brief(variable.value_);
 }
 
-DFLOW_INLINE AnyTensor& VariableUpdate::writable(std::size_t i, Allocator& allocator) {
+AnyTensor& VariableUpdate::writable(std::size_t i, Allocator& allocator) {
   return writable(i, [&](const AnyTensor& value) { return value.deep_copy(allocator); });
 }
 
-DFLOW_INLINE AnyTensor& VariableUpdate::writable(std::size_t i, FunctionRef<AnyTensor(const AnyTensor&)> copy) {
+AnyTensor& VariableUpdate::writable(std::size_t i, FunctionRef<AnyTensor(const AnyTensor&)> copy) {
   VariableState& variable = *variables()[i];
   if (variable.next_.is_initialized()) return variable.next_;
   {
@@ -188,7 +188,7 @@ DFLOW_INLINE AnyTensor& VariableUpdate::writable(std::size_t i, FunctionRef<AnyT
   return variable.next_;
 }
 
-DFLOW_INLINE void VariableUpdate::publish(VariableState& variable) noexcept {
+void VariableUpdate::publish(VariableState& variable) noexcept {
   if (variable.writing_.load(std::memory_order_relaxed) == VariableState::nothing) return;
   if (variable.next_.is_initialized()) {
     const detail::SpinGuard guard(variable.lock_);

@@ -15,7 +15,3 @@ namespace dflow {
 std::string chrome_trace(const StepStats& stats);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/trace/chrome_trace.ipp>
-#endif

@@ -18,7 +18,7 @@ namespace dflow {
 
 #if defined(DFLOW_HAS_JSON)
 
-DFLOW_INLINE std::string chrome_trace(const StepStats& stats) {
+std::string chrome_trace(const StepStats& stats) {
   using Json = nlohmann::ordered_json;
   const auto micros = [](std::int64_t ns) { return static_cast<double>(ns) / 1000.0; };
   // Statistics come from other tasks, too: nothing is believed of how many devices there are, and when a node ran.
@@ -59,7 +59,7 @@ DFLOW_INLINE std::string chrome_trace(const StepStats& stats) {
 
 #else
 
-DFLOW_INLINE std::string chrome_trace(const StepStats&) {
+std::string chrome_trace(const StepStats&) {
   throw_error(unimplemented("this library was built without nlohmann-json and cannot write a Chrome trace"));
 }
 

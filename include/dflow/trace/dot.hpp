@@ -15,7 +15,3 @@ namespace dflow {
 std::string to_dot(const Drawing& drawing);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/trace/dot.ipp>
-#endif

@@ -14,7 +14,7 @@ namespace dflow {
 namespace detail {
 
 /// One line inside of a quoted string: Graphviz takes backslashes for escapes, and names of HTML entities for those.
-DFLOW_INLINE std::string dot_escaped(std::string_view line) {
+std::string dot_escaped(std::string_view line) {
   std::string out;
   for (const char c : line) {
     if (c == '"' || c == '\\') out += '\\';
@@ -24,12 +24,12 @@ DFLOW_INLINE std::string dot_escaped(std::string_view line) {
   return out;
 }
 
-DFLOW_INLINE std::string dot_quoted(const std::vector<std::string>& lines) {
+std::string dot_quoted(const std::vector<std::string>& lines) {
   std::string out = "\"";
   for (std::size_t i = 0; i < lines.size(); ++i) out += str_cat(i == 0 ? "" : "\\n", dot_escaped(lines[i]));
   return out + '"';
 }
-DFLOW_INLINE std::string dot_quoted(std::string_view text) { return dot_quoted(drawn_lines(text)); }
+std::string dot_quoted(std::string_view text) { return dot_quoted(drawn_lines(text)); }
 
 class DotWriter {
  public:
@@ -147,7 +147,7 @@ class DotWriter {
 
 }  // namespace detail
 
-DFLOW_INLINE std::string to_dot(const Drawing& drawing) {
+std::string to_dot(const Drawing& drawing) {
   detail::check_drawing(drawing);
   return detail::DotWriter(drawing).write();
 }

@@ -101,7 +101,3 @@ Drawing drawing_of(const StepGraph& graph, std::span<const DeviceInfo> devices, 
 Drawing drawing_of(std::span<const DeviceGraph> parts, const DrawingOptions& options = {});
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/trace/drawing.ipp>
-#endif

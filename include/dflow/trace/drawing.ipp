@@ -19,28 +19,26 @@ namespace dflow {
 namespace detail {
 
 /// The scopes of a node's name, "a/b" of "a/b/c". Of one that passes have named after several the first counts.
-DFLOW_INLINE std::string_view scope_of(std::string_view name) {
+std::string_view scope_of(std::string_view name) {
   const std::size_t end = name.substr(0, name.find(' ')).rfind('/');
   return end == std::string_view::npos ? std::string_view() : name.substr(0, end);
 }
 
-DFLOW_INLINE std::size_t scope_depth(std::string_view scope) {
+std::size_t scope_depth(std::string_view scope) {
   return scope.empty() ? 0 : 1 + static_cast<std::size_t>(std::count(scope.begin(), scope.end(), '/'));
 }
 
 /// The outermost `depth` scopes. Precondition: there are as many, and one at least.
-DFLOW_INLINE std::string_view outer_scopes(std::string_view scope, std::size_t depth) {
+std::string_view outer_scopes(std::string_view scope, std::size_t depth) {
   std::size_t end = 0;
   for (std::size_t i = 0; i < depth; ++i) end = std::min(scope.find('/', end), scope.size()) + 1;
   return scope.substr(0, end - 1);
 }
 
-DFLOW_INLINE std::string edge_label(const OutputInfo& output) {
-  return str_cat(name(output.dtype), ' ', output.shape.to_string());
-}
+std::string edge_label(const OutputInfo& output) { return str_cat(name(output.dtype), ' ', output.shape.to_string()); }
 
 /// What an attribute of that name says; "" where there is none.
-DFLOW_INLINE std::string attr_text(const Node& node, std::string_view attr) {
+std::string attr_text(const Node& node, std::string_view attr) {
   for (const AttrField& field : node.op->attr_fields) {
     if (field.name == attr) return attr_to_string(attr_of(node, field));
   }
@@ -408,7 +406,7 @@ class StepGraphDrawer {
 
 }  // namespace detail
 
-DFLOW_INLINE Drawing drawing_of(const Graph& graph, const DrawingOptions& options) {
+Drawing drawing_of(const Graph& graph, const DrawingOptions& options) {
   detail::DrawingBuilder builder(options);
   GraphStore* store = graph.store();
   const GraphStore::Nodes nodes = store->nodes();
@@ -442,7 +440,7 @@ DFLOW_INLINE Drawing drawing_of(const Graph& graph, const DrawingOptions& option
   return builder.build();
 }
 
-DFLOW_INLINE Drawing drawing_of(const Graph& graph, const Session& session, const DrawingOptions& options) {
+Drawing drawing_of(const Graph& graph, const Session& session, const DrawingOptions& options) {
   DrawingOptions placed = options;
   placed.device_of = [&](const Operation& operation) -> std::string {
     try {
@@ -455,8 +453,7 @@ DFLOW_INLINE Drawing drawing_of(const Graph& graph, const Session& session, cons
   return drawing_of(graph, placed);
 }
 
-DFLOW_INLINE Drawing drawing_of(const StepGraph& graph, std::span<const DeviceInfo> devices,
-                                const DrawingOptions& options) {
+Drawing drawing_of(const StepGraph& graph, std::span<const DeviceInfo> devices, const DrawingOptions& options) {
   detail::DrawingBuilder builder(options);
   detail::StepGraphDrawer drawer(builder, devices);
   drawer.add(graph, "", -1);
@@ -464,7 +461,7 @@ DFLOW_INLINE Drawing drawing_of(const StepGraph& graph, std::span<const DeviceIn
   return builder.build();
 }
 
-DFLOW_INLINE Drawing drawing_of(std::span<const DeviceGraph> parts, const DrawingOptions& options) {
+Drawing drawing_of(std::span<const DeviceGraph> parts, const DrawingOptions& options) {
   detail::DrawingBuilder builder(options);
   detail::StepGraphDrawer drawer(builder, {});
   for (const DeviceGraph& part : parts) {

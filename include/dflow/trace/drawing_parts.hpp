@@ -31,7 +31,3 @@ std::string cut_text(std::string_view text, std::size_t max_bytes);
 std::vector<std::string> label_lines(const Drawing::Node& node);
 
 }  // namespace dflow::detail
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/trace/drawing_parts.ipp>
-#endif

@@ -12,7 +12,7 @@
 
 namespace dflow::detail {
 
-DFLOW_INLINE void check_drawing(const Drawing& drawing) {
+void check_drawing(const Drawing& drawing) {
   const auto check = [](std::int32_t number, std::int32_t least, std::size_t end, std::string_view what) {
     if (number >= least && (number < 0 || static_cast<std::size_t>(number) < end)) return;
     throw_error(invalid_argument(str_cat("a drawing with ", end, ' ', what, " names number ", number)));
@@ -28,7 +28,7 @@ DFLOW_INLINE void check_drawing(const Drawing& drawing) {
   }
 }
 
-DFLOW_INLINE std::string device_color(std::size_t i) {
+std::string device_color(std::size_t i) {
   constexpr std::string_view digits = "0123456789abcdef";
   constexpr double golden_share = 0.6180339887498949, saturation = 0.72, first_hue = 0.58;
   // Later rounds of hues are darker.
@@ -46,7 +46,7 @@ DFLOW_INLINE std::string device_color(std::size_t i) {
   return color;
 }
 
-DFLOW_INLINE std::string drawn_text(std::string_view text) {
+std::string drawn_text(std::string_view text) {
   std::string out = printable(valid_utf8(text), text.size() * 3);
   for (const std::string_view no_character : {"\xef\xbf\xbe", "\xef\xbf\xbf"}) {
     for (std::size_t at = 0; (at = out.find(no_character, at)) != std::string::npos;) out[at + 2] = '\xbd';
@@ -54,7 +54,7 @@ DFLOW_INLINE std::string drawn_text(std::string_view text) {
   return out;
 }
 
-DFLOW_INLINE std::vector<std::string> drawn_lines(std::string_view text) {
+std::vector<std::string> drawn_lines(std::string_view text) {
   std::vector<std::string> lines;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -64,7 +64,7 @@ DFLOW_INLINE std::vector<std::string> drawn_lines(std::string_view text) {
   return lines;
 }
 
-DFLOW_INLINE std::string cut_text(std::string_view text, std::size_t max_bytes) {
+std::string cut_text(std::string_view text, std::size_t max_bytes) {
   if (text.size() <= max_bytes) return std::string(text);
   const auto continues = [&](std::size_t i) { return (static_cast<unsigned char>(text[i]) & 0xc0) == 0x80; };
   std::size_t end = max_bytes;
@@ -72,7 +72,7 @@ DFLOW_INLINE std::string cut_text(std::string_view text, std::size_t max_bytes) 
   return str_cat(text.substr(0, end), "\xe2\x80\xa6");
 }
 
-DFLOW_INLINE std::vector<std::string> label_lines(const Drawing::Node& node) {
+std::vector<std::string> label_lines(const Drawing::Node& node) {
   std::vector<std::string> lines;
   for (const std::string* line : {&node.label, &node.op, &node.calls}) {
     const bool is_said = line == &node.op && node.op == node.label;

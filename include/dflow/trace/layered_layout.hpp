@@ -44,7 +44,3 @@ struct Layout {
 Layout layered_layout(const Drawing& drawing, const LayoutSizes& sizes);
 
 }  // namespace dflow::detail
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/trace/layered_layout.ipp>
-#endif

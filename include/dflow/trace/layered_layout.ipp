@@ -478,8 +478,6 @@ class NestedLayout {
   Layout layout_;
 };
 
-DFLOW_INLINE Layout layered_layout(const Drawing& drawing, const LayoutSizes& sizes) {
-  return NestedLayout(drawing, sizes).run();
-}
+Layout layered_layout(const Drawing& drawing, const LayoutSizes& sizes) { return NestedLayout(drawing, sizes).run(); }
 
 }  // namespace dflow::detail

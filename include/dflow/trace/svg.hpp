@@ -14,7 +14,3 @@ namespace dflow {
 std::string to_svg(const Drawing& drawing);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/trace/svg.ipp>
-#endif

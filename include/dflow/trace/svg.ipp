@@ -23,7 +23,7 @@ inline constexpr double svg_small_char_width = 5.2;  ///< of 8 pixels
 inline constexpr double svg_small_line_height = 10;
 inline constexpr std::size_t svg_max_labels = 4;  ///< of the edges that leave a node
 
-DFLOW_INLINE std::string xml_escaped(std::string_view line) {
+std::string xml_escaped(std::string_view line) {
   std::string out;
   for (const char c : line) {
     switch (c) {
@@ -50,14 +50,14 @@ DFLOW_INLINE std::string xml_escaped(std::string_view line) {
 }
 
 /// In tenths of a pixel.
-DFLOW_INLINE std::string svg_number(double value) {
+std::string svg_number(double value) {
   const auto tenths = static_cast<long long>(std::llround(value * 10));
   const long long rest = std::abs(tenths % 10);
   const std::string_view sign = tenths < 0 && tenths > -10 ? "-" : "";
   return rest == 0 ? str_cat(tenths / 10) : str_cat(sign, tenths / 10, '.', rest);
 }
 
-DFLOW_INLINE double drawn_width(std::string_view line, double char_width) {
+double drawn_width(std::string_view line, double char_width) {
   const auto characters =
       std::count_if(line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
   return static_cast<double>(characters) * char_width;
@@ -299,7 +299,7 @@ class SvgWriter {
 
 }  // namespace detail
 
-DFLOW_INLINE std::string to_svg(const Drawing& drawing) {
+std::string to_svg(const Drawing& drawing) {
   detail::check_drawing(drawing);
   return detail::SvgWriter(drawing).write();
 }

@@ -70,7 +70,3 @@ Output<T> batch_normalization(const Output<T>& x, const BatchNormalizationOption
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/batch_normalization.ipp>
-#endif

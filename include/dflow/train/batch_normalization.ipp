@@ -1,9 +1,9 @@
 #pragma once
 
 #include <dflow/graph/graph_store.hpp>
+#include <dflow/op/expr.hpp>
 #include <dflow/ops/array/index_list.hpp>
 #include <dflow/ops/array/reshape.hpp>
-#include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/math/compare.hpp>
@@ -27,7 +27,7 @@ struct BatchMoments {
 };
 
 /// Of x [batch, rows, columns, channels], in the parameters' type; they can be differentiated.
-DFLOW_INLINE BatchMoments batch_moments(const AnyOutput& x, DType parameter) {
+BatchMoments batch_moments(const AnyOutput& x, DType parameter) {
   GraphStore& graph = *x.graph();
   const AnyOutput axes = int32_constant(graph, std::vector<std::int64_t>{0, 1, 2});
   const AnyOutput wide = x.dtype() == parameter ? x : cast_to(x, parameter);
@@ -45,13 +45,13 @@ DFLOW_INLINE BatchMoments batch_moments(const AnyOutput& x, DType parameter) {
 }
 
 /// x as images of one pixel, [elements per channel, 1, 1, channels]; x itself if it has rank 4.
-DFLOW_INLINE AnyOutput as_images(const AnyOutput& x, std::int64_t channels) {
+AnyOutput as_images(const AnyOutput& x, std::int64_t channels) {
   if (x.shape().rank() == 4) return x;
   return any_reshape(x, IndexList{-1, 1, 1, channels}, {});
 }
 
 /// Whether the batch's moments count: it is trained on and has elements. No edge where that is known to be so.
-DFLOW_INLINE AnyOutput has_moments(const AnyOutput& x, const Training& training) {
+AnyOutput has_moments(const AnyOutput& x, const Training& training) {
   if (x.shape().num_elements().value_or(0) > 0) return training.edge();
   GraphStore& graph = *x.graph();
   const AnyOutput smallest = build<Min>({shape_of(x), int32_constant(graph, std::vector<std::int64_t>{0})});
@@ -60,7 +60,7 @@ DFLOW_INLINE AnyOutput has_moments(const AnyOutput& x, const Training& training)
 }
 
 /// y, made from `as_images(x)`, in x's shape.
-DFLOW_INLINE AnyOutput in_shape_of(const AnyOutput& y, const AnyOutput& x) {
+AnyOutput in_shape_of(const AnyOutput& y, const AnyOutput& x) {
   if (x.shape().rank() == 4) return y;
   const std::span<const std::int64_t> dims = x.shape().dims();
   const bool has_zero = std::find(dims.begin(), dims.end(), 0) != dims.end();
@@ -70,12 +70,12 @@ DFLOW_INLINE AnyOutput in_shape_of(const AnyOutput& y, const AnyOutput& x) {
 
 }  // namespace detail
 
-DFLOW_INLINE BatchNormalization::BatchNormalization(BatchNormalizationOptions options)
+BatchNormalization::BatchNormalization(BatchNormalizationOptions options)
     : Layer(options.name), options_(std::move(options)) {
   options_.name = {};
 }
 
-DFLOW_INLINE AnyOutput BatchNormalization::call(const AnyOutput& x, const Training& training, const At& at) const {
+AnyOutput BatchNormalization::call(const AnyOutput& x, const Training& training, const At& at) const {
   const std::int64_t channels = detail::known_channels(x, 2, max_rank, name(), at);
   GraphStore& graph = *x.graph();
   const DType parameter = x.dtype() == DType::float64 ? DType::float64 : DType::float32;

@@ -49,7 +49,3 @@ AnyOutput global_norm(std::span<const GradientAndVariable> gradients,
 }  // namespace train
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/clip.ipp>
-#endif

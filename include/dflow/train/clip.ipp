@@ -19,30 +19,30 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE Expr half_squared_norm(const AnyOutput& x) { return AnyOutput(build<L2Loss>({widened(x)})); }
+Expr half_squared_norm(const AnyOutput& x) { return AnyOutput(build<L2Loss>({widened(x)})); }
 
-DFLOW_INLINE AnyOutput scaled(const AnyOutput& x, const Expr& factor) {
+AnyOutput scaled(const AnyOutput& x, const Expr& factor) {
   const AnyOutput in = widened(x);
   const AnyOutput product = Expr(in) * Expr(cast_to(factor, in.dtype()));
   return cast_to(product, x.dtype());
 }
 
 /// The root of 1 stands in for that of 0, whose slope is infinite: the gradient of a norm of 0 is 0, as TensorFlow's.
-DFLOW_INLINE Expr norm_from_half_square(const Expr& half) {
+Expr norm_from_half_square(const Expr& half) {
   const Expr is_positive = AnyOutput(build<Greater>({half, scalar_like(half, 0.0)}));
   const Expr rooted = AnyOutput(build<Select>({is_positive, half, scalar_like(half, 1.0)}));
   return AnyOutput(build<Select>({is_positive, AnyOutput(build<Sqrt>({rooted * 2.0})), half}));
 }
 
 /// max_norm / max(norm, max_norm): 1 where the norm is small enough.
-DFLOW_INLINE Expr shrinking_factor(const Expr& norm, double max_norm) {
+Expr shrinking_factor(const Expr& norm, double max_norm) {
   const double largest =
       norm.dtype() == DType::float64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
   const Expr limit = scalar_like(norm, std::min(max_norm, largest));
   return limit / Expr(AnyOutput(build<Maximum>({norm, limit})));
 }
 
-DFLOW_INLINE AnyOutput any_clip_by_norm(const AnyOutput& x, double max_norm, const At& at) {
+AnyOutput any_clip_by_norm(const AnyOutput& x, double max_norm, const At& at) {
   if (!(max_norm > 0))
     throw_error(
         invalid_argument(str_cat("clip_by_norm: the norm must be positive, is ", max_norm)).with_location(at.where));
@@ -54,7 +54,7 @@ DFLOW_INLINE AnyOutput any_clip_by_norm(const AnyOutput& x, double max_norm, con
 
 }  // namespace detail
 
-DFLOW_INLINE AnyOutput train::global_norm(std::span<const GradientAndVariable> gradients, std::source_location where) {
+AnyOutput train::global_norm(std::span<const GradientAndVariable> gradients, std::source_location where) {
   Expr sum;
   std::optional<ScopeGuard> place;
   for (const GradientAndVariable& each : gradients) {
@@ -68,8 +68,8 @@ DFLOW_INLINE AnyOutput train::global_norm(std::span<const GradientAndVariable> g
   return dflow::detail::norm_from_half_square(sum);
 }
 
-DFLOW_INLINE std::vector<train::GradientAndVariable> train::clip_by_global_norm(
-    std::vector<GradientAndVariable> gradients, double max_norm, std::source_location where) {
+std::vector<train::GradientAndVariable> train::clip_by_global_norm(std::vector<GradientAndVariable> gradients,
+                                                                   double max_norm, std::source_location where) {
   if (!(max_norm > 0)) {
     throw_error(invalid_argument(str_cat("clip_by_global_norm: the norm must be positive, is ", max_norm))
                     .with_location(where));

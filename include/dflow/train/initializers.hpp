@@ -88,7 +88,3 @@ Initializer value(const AnyTensor& tensor);
 }  // namespace init
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/initializers.ipp>
-#endif

@@ -19,7 +19,7 @@ struct Fans {
   double out = 1;
 };
 
-DFLOW_INLINE Fans fans_of(const Shape& shape) {
+Fans fans_of(const Shape& shape) {
   const int rank = shape.rank();
   if (rank == 0) return {};
   if (rank == 1) return {static_cast<double>(shape.dim(0)), static_cast<double>(shape.dim(0))};
@@ -29,47 +29,47 @@ DFLOW_INLINE Fans fans_of(const Shape& shape) {
 
 }  // namespace detail
 
-DFLOW_INLINE Initializer constant(double value) {
+Initializer constant(double value) {
   return [value](GraphStore& graph, DType dtype, const Shape& shape) {
     const AnyTensor scalar = visit_dtype<RealTypes>(
         dtype, [&]<class T>() -> AnyTensor { return Tensor<T>::full({}, static_cast<T>(value)); });
     return dflow::detail::any_fill(graph, IndexList(shape), scalar, {});
   };
 }
-DFLOW_INLINE Initializer zeros() { return constant(0); }
-DFLOW_INLINE Initializer ones() { return constant(1); }
+Initializer zeros() { return constant(0); }
+Initializer ones() { return constant(1); }
 
-DFLOW_INLINE Initializer uniform(double minval, double maxval, std::uint64_t seed) {
+Initializer uniform(double minval, double maxval, std::uint64_t seed) {
   return [=](GraphStore& graph, DType dtype, const Shape& shape) {
     return dflow::detail::any_random_uniform(graph, dtype, IndexList(shape),
                                              {.minval = minval, .maxval = maxval, .seed = seed}, {});
   };
 }
-DFLOW_INLINE Initializer normal(double stddev, std::uint64_t seed) {
+Initializer normal(double stddev, std::uint64_t seed) {
   return [=](GraphStore& graph, DType dtype, const Shape& shape) {
     return dflow::detail::any_random_normal(graph, dtype, IndexList(shape), {.stddev = stddev, .seed = seed}, {});
   };
 }
-DFLOW_INLINE Initializer truncated_normal(double stddev, std::uint64_t seed) {
+Initializer truncated_normal(double stddev, std::uint64_t seed) {
   return [=](GraphStore& graph, DType dtype, const Shape& shape) {
     return dflow::detail::any_truncated_normal(graph, dtype, IndexList(shape), {.stddev = stddev, .seed = seed}, {});
   };
 }
-DFLOW_INLINE Initializer glorot_uniform(std::uint64_t seed) {
+Initializer glorot_uniform(std::uint64_t seed) {
   return [=](GraphStore& graph, DType dtype, const VariablePart& part) {
     const detail::Fans fans = detail::fans_of(part.whole);
     const double limit = std::sqrt(6.0 / std::max(1.0, fans.in + fans.out));
     return uniform(-limit, limit, seed).of_part(graph, dtype, part);
   };
 }
-DFLOW_INLINE Initializer he_normal(std::uint64_t seed) {
+Initializer he_normal(std::uint64_t seed) {
   return [=](GraphStore& graph, DType dtype, const VariablePart& part) {
     // A normal number cut off at two standard deviations has 0.87962566 of its standard deviation.
     const double stddev = std::sqrt(2.0 / std::max(1.0, detail::fans_of(part.whole).in)) / 0.87962566103423978;
     return truncated_normal(stddev, seed).of_part(graph, dtype, part);
   };
 }
-DFLOW_INLINE Initializer value(const AnyTensor& tensor) {
+Initializer value(const AnyTensor& tensor) {
   return [tensor](GraphStore& graph, DType dtype, const VariablePart& part) {
     if (tensor.dtype() != dtype || tensor.shape() != part.whole) {
       throw_error(invalid_argument(str_cat("init::value: the value is ", dflow::name(tensor.dtype()),

@@ -83,7 +83,3 @@ class Layer {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/layer.ipp>
-#endif

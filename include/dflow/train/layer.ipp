@@ -10,7 +10,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE AnyVariable detail::find_variable(const LayerState& state, std::string_view name) {
+AnyVariable detail::find_variable(const LayerState& state, std::string_view name) {
   for (const LayerVariable& each : state.variables) {
     if (each.name == name) return each.variable;
   }
@@ -18,17 +18,15 @@ DFLOW_INLINE AnyVariable detail::find_variable(const LayerState& state, std::str
                                 state.variables.empty() ? ": variables are made at the first call" : "")));
 }
 
-DFLOW_INLINE Layer::Layer(std::string_view name) : state_(std::make_shared<detail::LayerState>()) {
-  state_->name = name;
-}
+Layer::Layer(std::string_view name) : state_(std::make_shared<detail::LayerState>()) { state_->name = name; }
 
-DFLOW_INLINE std::vector<AnyVariable> Layer::variables() const {
+std::vector<AnyVariable> Layer::variables() const {
   std::vector<AnyVariable> all;
   for (const detail::LayerVariable& each : state_->variables) all.push_back(each.variable);
   return all;
 }
 
-DFLOW_INLINE std::vector<AnyVariable> Layer::trainable_variables() const {
+std::vector<AnyVariable> Layer::trainable_variables() const {
   std::vector<AnyVariable> trained;
   for (const detail::LayerVariable& each : state_->variables) {
     if (each.trainable) trained.push_back(each.variable);
@@ -36,6 +34,6 @@ DFLOW_INLINE std::vector<AnyVariable> Layer::trainable_variables() const {
   return trained;
 }
 
-DFLOW_INLINE AnyVariable Layer::variable(std::string_view name) const { return detail::find_variable(*state_, name); }
+AnyVariable Layer::variable(std::string_view name) const { return detail::find_variable(*state_, name); }
 
 }  // namespace dflow

@@ -220,7 +220,3 @@ Output<T> flatten(const Output<T>& x, const At& at = {}) {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/layers.ipp>
-#endif

@@ -18,7 +18,7 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE AnyOutput activate(const AnyOutput& x, Activation activation) {
+AnyOutput activate(const AnyOutput& x, Activation activation) {
   switch (activation) {
     case Activation::none:
       return x;
@@ -58,12 +58,12 @@ void make_kernel_and_bias(LayerBuilder& layer, DType dtype, const Shape& kernel,
 
 }  // namespace detail
 
-DFLOW_INLINE Dense::Dense(std::int64_t units, DenseOptions options)
+Dense::Dense(std::int64_t units, DenseOptions options)
     : Layer(options.name), units_(units), options_(std::move(options)) {
   options_.name = {};
 }
 
-DFLOW_INLINE AnyOutput Dense::call(const AnyOutput& x, const At& at) const {
+AnyOutput Dense::call(const AnyOutput& x, const At& at) const {
   const std::int64_t inputs = detail::known_channels(x, 2, 2, name(), at);
   detail::require_positive(units_, "units", name(), at);
   GraphStore& graph = *x.graph();
@@ -74,12 +74,12 @@ DFLOW_INLINE AnyOutput Dense::call(const AnyOutput& x, const At& at) const {
   return detail::finish_layer(build<MatMul>({layer.input(x), layer.value("kernel")}), layer, options_);
 }
 
-DFLOW_INLINE Convolution2D::Convolution2D(std::int64_t filters, std::int64_t window, Conv2DOptions options)
+Convolution2D::Convolution2D(std::int64_t filters, std::int64_t window, Conv2DOptions options)
     : Layer(options.name), filters_(filters), window_(window), options_(std::move(options)) {
   options_.name = {};
 }
 
-DFLOW_INLINE AnyOutput Convolution2D::call(const AnyOutput& x, const At& at) const {
+AnyOutput Convolution2D::call(const AnyOutput& x, const At& at) const {
   const std::int64_t channels = detail::known_channels(x, 4, 4, name(), at);
   detail::require_positive(filters_, "filters", name(), at);
   detail::require_positive(window_, "the window", name(), at);
@@ -97,13 +97,12 @@ DFLOW_INLINE AnyOutput Convolution2D::call(const AnyOutput& x, const At& at) con
   return detail::finish_layer(y, layer, options_);
 }
 
-DFLOW_INLINE detail::AnyEmbedding::AnyEmbedding(DType dtype, std::int64_t rows, std::int64_t width,
-                                                EmbeddingOptions options)
+detail::AnyEmbedding::AnyEmbedding(DType dtype, std::int64_t rows, std::int64_t width, EmbeddingOptions options)
     : Layer(options.name), dtype_(dtype), rows_(rows), width_(width), options_(std::move(options)) {
   options_.name = {};
 }
 
-DFLOW_INLINE AnyOutput detail::AnyEmbedding::call(const AnyOutput& ids, const At& at) const {
+AnyOutput detail::AnyEmbedding::call(const AnyOutput& ids, const At& at) const {
   if (!ids.is_valid()) reject_layer(name(), "the input is an empty Output", at);
   require_positive(rows_, "rows", name(), at);
   require_positive(width_, "width", name(), at);
@@ -120,12 +119,12 @@ DFLOW_INLINE AnyOutput detail::AnyEmbedding::call(const AnyOutput& ids, const At
 
 namespace detail {
 
-DFLOW_INLINE Pool2DAttrs pool_attrs(std::int64_t window, std::int64_t stride, Padding padding) {
+Pool2DAttrs pool_attrs(std::int64_t window, std::int64_t stride, Padding padding) {
   return {.ksize = {1, window, window, 1}, .strides = {1, stride, stride, 1}, .padding = padding};
 }
 
-DFLOW_INLINE AnyOutput any_switched_dropout(const AnyOutput& x, float keep_prob, const Training& training,
-                                            const DropoutOptions& options, const At& at) {
+AnyOutput any_switched_dropout(const AnyOutput& x, float keep_prob, const Training& training,
+                               const DropoutOptions& options, const At& at) {
   if (training.is_always()) return any_dropout(x, static_cast<double>(keep_prob), options, at);
   if (!x.is_valid()) reject_layer("dropout", "the input is an empty Output", at);
   if (!(keep_prob > 0 && keep_prob <= 1)) {
@@ -137,7 +136,7 @@ DFLOW_INLINE AnyOutput any_switched_dropout(const AnyOutput& x, float keep_prob,
   return dropout_by(x, 1.0 - (1.0 - static_cast<double>(keep_prob)) * switched, options, at);
 }
 
-DFLOW_INLINE AnyOutput any_flatten(const AnyOutput& x, const At& at) {
+AnyOutput any_flatten(const AnyOutput& x, const At& at) {
   std::int64_t size = 1;
   const PartialShape shape = x.is_valid() ? x.shape() : PartialShape::unknown();
   if (!shape.has_rank() || shape.rank() < 1)

@@ -49,7 +49,3 @@ Tensor<T> rows_of(const Tensor<T>& tensor, std::span<const std::int64_t> rows) {
 }
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/minibatches.ipp>
-#endif

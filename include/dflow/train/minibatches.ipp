@@ -10,8 +10,7 @@
 
 namespace dflow::train {
 
-DFLOW_INLINE Minibatches::Minibatches(std::int64_t rows, std::int64_t batch, std::uint64_t seed)
-    : batch_(batch), seed_(seed) {
+Minibatches::Minibatches(std::int64_t rows, std::int64_t batch, std::uint64_t seed) : batch_(batch), seed_(seed) {
   if (batch < 1 || batch > rows) {
     throw_error(invalid_argument(str_cat("a minibatch of ", batch, " cannot be drawn from ", rows, " rows")));
   }
@@ -22,7 +21,7 @@ DFLOW_INLINE Minibatches::Minibatches(std::int64_t rows, std::int64_t batch, std
   std::iota(order_.begin(), order_.end(), 0);
 }
 
-DFLOW_INLINE std::span<const std::int64_t> Minibatches::next() {
+std::span<const std::int64_t> Minibatches::next() {
   if (order_.empty()) throw_error(failed_precondition("these minibatches were moved from"));
   if (position_ == 0) shuffle();
   const std::span<const std::int64_t> rows(order_.data() + position_ * batch_, static_cast<std::size_t>(batch_));
@@ -31,7 +30,7 @@ DFLOW_INLINE std::span<const std::int64_t> Minibatches::next() {
 }
 
 /// Fisher and Yates; the bias of 2^-32 per row that the product leaves is of no account here.
-DFLOW_INLINE void Minibatches::shuffle() {
+void Minibatches::shuffle() {
   PhiloxStream random = PhiloxStream::from_seeds(seed_, ++epoch_);
   for (std::size_t i = order_.size(); i > 1; --i) {
     const std::uint64_t pick = (static_cast<std::uint64_t>(random.next()[0]) * i) >> 32;
@@ -39,7 +38,7 @@ DFLOW_INLINE void Minibatches::shuffle() {
   }
 }
 
-DFLOW_INLINE AnyTensor any_rows_of(const AnyTensor& tensor, std::span<const std::int64_t> rows) {
+AnyTensor any_rows_of(const AnyTensor& tensor, std::span<const std::int64_t> rows) {
   if (tensor.rank() < 1 || !is_plain(tensor.dtype())) {
     throw_error(invalid_argument(
         str_cat("rows_of: needs numbers of rank 1 or more, got ", name(tensor.dtype()), tensor.shape().to_string())));

@@ -176,7 +176,3 @@ class Optimizer {
 AnyVariable make_slot(const AnyVariable& variable, std::string_view name, DType dtype = DType::invalid);
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/optimizer.ipp>
-#endif

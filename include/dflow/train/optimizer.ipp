@@ -16,20 +16,20 @@
 
 namespace dflow::train {
 
-DFLOW_INLINE Hyperparameter::Hyperparameter(const AnyOutput& edge, std::source_location where) : edge_(edge) {
+Hyperparameter::Hyperparameter(const AnyOutput& edge, std::source_location where) : edge_(edge) {
   if (!edge.is_valid()) {
     throw_error(invalid_argument("Hyperparameter: the edge is an empty Output").with_location(where));
   }
 }
 
-DFLOW_INLINE AnyOutput Hyperparameter::edge(GraphStore& graph, DType dtype) const {
+AnyOutput Hyperparameter::edge(GraphStore& graph, DType dtype) const {
   if (edge_.is_valid()) return dflow::detail::cast_to(edge_, dtype);
   const AnyTensor value = visit_dtype<FloatTypes>(
       dtype, [&]<class T>() -> AnyTensor { return Tensor<T>::full({}, static_cast<T>(value_)); });
   return dflow::detail::any_constant(graph, value, {});
 }
 
-DFLOW_INLINE AnyVariable make_slot(const AnyVariable& variable, std::string_view name, DType dtype) {
+AnyVariable make_slot(const AnyVariable& variable, std::string_view name, DType dtype) {
   GraphStore& graph = *variable.handle().graph();
   if (!variable.shape().is_fully_defined()) {
     const Node& node = variable.handle().node();
@@ -53,7 +53,7 @@ DFLOW_INLINE AnyVariable make_slot(const AnyVariable& variable, std::string_view
 
 namespace detail {
 
-DFLOW_INLINE std::vector<GradientAndVariable> in_this_body(std::span<const GradientAndVariable> gradients) {
+std::vector<GradientAndVariable> in_this_body(std::span<const GradientAndVariable> gradients) {
   std::vector<GradientAndVariable> inside(gradients.begin(), gradients.end());
   for (GradientAndVariable& each : inside) {
     if (!each.gradient.exists()) continue;
@@ -99,10 +99,9 @@ class MasterCopy {
 
 }  // namespace detail
 
-DFLOW_INLINE std::vector<GradientAndVariable> Optimizer::compute_gradients(const AnyOutput& loss,
-                                                                           std::vector<AnyVariable> variables,
-                                                                           const ComputeGradientsOptions& options,
-                                                                           std::source_location where) const {
+std::vector<GradientAndVariable> Optimizer::compute_gradients(const AnyOutput& loss, std::vector<AnyVariable> variables,
+                                                              const ComputeGradientsOptions& options,
+                                                              std::source_location where) const {
   if (!loss.is_valid()) {
     throw_error(invalid_argument(str_cat(name(), ": the loss is an empty Output")).with_location(where));
   }
@@ -114,16 +113,14 @@ DFLOW_INLINE std::vector<GradientAndVariable> Optimizer::compute_gradients(const
   return differentiate(loss, std::move(variables), options, where);
 }
 
-DFLOW_INLINE Operation Optimizer::apply_gradients(std::span<const GradientAndVariable> gradients,
-                                                  const std::optional<Variable<std::int64_t>>& global_step,
-                                                  const At& at) const {
+Operation Optimizer::apply_gradients(std::span<const GradientAndVariable> gradients,
+                                     const std::optional<Variable<std::int64_t>>& global_step, const At& at) const {
   return update(gradients, global_step, at);
 }
 
-DFLOW_INLINE std::vector<GradientAndVariable> Optimizer::differentiate(const AnyOutput& loss,
-                                                                       std::vector<AnyVariable> variables,
-                                                                       const ComputeGradientsOptions& options,
-                                                                       std::source_location where) const {
+std::vector<GradientAndVariable> Optimizer::differentiate(const AnyOutput& loss, std::vector<AnyVariable> variables,
+                                                          const ComputeGradientsOptions& options,
+                                                          std::source_location where) const {
   if (variables.empty()) variables = dflow::detail::variables_in(*loss.graph(), "trainable_variables");
   if (variables.empty()) {
     throw_error(invalid_argument(str_cat(name(), ": the graph has no trainable variables")).with_location(where));
@@ -144,16 +141,15 @@ DFLOW_INLINE std::vector<GradientAndVariable> Optimizer::differentiate(const Any
   return result;
 }
 
-DFLOW_INLINE GraphStore& Optimizer::graph_of(std::span<const GradientAndVariable> gradients,
-                                             std::source_location where) const {
+GraphStore& Optimizer::graph_of(std::span<const GradientAndVariable> gradients, std::source_location where) const {
   const auto trained = std::find_if(gradients.begin(), gradients.end(),
                                     [](const GradientAndVariable& each) { return each.gradient.exists(); });
   if (trained != gradients.end()) return *trained->variable.handle().graph();
   throw_error(invalid_argument(str_cat(name(), ": the loss depends on none of the variables")).with_location(where));
 }
 
-DFLOW_INLINE Operation Optimizer::update(std::span<const GradientAndVariable> gradients,
-                                         const std::optional<Variable<std::int64_t>>& global_step, const At& at) const {
+Operation Optimizer::update(std::span<const GradientAndVariable> gradients,
+                            const std::optional<Variable<std::int64_t>>& global_step, const At& at) const {
   GraphStore& graph = graph_of(gradients, at.where);
   const ScopeGuard place = enter_place(graph, at.where);
   std::optional<ScopeGuard> scope(enter_name_scope(graph, name()));
@@ -192,7 +188,7 @@ DFLOW_INLINE Operation Optimizer::update(std::span<const GradientAndVariable> gr
   return group(updates, at);
 }
 
-DFLOW_INLINE Operation Optimizer::minimize(const AnyOutput& loss, const MinimizeOptions& options, const At& at) const {
+Operation Optimizer::minimize(const AnyOutput& loss, const MinimizeOptions& options, const At& at) const {
   const std::vector<GradientAndVariable> gradients =
       compute_gradients(loss, options.variables, options.differentiation(), at.where);
   std::vector<Operation> all = detail::update_operations_of(loss, options);
@@ -237,18 +233,18 @@ class NodesBefore {
 };
 
 /// It reads or changes a variable.
-DFLOW_INLINE bool is_of_variable(const GraphStore& graph, const Node& node) {
+bool is_of_variable(const GraphStore& graph, const Node& node) {
   if (node.op->role == OpRole::variable) return true;
   return !node.inputs.empty() && graph.node(node.inputs[0].node).op->role == OpRole::variable;
 }
 
-DFLOW_INLINE std::vector<Operation> update_operations_of(const AnyOutput& loss, const MinimizeOptions& options) {
+std::vector<Operation> update_operations_of(const AnyOutput& loss, const MinimizeOptions& options) {
   return options.run_update_ops ? update_operations(loss) : std::vector<Operation>();
 }
 
 }  // namespace detail
 
-DFLOW_INLINE std::vector<Operation> update_operations(const AnyOutput& loss) {
+std::vector<Operation> update_operations(const AnyOutput& loss) {
   if (!loss.is_valid()) throw_error(invalid_argument("update_operations: the loss is an empty Output"));
   GraphStore& graph = *loss.graph();
   const std::vector<NodeId> all = graph.collection("update_ops");

@@ -53,7 +53,3 @@ class Adam final : public Optimizer {
 };
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/optimizers.ipp>
-#endif

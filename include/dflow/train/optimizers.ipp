@@ -90,7 +90,7 @@ class BetaPower {
 
 }  // namespace detail
 
-DFLOW_INLINE std::unique_ptr<Optimizer::Updates> GradientDescent::start(GraphStore& graph) const {
+std::unique_ptr<Optimizer::Updates> GradientDescent::start(GraphStore& graph) const {
   class Descent final : public Updates {
    public:
     Descent(GraphStore& graph, Hyperparameter learning_rate) : learning_rate_(graph, learning_rate) {}
@@ -108,7 +108,7 @@ DFLOW_INLINE std::unique_ptr<Optimizer::Updates> GradientDescent::start(GraphSto
   return std::make_unique<Descent>(graph, learning_rate_);
 }
 
-DFLOW_INLINE std::unique_ptr<Optimizer::Updates> Momentum::start(GraphStore& graph) const {
+std::unique_ptr<Optimizer::Updates> Momentum::start(GraphStore& graph) const {
   class Accumulated final : public Updates {
    public:
     Accumulated(GraphStore& graph, const Hyperparameter& learning_rate, const Hyperparameter& momentum, bool nesterov)
@@ -135,7 +135,7 @@ DFLOW_INLINE std::unique_ptr<Optimizer::Updates> Momentum::start(GraphStore& gra
   return std::make_unique<Accumulated>(graph, learning_rate_, momentum_, options_.nesterov);
 }
 
-DFLOW_INLINE std::unique_ptr<Optimizer::Updates> Adam::start(GraphStore& graph) const {
+std::unique_ptr<Optimizer::Updates> Adam::start(GraphStore& graph) const {
   class Moments final : public Updates {
    public:
     Moments(GraphStore& graph, const Hyperparameter& learning_rate, double beta1, double beta2, double epsilon)

@@ -128,7 +128,3 @@ Output<T> embedding_lookup(const PartitionedVariable<T>& table, const Output<I>&
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/partitioned_variable.ipp>
-#endif

@@ -12,14 +12,14 @@
 
 namespace dflow::detail {
 
-[[noreturn]] DFLOW_INLINE void reject_partitioned(const PartitionedVariableOptions& options, const At& at,
-                                                  const std::string& message) {
+[[noreturn]] void reject_partitioned(const PartitionedVariableOptions& options, const At& at,
+                                     const std::string& message) {
   throw_error(
       invalid_argument(str_cat("partitioned_variable '", options.name, "': ", message)).with_location(at.where));
 }
 
 /// What a part is of the whole, as `SaveV2` takes it.
-DFLOW_INLINE std::string slice_of_part(const VariablePart& part) {
+std::string slice_of_part(const VariablePart& part) {
   std::string dims, ranges;
   for (int d = 0; d < part.whole.rank(); ++d) {
     dims += str_cat(part.whole[d], " ");
@@ -32,7 +32,7 @@ DFLOW_INLINE std::string slice_of_part(const VariablePart& part) {
 
 /// How far the random nodes of a first value have come is of no use to other parts, for which a checkpoint would have
 /// none: those in the current name scope are not saved.
-DFLOW_INLINE void leave_out_streams(GraphStore& graph, const AnyOutput& initial) {
+void leave_out_streams(GraphStore& graph, const AnyOutput& initial) {
   if (!initial.is_of(&graph)) return;  // which is refused later
   const std::string scope = graph.scope().name_prefix;
   std::vector<NodeId> next{initial.node_id()};
@@ -47,8 +47,8 @@ DFLOW_INLINE void leave_out_streams(GraphStore& graph, const AnyOutput& initial)
   }
 }
 
-DFLOW_INLINE MadeParts make_parts(GraphStore& graph, DType dtype, const Shape& shape, int axis, std::int64_t num_parts,
-                                  const PartitionedVariableOptions& options, const At& at) {
+MadeParts make_parts(GraphStore& graph, DType dtype, const Shape& shape, int axis, std::int64_t num_parts,
+                     const PartitionedVariableOptions& options, const At& at) {
   const ScopeGuard place = enter_place(graph, at.where);
   const ScopeGuard scope = enter_name_scope(graph, options.name, at.where);
   GraphStore::Scope outside = graph.scope();
@@ -84,8 +84,8 @@ DFLOW_INLINE MadeParts make_parts(GraphStore& graph, DType dtype, const Shape& s
   return made;
 }
 
-DFLOW_INLINE MadeParts any_partitioned_variable(GraphStore& graph, DType dtype, const Shape& shape,
-                                                const PartitionedVariableOptions& options, const At& at) {
+MadeParts any_partitioned_variable(GraphStore& graph, DType dtype, const Shape& shape,
+                                   const PartitionedVariableOptions& options, const At& at) {
   if (shape.rank() < 1) reject_partitioned(options, at, "a scalar has no parts");
   if (!options.initializer) reject_partitioned(options, at, "the initializer is empty");
   const dflow::Partitioner partitioner =
@@ -111,9 +111,8 @@ DFLOW_INLINE MadeParts any_partitioned_variable(GraphStore& graph, DType dtype, 
   return make_parts(graph, dtype, shape, axis, num_parts, options, at);
 }
 
-DFLOW_INLINE MadeParts any_partitioned_variable(GraphStore& graph, DType dtype, const Shape& shape,
-                                                std::int64_t num_parts, const PartitionedVariableOptions& options,
-                                                const At& at) {
+MadeParts any_partitioned_variable(GraphStore& graph, DType dtype, const Shape& shape, std::int64_t num_parts,
+                                   const PartitionedVariableOptions& options, const At& at) {
   if (shape.rank() < 1) reject_partitioned(options, at, "a scalar has no rows");
   if (options.partitioner) reject_partitioned(options, at, "a number of parts and a partitioner");
   if (num_parts < 1 || num_parts > shape[0]) {

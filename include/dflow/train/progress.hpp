@@ -64,7 +64,3 @@ class Progress {
 };
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/progress.ipp>
-#endif

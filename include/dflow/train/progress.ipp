@@ -13,14 +13,14 @@ namespace dflow::train {
 namespace detail {
 
 /// Time of the machine's steady clock without a thread for timers.
-DFLOW_INLINE Clock::time_point steady_now() {
+Clock::time_point steady_now() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
   return Clock::time_point(std::chrono::duration_cast<Duration>(since));
 }
 
 }  // namespace detail
 
-DFLOW_INLINE Progress::Progress(std::int64_t total_steps, const ProgressOptions& options)
+Progress::Progress(std::int64_t total_steps, const ProgressOptions& options)
     : total_(std::max<std::int64_t>(0, total_steps)),
       out_(options.out),
       rewrites_line_(options.style == ProgressOptions::Style::bar ||
@@ -30,11 +30,11 @@ DFLOW_INLINE Progress::Progress(std::int64_t total_steps, const ProgressOptions&
   start_ = now_ = shown_ = clock_ != nullptr ? clock_->now() : detail::steady_now();
 }
 
-DFLOW_INLINE Progress::~Progress() {
+Progress::~Progress() {
   if (rewrites_line_ && done_ > 0 && (total_ == 0 || done_ < total_)) std::fputc('\n', out_);
 }
 
-DFLOW_INLINE void Progress::step(double loss) {
+void Progress::step(double loss) {
   now_ = clock_ != nullptr ? clock_->now() : detail::steady_now();
   constexpr double memory = 0.95;
   // One loss that is no number is shown, and no part of the means behind it.
@@ -45,12 +45,12 @@ DFLOW_INLINE void Progress::step(double loss) {
   if (is_due || is_last) show(is_last);
 }
 
-DFLOW_INLINE double Progress::rate() const {
+double Progress::rate() const {
   const double seconds = std::chrono::duration<double>(now_ - start_).count();
   return seconds > 0 ? static_cast<double>(done_) / seconds : 0;
 }
 
-DFLOW_INLINE void Progress::show_value(std::string_view name, double value) {
+void Progress::show_value(std::string_view name, double value) {
   const auto same = std::find_if(values_.begin(), values_.end(), [&](const auto& each) { return each.first == name; });
   if (same != values_.end()) {
     same->second = value;
@@ -59,7 +59,7 @@ DFLOW_INLINE void Progress::show_value(std::string_view name, double value) {
   }
 }
 
-DFLOW_INLINE std::string Progress::line() const {
+std::string Progress::line() const {
   std::string text = progress_line();
   for (const auto& [name, value] : values_) {
     char number[32];
@@ -69,7 +69,7 @@ DFLOW_INLINE std::string Progress::line() const {
   return text;
 }
 
-DFLOW_INLINE std::string Progress::progress_line() const {
+std::string Progress::progress_line() const {
   constexpr int width = 24;
   // Without a number of steps there is neither a share nor an end to estimate.
   const double share = total_ > 0 ? static_cast<double>(done_) / static_cast<double>(total_) : 0.0;
@@ -90,7 +90,7 @@ DFLOW_INLINE std::string Progress::progress_line() const {
   return text;
 }
 
-DFLOW_INLINE void Progress::show(bool is_last) {
+void Progress::show(bool is_last) {
   shown_ = now_;
   std::string text = line();
   if (rewrites_line_) {

@@ -42,7 +42,3 @@ Output<T> regularization_loss(Graph& graph, const At& at = {}) {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/regularizers.ipp>
-#endif

@@ -19,7 +19,7 @@ namespace regularizer {
 
 namespace detail {
 
-DFLOW_INLINE void require_factor(double factor, std::string_view name) {
+void require_factor(double factor, std::string_view name) {
   if (std::isfinite(factor) && factor >= 0) return;
   throw_error(
       invalid_argument(str_cat("regularizer ", name, ": the factor must be finite and not negative, is ", factor)));
@@ -27,7 +27,7 @@ DFLOW_INLINE void require_factor(double factor, std::string_view name) {
 
 }  // namespace detail
 
-DFLOW_INLINE Regularizer l1(double factor) {
+Regularizer l1(double factor) {
   detail::require_factor(factor, "l1");
   return [factor](const AnyOutput& variable) -> AnyOutput {
     const AnyOutput size = build<Abs>({dflow::detail::widened(variable)});
@@ -35,14 +35,14 @@ DFLOW_INLINE Regularizer l1(double factor) {
   };
 }
 
-DFLOW_INLINE Regularizer l2(double factor) {
+Regularizer l2(double factor) {
   detail::require_factor(factor, "l2");
   return [factor](const AnyOutput& variable) -> AnyOutput {
     return Expr(AnyOutput(build<L2Loss>({dflow::detail::widened(variable)}))) * (2.0 * factor);
   };
 }
 
-DFLOW_INLINE Regularizer l1_l2(double l1_factor, double l2_factor) {
+Regularizer l1_l2(double l1_factor, double l2_factor) {
   return [first = l1(l1_factor), second = l2(l2_factor)](const AnyOutput& variable) -> AnyOutput {
     return Expr(first(variable)) + Expr(second(variable));
   };
@@ -50,7 +50,7 @@ DFLOW_INLINE Regularizer l1_l2(double l1_factor, double l2_factor) {
 
 }  // namespace regularizer
 
-DFLOW_INLINE AnyOutput detail::any_regularization_loss(GraphStore& graph, DType dtype, const At& at) {
+AnyOutput detail::any_regularization_loss(GraphStore& graph, DType dtype, const At& at) {
   const ScopeGuard place = enter_place(graph, at.where);
   std::vector<AnyOutput> losses;
   for (const NodeId node : graph.collection("regularization_losses")) {

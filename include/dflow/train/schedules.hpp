@@ -103,7 +103,3 @@ Output<T> cosine_decay(double rate, const Output<std::int64_t>& step, std::int64
 }
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/schedules.ipp>
-#endif

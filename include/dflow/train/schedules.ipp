@@ -21,7 +21,7 @@ using dflow::detail::any_constant;
 using dflow::detail::cast_to;
 
 /// Builds what follows at the caller's line; throws unless there is a step to count by.
-DFLOW_INLINE ScopeGuard enter_schedule(const AnyOutput& step, std::int64_t decay_steps, std::source_location where) {
+ScopeGuard enter_schedule(const AnyOutput& step, std::int64_t decay_steps, std::source_location where) {
   const auto reject = [where](std::string message) {
     throw_error(invalid_argument(std::move(message)).with_location(where));
   };
@@ -31,39 +31,39 @@ DFLOW_INLINE ScopeGuard enter_schedule(const AnyOutput& step, std::int64_t decay
 }
 
 /// step / decay_steps, rounded down in a staircase.
-DFLOW_INLINE Expr decays(DType dtype, const AnyOutput& step, std::int64_t decay_steps, bool staircase = false) {
+Expr decays(DType dtype, const AnyOutput& step, std::int64_t decay_steps, bool staircase = false) {
   const Expr done = Expr(cast_to(step, dtype)) / static_cast<double>(decay_steps);
   return staircase ? Expr(AnyOutput(build<Floor>({done}))) : done;
 }
 
 /// min(step / decay_steps, 1).
-DFLOW_INLINE Expr progress(DType dtype, const AnyOutput& step, std::int64_t decay_steps) {
+Expr progress(DType dtype, const AnyOutput& step, std::int64_t decay_steps) {
   const Expr done = decays(dtype, step, decay_steps);
   return AnyOutput(build<Minimum>({done, scalar_like(done, 1)}));
 }
 
-DFLOW_INLINE AnyOutput any_exponential_decay(DType dtype, double rate, const AnyOutput& step,
-                                             const ExponentialDecayOptions& options, std::source_location where) {
+AnyOutput any_exponential_decay(DType dtype, double rate, const AnyOutput& step, const ExponentialDecayOptions& options,
+                                std::source_location where) {
   const ScopeGuard place = enter_schedule(step, options.decay_steps, where);
   const Expr exponent = decays(dtype, step, options.decay_steps, options.staircase);
   return rate * Expr(AnyOutput(build<Pow>({scalar_like(exponent, options.decay_rate), exponent})));
 }
 
-DFLOW_INLINE AnyOutput any_inverse_time_decay(DType dtype, double rate, const AnyOutput& step,
-                                              const TimeDecayOptions& options, std::source_location where) {
+AnyOutput any_inverse_time_decay(DType dtype, double rate, const AnyOutput& step, const TimeDecayOptions& options,
+                                 std::source_location where) {
   const ScopeGuard place = enter_schedule(step, options.decay_steps, where);
   return rate / (decays(dtype, step, options.decay_steps, options.staircase) * options.decay_rate + 1.0);
 }
 
-DFLOW_INLINE AnyOutput any_natural_exponential_decay(DType dtype, double rate, const AnyOutput& step,
-                                                     const TimeDecayOptions& options, std::source_location where) {
+AnyOutput any_natural_exponential_decay(DType dtype, double rate, const AnyOutput& step,
+                                        const TimeDecayOptions& options, std::source_location where) {
   const ScopeGuard place = enter_schedule(step, options.decay_steps, where);
   const Expr exponent = decays(dtype, step, options.decay_steps, options.staircase) * -options.decay_rate;
   return rate * Expr(AnyOutput(build<Exp>({exponent})));
 }
 
-DFLOW_INLINE AnyOutput any_polynomial_decay(DType dtype, double rate, const AnyOutput& step,
-                                            const PolynomialDecayOptions& options, std::source_location where) {
+AnyOutput any_polynomial_decay(DType dtype, double rate, const AnyOutput& step, const PolynomialDecayOptions& options,
+                               std::source_location where) {
   const ScopeGuard place = enter_schedule(step, options.decay_steps, where);
   const Expr left = 1.0 - progress(dtype, step, options.decay_steps);
   const Expr power = AnyOutput(build<Pow>({left, scalar_like(left, options.power)}));
@@ -71,9 +71,8 @@ DFLOW_INLINE AnyOutput any_polynomial_decay(DType dtype, double rate, const AnyO
 }
 
 /// The sum of the rates, each times 1 where it is meant and 0 elsewhere, which is exact.
-DFLOW_INLINE AnyOutput any_piecewise_constant(DType dtype, const AnyOutput& step,
-                                              const std::vector<std::int64_t>& boundaries,
-                                              const std::vector<double>& rates, std::source_location where) {
+AnyOutput any_piecewise_constant(DType dtype, const AnyOutput& step, const std::vector<std::int64_t>& boundaries,
+                                 const std::vector<double>& rates, std::source_location where) {
   const auto reject = [&](const std::string& message) {
     throw_error(invalid_argument("piecewise_constant: " + message).with_location(where));
   };
@@ -100,8 +99,8 @@ DFLOW_INLINE AnyOutput any_piecewise_constant(DType dtype, const AnyOutput& step
   return rate;
 }
 
-DFLOW_INLINE AnyOutput any_cosine_decay(DType dtype, double rate, const AnyOutput& step, std::int64_t decay_steps,
-                                        double alpha, std::source_location where) {
+AnyOutput any_cosine_decay(DType dtype, double rate, const AnyOutput& step, std::int64_t decay_steps, double alpha,
+                           std::source_location where) {
   const ScopeGuard place = enter_schedule(step, decay_steps, where);
   const Expr angle = progress(dtype, step, decay_steps) * std::numbers::pi;
   const Expr wave = (Expr(AnyOutput(build<Cos>({angle}))) + 1.0) * 0.5;

@@ -60,7 +60,3 @@ class SGDW final : public DecoupledWeightDecay {
 };
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/weight_decay.ipp>
-#endif

@@ -8,7 +8,7 @@
 
 namespace dflow::train {
 
-DFLOW_INLINE std::unique_ptr<Optimizer::Updates> DecoupledWeightDecay::start(GraphStore& graph) const {
+std::unique_ptr<Optimizer::Updates> DecoupledWeightDecay::start(GraphStore& graph) const {
   class Decaying final : public Updates {
    public:
     Decaying(GraphStore& graph, std::unique_ptr<Updates> updates, const DecoupledWeightDecay& decay)
@@ -47,13 +47,13 @@ DFLOW_INLINE std::unique_ptr<Optimizer::Updates> DecoupledWeightDecay::start(Gra
   return std::make_unique<Decaying>(graph, optimizer_->start(graph), *this);
 }
 
-DFLOW_INLINE AdamW::AdamW(Hyperparameter learning_rate, Hyperparameter weight_decay, double beta1, double beta2,
-                          double epsilon, WeightDecayOptions options)
+AdamW::AdamW(Hyperparameter learning_rate, Hyperparameter weight_decay, double beta1, double beta2, double epsilon,
+             WeightDecayOptions options)
     : DecoupledWeightDecay(std::make_shared<Adam>(learning_rate, beta1, beta2, epsilon), learning_rate, weight_decay,
                            std::move(options)) {}
 
-DFLOW_INLINE SGDW::SGDW(Hyperparameter learning_rate, Hyperparameter weight_decay, Hyperparameter momentum,
-                        MomentumOptions momentum_options, WeightDecayOptions options)
+SGDW::SGDW(Hyperparameter learning_rate, Hyperparameter weight_decay, Hyperparameter momentum,
+           MomentumOptions momentum_options, WeightDecayOptions options)
     : DecoupledWeightDecay(std::make_shared<Momentum>(learning_rate, momentum, momentum_options), learning_rate,
                            weight_decay, std::move(options)) {}
 

@@ -5,9 +5,9 @@
 
 #include <dflow/base/files/base64.hpp>
 #include <dflow/base/files/memory_file_system.hpp>
-#include <dflow/io/proto/proto_writer.hpp>
 #include <dflow/core/named_tensor.hpp>
 #include <dflow/core/tensor.hpp>
+#include <dflow/io/proto/proto_writer.hpp>
 
 #include <cstdint>
 #include <functional>

@@ -4,9 +4,9 @@
 #include "errors.hpp"
 
 #include <dflow/base/files/memory_file_system.hpp>
+#include <dflow/core/tensor.hpp>
 #include <dflow/io/checkpoint/own/checkpoint_writer.hpp>
 #include <dflow/io/checkpoint/tensorflow/tensor_bundle.hpp>
-#include <dflow/core/tensor.hpp>
 
 #include <cstdlib>
 #include <map>

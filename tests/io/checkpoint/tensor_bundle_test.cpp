@@ -6,9 +6,9 @@
 #include <dflow/base/files/base64.hpp>
 #include <dflow/base/files/crc32c.hpp>
 #include <dflow/base/files/memory_file_system.hpp>
-#include <dflow/io/proto/proto_writer.hpp>
-#include <dflow/io/checkpoint/parts/sorted_table.hpp>
 #include <dflow/core/tensor.hpp>
+#include <dflow/io/checkpoint/parts/sorted_table.hpp>
+#include <dflow/io/proto/proto_writer.hpp>
 
 #include <complex>
 #include <cstdint>

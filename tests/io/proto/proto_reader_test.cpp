@@ -1,6 +1,6 @@
+#include <dflow/base/status.hpp>
 #include <dflow/io/proto/proto_reader.hpp>
 #include <dflow/io/proto/proto_writer.hpp>
-#include <dflow/base/status.hpp>
 
 #include "catch.hpp"
 #include "errors.hpp"

@@ -3,8 +3,8 @@
 #include "catch.hpp"
 #include "errors.hpp"
 
-#include <dflow/io/summary/png.hpp>
 #include <dflow/core/tensor.hpp>
+#include <dflow/io/summary/png.hpp>
 
 #include <algorithm>
 #include <cstdint>

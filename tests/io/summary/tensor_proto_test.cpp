@@ -3,8 +3,8 @@
 #include "catch.hpp"
 #include "errors.hpp"
 
-#include <dflow/io/proto/proto_writer.hpp>
 #include <dflow/core/tensor.hpp>
+#include <dflow/io/proto/proto_writer.hpp>
 
 #include <complex>
 #include <cstdint>

@@ -2,13 +2,13 @@
 
 #include <catch2/catch.hpp>
 #include <dflow/base/threads/thread_pool.hpp>
+#include <dflow/runtime/default_devices.hpp>
+#include <dflow/runtime/device.hpp>
 #include <dflow/state/accumulator_state.hpp>
-#include <dflow/kernels/state/queue_state.hpp>
+#include <dflow/state/queue_state.hpp>
 #include <dflow/state/staleness_clock_state.hpp>
 #include <dflow/state/token_barrier_state.hpp>
 #include <dflow/state/variable_state.hpp>
-#include <dflow/runtime/default_devices.hpp>
-#include <dflow/runtime/device.hpp>
 
 #include <atomic>
 #include <memory>

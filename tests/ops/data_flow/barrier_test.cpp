@@ -5,9 +5,9 @@
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/dflow.hpp>
-#include <dflow/state/barrier_state.hpp>
 #include <dflow/kernels/state/device_files.hpp>
 #include <dflow/runtime/cpu_device.hpp>
+#include <dflow/state/barrier_state.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // Every allocation of a resource that is waited for fails in turn: nobody waits for ever, and nothing is told twice.
 #include <dflow/state/accumulator_state.hpp>
 #include <dflow/state/barrier_state.hpp>
-#include <dflow/kernels/state/queue_state.hpp>
+#include <dflow/state/queue_state.hpp>
 #include <dflow/state/token_barrier_state.hpp>
 
 #include "catch.hpp"

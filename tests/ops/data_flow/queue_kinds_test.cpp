@@ -6,8 +6,8 @@
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/dflow.hpp>
 #include <dflow/kernels/state/device_files.hpp>
-#include <dflow/kernels/state/queue_state.hpp>
 #include <dflow/runtime/cpu_device.hpp>
+#include <dflow/state/queue_state.hpp>
 
 #include <algorithm>
 #include <array>

@@ -4,8 +4,8 @@
 #include "errors.hpp"
 
 #include <dflow/dflow.hpp>
-#include <dflow/kernels/state/queue_state.hpp>
 #include <dflow/runtime/cpu_device.hpp>
+#include <dflow/state/queue_state.hpp>
 
 #include <algorithm>
 #include <atomic>

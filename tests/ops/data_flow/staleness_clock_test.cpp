@@ -4,8 +4,8 @@
 #include "errors.hpp"
 
 #include <dflow/dflow.hpp>
-#include <dflow/state/staleness_clock_state.hpp>
 #include <dflow/runtime/cpu_device.hpp>
+#include <dflow/state/staleness_clock_state.hpp>
 
 #include <atomic>
 #include <chrono>

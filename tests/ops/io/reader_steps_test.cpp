@@ -9,8 +9,8 @@
 #include <dflow/dflow.hpp>
 #include <dflow/io/records/record_file.hpp>
 #include <dflow/kernels/state/device_files.hpp>
-#include <dflow/kernels/state/readers/reader_state.hpp>
 #include <dflow/runtime/cpu_device.hpp>
+#include <dflow/state/readers/reader_state.hpp>
 
 #include <algorithm>
 #include <atomic>

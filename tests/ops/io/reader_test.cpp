@@ -5,8 +5,8 @@
 
 #include <dflow/base/files/crc32c.hpp>
 #include <dflow/base/files/memory_file_system.hpp>
-#include <dflow/io/compression/zlib_stream.hpp>
 #include <dflow/dflow.hpp>
+#include <dflow/io/compression/zlib_stream.hpp>
 #include <dflow/io/records/record_file.hpp>
 #include <dflow/kernels/state/device_files.hpp>
 #include <dflow/runtime/cpu_device.hpp>

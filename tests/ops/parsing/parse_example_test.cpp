@@ -3,8 +3,8 @@
 #include "catch.hpp"
 #include "errors.hpp"
 
-#include <dflow/io/records/example.hpp>
 #include <dflow/dflow.hpp>
+#include <dflow/io/records/example.hpp>
 
 #include <concepts>
 #include <cstdint>

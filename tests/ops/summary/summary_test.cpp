@@ -3,8 +3,8 @@
 #include "catch.hpp"
 #include "errors.hpp"
 
-#include <dflow/io/summary/png.hpp>
 #include <dflow/dflow.hpp>
+#include <dflow/io/summary/png.hpp>
 
 #include <cstdint>
 #include <limits>

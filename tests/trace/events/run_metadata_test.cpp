@@ -2,8 +2,8 @@
 
 #include "catch.hpp"
 
-#include <dflow/io/proto/proto_reader.hpp>
 #include <dflow/base/str_cat.hpp>
+#include <dflow/io/proto/proto_reader.hpp>
 
 #include <cstdint>
 #include <limits>

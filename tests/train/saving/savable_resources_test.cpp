@@ -5,12 +5,12 @@
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/dflow.hpp>
-#include <dflow/state/accumulator_state.hpp>
 #include <dflow/kernels/state/device_files.hpp>
-#include <dflow/kernels/state/queue_state.hpp>
+#include <dflow/runtime/cpu_device.hpp>
+#include <dflow/state/accumulator_state.hpp>
+#include <dflow/state/queue_state.hpp>
 #include <dflow/state/staleness_clock_state.hpp>
 #include <dflow/state/token_barrier_state.hpp>
-#include <dflow/runtime/cpu_device.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -7,10 +7,10 @@
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/threads/thread_pool.hpp>
 #include <dflow/io/checkpoint/own/checkpoint_reader.hpp>
-#include <dflow/trace/events/event_file.hpp>
 #include <dflow/kernels/state/device_files.hpp>
 #include <dflow/ops/summary/summary.hpp>
 #include <dflow/runtime/cpu_device.hpp>
+#include <dflow/trace/events/event_file.hpp>
 
 #include <signal.h>
 #include <algorithm>

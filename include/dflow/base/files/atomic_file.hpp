@@ -42,7 +42,3 @@ class AtomicFile {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/files/atomic_file.ipp>
-#endif

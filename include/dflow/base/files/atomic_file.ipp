@@ -9,18 +9,18 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE std::string temporary_name(const std::string& path) { return str_cat(path, ".tmp"); }
+std::string temporary_name(const std::string& path) { return str_cat(path, ".tmp"); }
 
 }  // namespace detail
 
-DFLOW_INLINE AtomicFile::AtomicFile(FileSystem& files, std::string path) : files_(files), path_(std::move(path)) {
+AtomicFile::AtomicFile(FileSystem& files, std::string path) : files_(files), path_(std::move(path)) {
   files_.create_directories(parent_directory(path_));
   const std::string temporary = detail::temporary_name(path_);
   if (files_.exists(temporary)) files_.remove(temporary);
   file_ = files_.open_for_appending(temporary);
 }
 
-DFLOW_INLINE AtomicFile::~AtomicFile() {
+AtomicFile::~AtomicFile() {
   if (is_finished_) return;
   file_.reset();
   try {
@@ -29,13 +29,13 @@ DFLOW_INLINE AtomicFile::~AtomicFile() {
   }
 }
 
-DFLOW_INLINE void AtomicFile::append(std::span<const std::byte> bytes) {
+void AtomicFile::append(std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
   file_->append(bytes);
   size_ += bytes.size();
 }
 
-DFLOW_INLINE void AtomicFile::finish() {
+void AtomicFile::finish() {
   file_->sync();
   file_.reset();
   files_.rename(detail::temporary_name(path_), path_);

@@ -24,7 +24,3 @@ std::string to_base64_url(std::span<const std::byte> bytes, bool is_padded);
 std::optional<std::string> from_base64_url(std::string_view text);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/files/base64.ipp>
-#endif

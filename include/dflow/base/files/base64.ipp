@@ -10,7 +10,7 @@ namespace dflow {
 namespace detail {
 
 /// The code of each 6 bits; 62 and 63 differ between the two alphabets.
-DFLOW_INLINE std::string base64_text(std::span<const std::byte> bytes, std::string_view last_two, bool is_padded) {
+std::string base64_text(std::span<const std::byte> bytes, std::string_view last_two, bool is_padded) {
   constexpr std::string_view alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
   std::string text;
   text.reserve((bytes.size() + 2) / 3 * 4);
@@ -33,7 +33,7 @@ DFLOW_INLINE std::string base64_text(std::span<const std::byte> bytes, std::stri
 
 /// The bytes of a text without padding, whose length is not 1 more than a multiple of 4. With `is_exact` bits that are
 /// left over must be 0, so that no two texts mean the same bytes.
-DFLOW_INLINE std::optional<std::string> base64_bytes(std::string_view text, std::string_view last_two, bool is_exact) {
+std::optional<std::string> base64_bytes(std::string_view text, std::string_view last_two, bool is_exact) {
   const auto value_of = [&](char c) -> int {
     if (c >= 'A' && c <= 'Z') return c - 'A';
     if (c >= 'a' && c <= 'z') return c - 'a' + 26;
@@ -58,25 +58,25 @@ DFLOW_INLINE std::optional<std::string> base64_bytes(std::string_view text, std:
 }
 
 /// Without the one or two '=' that make its length a multiple of 4.
-DFLOW_INLINE std::string_view without_padding(std::string_view text) noexcept {
+std::string_view without_padding(std::string_view text) noexcept {
   if (text.size() % 4 == 0 && text.ends_with('=')) text.remove_suffix(text.ends_with("==") ? 2 : 1);
   return text;
 }
 
 }  // namespace detail
 
-DFLOW_INLINE std::string to_base64(std::span<const std::byte> bytes) { return detail::base64_text(bytes, "+/", true); }
+std::string to_base64(std::span<const std::byte> bytes) { return detail::base64_text(bytes, "+/", true); }
 
-DFLOW_INLINE std::optional<std::string> from_base64(std::string_view text) {
+std::optional<std::string> from_base64(std::string_view text) {
   if (text.size() % 4 != 0) return std::nullopt;
   return detail::base64_bytes(detail::without_padding(text), "+/", true);
 }
 
-DFLOW_INLINE std::string to_base64_url(std::span<const std::byte> bytes, bool is_padded) {
+std::string to_base64_url(std::span<const std::byte> bytes, bool is_padded) {
   return detail::base64_text(bytes, "-_", is_padded);
 }
 
-DFLOW_INLINE std::optional<std::string> from_base64_url(std::string_view text) {
+std::optional<std::string> from_base64_url(std::string_view text) {
   if (text.size() % 4 == 1) return std::nullopt;
   return detail::base64_bytes(detail::without_padding(text), "-_", false);
 }

@@ -110,7 +110,3 @@ class ByteReader {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/files/byte_reader.ipp>
-#endif

@@ -9,16 +9,16 @@ namespace dflow {
 
 static_assert(std::endian::native == std::endian::little, "fixed numbers are copied as they lie in memory");
 
-DFLOW_INLINE void ByteReader::fail_short(std::uint64_t size) const {
+void ByteReader::fail_short(std::uint64_t size) const {
   throw_error(data_loss(
       str_cat("input ends early: ", size, " bytes needed at offset ", position_, ", ", remaining(), " left")));
 }
 
-DFLOW_INLINE void ByteReader::fail_malformed(const char* what, std::size_t offset) const {
+void ByteReader::fail_malformed(const char* what, std::size_t offset) const {
   throw_error(data_loss(str_cat(what, " at offset ", offset)));
 }
 
-DFLOW_INLINE bool ByteReader::boolean() {
+bool ByteReader::boolean() {
   require(1);
   const auto byte = std::to_integer<unsigned>(input_[position_]);
   if (byte > 1) fail_malformed("a boolean that is neither 0 nor 1", position_);
@@ -26,7 +26,7 @@ DFLOW_INLINE bool ByteReader::boolean() {
   return byte != 0;
 }
 
-DFLOW_INLINE std::uint64_t ByteReader::varint() {
+std::uint64_t ByteReader::varint() {
   std::uint64_t value = 0;
   std::size_t at = position_;
   for (int shift = 0; shift < 64; shift += 7, ++at) {
@@ -42,21 +42,21 @@ DFLOW_INLINE std::uint64_t ByteReader::varint() {
   fail_malformed("a varint of more than 64 bits", position_);
 }
 
-DFLOW_INLINE std::int64_t ByteReader::signed_varint() {
+std::int64_t ByteReader::signed_varint() {
   const std::uint64_t zigzag = varint();
   return static_cast<std::int64_t>((zigzag >> 1) ^ (~(zigzag & 1) + 1));
 }
 
-DFLOW_INLINE std::span<const std::byte> ByteReader::bytes(std::size_t size) {
+std::span<const std::byte> ByteReader::bytes(std::size_t size) {
   require(size);
   const auto result = input_.subspan(position_, size);
   position_ += size;
   return result;
 }
 
-DFLOW_INLINE void ByteReader::skip(std::size_t size) { (void)bytes(size); }
+void ByteReader::skip(std::size_t size) { (void)bytes(size); }
 
-DFLOW_INLINE std::span<const std::byte> ByteReader::blob() {
+std::span<const std::byte> ByteReader::blob() {
   const std::size_t start = position_;
   const std::uint64_t size = varint();
   const std::size_t after_length = position_;
@@ -70,12 +70,12 @@ DFLOW_INLINE std::span<const std::byte> ByteReader::blob() {
   return input_.subspan(after_length, static_cast<std::size_t>(size));
 }
 
-DFLOW_INLINE std::string_view ByteReader::string() {
+std::string_view ByteReader::string() {
   const auto text = blob();
   return {reinterpret_cast<const char*>(text.data()), text.size()};
 }
 
-DFLOW_INLINE std::size_t ByteReader::count(std::size_t min_bytes_each) {
+std::size_t ByteReader::count(std::size_t min_bytes_each) {
   const std::size_t start = position_;
   const std::uint64_t items = varint();
   const std::size_t after_count = std::exchange(position_, start);
@@ -92,13 +92,13 @@ DFLOW_INLINE std::size_t ByteReader::count(std::size_t min_bytes_each) {
   return static_cast<std::size_t>(items);
 }
 
-DFLOW_INLINE void ByteReader::expect_end() const {
+void ByteReader::expect_end() const {
   if (!at_end()) {
     throw_error(data_loss(str_cat(remaining(), " bytes left over at offset ", position_)));
   }
 }
 
-DFLOW_INLINE ByteReader::Level ByteReader::enter() {
+ByteReader::Level ByteReader::enter() {
   if (depth_ >= limits_.max_depth) {
     throw_error(
         out_of_range(str_cat("nesting deeper than the limit of ", limits_.max_depth, " at offset ", position_)));

@@ -97,7 +97,3 @@ class FileSource final : public ByteSource {
 void fill_to(ByteSource& source, std::uint64_t size, std::string& bytes);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/files/byte_source.ipp>
-#endif

@@ -8,12 +8,12 @@
 
 namespace dflow {
 
-DFLOW_INLINE ByteSource::~ByteSource() = default;
+ByteSource::~ByteSource() = default;
 
-DFLOW_INLINE FileSource::FileSource(std::unique_ptr<RandomAccessFile> file, std::size_t buffer_bytes)
+FileSource::FileSource(std::unique_ptr<RandomAccessFile> file, std::size_t buffer_bytes)
     : file_(std::move(file)), buffer_(std::max<std::size_t>(buffer_bytes, 1)) {}
 
-DFLOW_INLINE void FileSource::seek(std::uint64_t position) {
+void FileSource::seek(std::uint64_t position) {
   if (position >= window_start_ && position - window_start_ <= window_size_) {
     window_used_ = static_cast<std::size_t>(position - window_start_);
     return;
@@ -22,7 +22,7 @@ DFLOW_INLINE void FileSource::seek(std::uint64_t position) {
   window_size_ = window_used_ = 0;
 }
 
-DFLOW_INLINE std::span<const std::byte> FileSource::bring_to_hand(std::size_t size) {
+std::span<const std::byte> FileSource::bring_to_hand(std::size_t size) {
   const std::span<const std::byte> held = at_hand();
   if (held.size() >= size || size > buffer_.size()) return held;
   window_start_ += std::exchange(window_used_, 0);
@@ -33,7 +33,7 @@ DFLOW_INLINE std::span<const std::byte> FileSource::bring_to_hand(std::size_t si
   return at_hand();
 }
 
-DFLOW_INLINE std::size_t FileSource::read(std::span<std::byte> into) {
+std::size_t FileSource::read(std::span<std::byte> into) {
   std::size_t done = 0;
   while (done < into.size()) {
     if (window_used_ == window_size_) {
@@ -57,7 +57,7 @@ DFLOW_INLINE std::size_t FileSource::read(std::span<std::byte> into) {
   return done;
 }
 
-DFLOW_INLINE void fill_to(ByteSource& source, std::uint64_t size, std::string& bytes) {
+void fill_to(ByteSource& source, std::uint64_t size, std::string& bytes) {
   constexpr std::uint64_t first_step = std::uint64_t{1} << 20;
   const std::size_t held = bytes.size();
   try {

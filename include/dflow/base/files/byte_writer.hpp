@@ -60,7 +60,3 @@ class ByteWriter {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/files/byte_writer.ipp>
-#endif

@@ -10,7 +10,7 @@ namespace dflow {
 
 static_assert(std::endian::native == std::endian::little, "fixed numbers are copied as they lie in memory");
 
-DFLOW_INLINE void ByteWriter::append(const void* from, std::size_t size) {
+void ByteWriter::append(const void* from, std::size_t size) {
   if (size == 0) return;
   if (text_ != nullptr) {
     text_->append(static_cast<const char*>(from), size);
@@ -20,7 +20,7 @@ DFLOW_INLINE void ByteWriter::append(const void* from, std::size_t size) {
   }
 }
 
-DFLOW_INLINE void ByteWriter::varint(std::uint64_t value) {
+void ByteWriter::varint(std::uint64_t value) {
   unsigned char encoded[10];
   std::size_t size = 0;
   for (; value >= 0x80; value >>= 7) encoded[size++] = static_cast<unsigned char>(value | 0x80);
@@ -28,21 +28,21 @@ DFLOW_INLINE void ByteWriter::varint(std::uint64_t value) {
   append(encoded, size);
 }
 
-DFLOW_INLINE void ByteWriter::signed_varint(std::int64_t value) {
+void ByteWriter::signed_varint(std::int64_t value) {
   varint((static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63));
 }
 
-DFLOW_INLINE void ByteWriter::blob(std::span<const std::byte> value) {
+void ByteWriter::blob(std::span<const std::byte> value) {
   varint(value.size());
   append(value.data(), value.size());
 }
 
-DFLOW_INLINE void ByteWriter::string(std::string_view value) {
+void ByteWriter::string(std::string_view value) {
   varint(value.size());
   append(value.data(), value.size());
 }
 
-DFLOW_INLINE void ByteWriter::patch_u32(std::size_t position, std::uint32_t value) {
+void ByteWriter::patch_u32(std::size_t position, std::uint32_t value) {
   const std::size_t size = this->position();
   if (size < sizeof(value) || position > size - sizeof(value)) {
     throw_error(out_of_range(str_cat("no 4 bytes to overwrite at offset ", position, " of ", size)));

@@ -19,7 +19,3 @@ inline std::uint32_t crc32(std::string_view text) noexcept {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/files/crc32.ipp>
-#endif

@@ -28,7 +28,7 @@ inline constexpr auto crc32_tables = [] {
 
 }  // namespace detail
 
-DFLOW_INLINE std::uint32_t crc32_extend(std::uint32_t crc, std::span<const std::byte> more) noexcept {
+std::uint32_t crc32_extend(std::uint32_t crc, std::span<const std::byte> more) noexcept {
   const auto& table = detail::crc32_tables;
   const std::byte* at = more.data();
   std::size_t left = more.size();

@@ -31,7 +31,3 @@ std::uint32_t crc32c_extend_by_tables(std::uint32_t crc, std::span<const std::by
 }  // namespace detail
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/files/crc32c.ipp>
-#endif

@@ -30,7 +30,7 @@ inline constexpr auto crc32c_tables = [] {
   return tables;
 }();
 
-DFLOW_INLINE std::uint32_t crc32c_extend_by_tables(std::uint32_t crc, std::span<const std::byte> more) noexcept {
+std::uint32_t crc32c_extend_by_tables(std::uint32_t crc, std::span<const std::byte> more) noexcept {
   const auto& table = crc32c_tables;
   const std::byte* at = more.data();
   std::size_t left = more.size();
@@ -100,14 +100,14 @@ inline constexpr auto crc32c_zeros = [] {
   return tables;
 }();
 
-DFLOW_INLINE std::uint64_t crc32c_after_zeros(std::uint64_t state) noexcept {
+std::uint64_t crc32c_after_zeros(std::uint64_t state) noexcept {
   const auto& table = crc32c_zeros;
   return table[0][state & 0xff] ^ table[1][state >> 8 & 0xff] ^ table[2][state >> 16 & 0xff] ^
          table[3][state >> 24 & 0xff];
 }
 
-__attribute__((target("sse4.2"))) DFLOW_INLINE std::uint32_t crc32c_extend_by_sse42(
-    std::uint32_t crc, std::span<const std::byte> more) noexcept {
+__attribute__((target("sse4.2"))) std::uint32_t crc32c_extend_by_sse42(std::uint32_t crc,
+                                                                       std::span<const std::byte> more) noexcept {
   const std::byte* at = more.data();
   std::size_t left = more.size();
   std::uint64_t state = static_cast<std::uint32_t>(~crc);
@@ -143,8 +143,7 @@ DFLOW_CRC32C_AVX512 inline __m512i crc32c_fold(__m512i bits, __m512i shifts, __m
 }
 
 /// For no less than 64 bytes.
-DFLOW_CRC32C_AVX512 DFLOW_INLINE std::uint32_t crc32c_extend_by_avx512(std::uint32_t crc,
-                                                                       std::span<const std::byte> more) noexcept {
+DFLOW_CRC32C_AVX512 std::uint32_t crc32c_extend_by_avx512(std::uint32_t crc, std::span<const std::byte> more) noexcept {
   static constexpr Crc32cShift by_2048(2048), by_512(512), by_384(384), by_256(256), by_128(128);
   const std::byte* at = more.data();
   std::size_t left = more.size();
@@ -186,7 +185,7 @@ DFLOW_CRC32C_AVX512 DFLOW_INLINE std::uint32_t crc32c_extend_by_avx512(std::uint
 
 }  // namespace detail
 
-DFLOW_INLINE std::uint32_t crc32c_extend(std::uint32_t crc, std::span<const std::byte> more) noexcept {
+std::uint32_t crc32c_extend(std::uint32_t crc, std::span<const std::byte> more) noexcept {
 #if defined(__x86_64__)
   if (more.size() >= 128 && __builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("avx512vl")) {
     return detail::crc32c_extend_by_avx512(crc, more);

@@ -120,7 +120,3 @@ std::string join_path(std::string_view directory, std::string_view name);
 std::string parent_directory(const std::string& path);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/files/file_system.ipp>
-#endif

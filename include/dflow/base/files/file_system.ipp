@@ -18,11 +18,11 @@
 
 namespace dflow {
 
-DFLOW_INLINE RandomAccessFile::~RandomAccessFile() = default;
-DFLOW_INLINE WritableFile::~WritableFile() = default;
-DFLOW_INLINE FileSystem::~FileSystem() = default;
+RandomAccessFile::~RandomAccessFile() = default;
+WritableFile::~WritableFile() = default;
+FileSystem::~FileSystem() = default;
 
-DFLOW_INLINE void RandomAccessFile::read_exactly_at(std::uint64_t offset, std::span<std::byte> into) const {
+void RandomAccessFile::read_exactly_at(std::uint64_t offset, std::span<std::byte> into) const {
   const std::size_t got = read_at(offset, into);
   if (got != into.size()) {
     throw_error(data_loss(
@@ -30,7 +30,7 @@ DFLOW_INLINE void RandomAccessFile::read_exactly_at(std::uint64_t offset, std::s
   }
 }
 
-DFLOW_INLINE std::string read_regular_file(FileSystem& files, const std::string& path, std::uint64_t max_bytes) {
+std::string read_regular_file(FileSystem& files, const std::string& path, std::uint64_t max_bytes) {
   const std::unique_ptr<RandomAccessFile> file = files.open_for_reading(path);
   if (file->size() > max_bytes) {
     throw_error(resource_exhausted(str_cat("cannot read '", path, "': more than ", max_bytes, " bytes")));
@@ -48,12 +48,12 @@ DFLOW_INLINE std::string read_regular_file(FileSystem& files, const std::string&
   return content;
 }
 
-DFLOW_INLINE std::string join_path(std::string_view directory, std::string_view name) {
+std::string join_path(std::string_view directory, std::string_view name) {
   if (directory.empty() || name.starts_with('/')) return std::string(name);
   return str_cat(directory, directory.ends_with('/') ? "" : "/", name);
 }
 
-DFLOW_INLINE std::string parent_directory(const std::string& path) {
+std::string parent_directory(const std::string& path) {
   const std::size_t slash = path.find_last_of('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
@@ -61,7 +61,7 @@ DFLOW_INLINE std::string parent_directory(const std::string& path) {
 
 namespace detail {
 
-DFLOW_INLINE Code code_of_errno(int error) noexcept {
+Code code_of_errno(int error) noexcept {
   switch (error) {
     case ENOENT:
       return Code::not_found;
@@ -93,13 +93,13 @@ DFLOW_INLINE Code code_of_errno(int error) noexcept {
   }
 }
 
-[[noreturn]] DFLOW_INLINE void fail_with_errno(const char* action, const std::string& path, int error) {
+[[noreturn]] void fail_with_errno(const char* action, const std::string& path, int error) {
   throw_error(Status(code_of_errno(error),
                      str_cat("cannot ", action, " '", path, "': ", std::generic_category().message(error))));
 }
 
 /// A path with a zero byte inside would silently name another file.
-DFLOW_INLINE void refuse_zero_byte(const char* action, const std::string& path) {
+void refuse_zero_byte(const char* action, const std::string& path) {
   if (path.find('\0') == std::string::npos) return;
   throw_error(invalid_argument(str_cat("cannot ", action, " '", printable(path), "': a path has no zero byte")));
 }
@@ -208,7 +208,7 @@ class PosixWritableFile final : public WritableFile {
 
 /// Where the symbolic links at `path` lead to, whether there is a file or not. Blocks. Errors: as FileSystem;
 /// FailedPrecondition if there is something that is no regular file, InvalidArgument for too many links.
-DFLOW_INLINE std::string file_to_replace(std::string path) {
+std::string file_to_replace(std::string path) {
   constexpr int max_links = 40;  // as Linux has it
   const std::string given = path;
   refuse_zero_byte("replace", given);
@@ -232,13 +232,11 @@ DFLOW_INLINE std::string file_to_replace(std::string path) {
   }
 }
 
-DFLOW_INLINE void sync_directory(const std::string& path) {
-  FileDescriptor("open", path, O_RDONLY | O_DIRECTORY).sync();
-}
+void sync_directory(const std::string& path) { FileDescriptor("open", path, O_RDONLY | O_DIRECTORY).sync(); }
 
 }  // namespace detail
 
-DFLOW_INLINE std::string PosixFileSystem::read_file(const std::string& path, std::uint64_t max_bytes) {
+std::string PosixFileSystem::read_file(const std::string& path, std::uint64_t max_bytes) {
   const detail::FileDescriptor file("open", path, O_RDONLY);
   const std::uint64_t size = file.size();
   const auto too_large = [&] {
@@ -271,19 +269,19 @@ DFLOW_INLINE std::string PosixFileSystem::read_file(const std::string& path, std
   }
 }
 
-DFLOW_INLINE std::unique_ptr<RandomAccessFile> PosixFileSystem::open_for_reading(const std::string& path) {
+std::unique_ptr<RandomAccessFile> PosixFileSystem::open_for_reading(const std::string& path) {
   return std::make_unique<detail::PosixRandomAccessFile>(path);
 }
 
-DFLOW_INLINE std::unique_ptr<WritableFile> PosixFileSystem::open_for_appending(const std::string& path) {
+std::unique_ptr<WritableFile> PosixFileSystem::open_for_appending(const std::string& path) {
   return std::make_unique<detail::PosixWritableFile>("open", path, 0);
 }
 
-DFLOW_INLINE std::unique_ptr<WritableFile> PosixFileSystem::create_file(const std::string& path) {
+std::unique_ptr<WritableFile> PosixFileSystem::create_file(const std::string& path) {
   return std::make_unique<detail::PosixWritableFile>("create", path, O_EXCL);
 }
 
-DFLOW_INLINE void PosixFileSystem::write_file_atomically(const std::string& path, std::span<const std::byte> content) {
+void PosixFileSystem::write_file_atomically(const std::string& path, std::span<const std::byte> content) {
   const std::string target = detail::file_to_replace(path);
   // Unique among processes and threads, by what is on this thread's stack; left behind only if the process dies inside
   // this call, and then in the way of nobody but another process of its number.
@@ -303,24 +301,24 @@ DFLOW_INLINE void PosixFileSystem::write_file_atomically(const std::string& path
   detail::sync_directory(parent_directory(target));
 }
 
-DFLOW_INLINE bool PosixFileSystem::exists(const std::string& path) {
+bool PosixFileSystem::exists(const std::string& path) {
   struct stat info {};
   return ::stat(path.c_str(), &info) == 0;
 }
 
-DFLOW_INLINE bool PosixFileSystem::is_directory(const std::string& path) {
+bool PosixFileSystem::is_directory(const std::string& path) {
   struct stat info {};
   return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-DFLOW_INLINE std::uint64_t PosixFileSystem::file_size(const std::string& path) {
+std::uint64_t PosixFileSystem::file_size(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) detail::fail_with_errno("inspect", path, errno);
   if (S_ISDIR(info.st_mode)) detail::fail_with_errno("inspect", path, EISDIR);
   return static_cast<std::uint64_t>(info.st_size);
 }
 
-DFLOW_INLINE std::vector<std::string> PosixFileSystem::list_directory(const std::string& path) {
+std::vector<std::string> PosixFileSystem::list_directory(const std::string& path) {
   struct Closer {
     void operator()(DIR* directory) const { ::closedir(directory); }
   };
@@ -339,7 +337,7 @@ DFLOW_INLINE std::vector<std::string> PosixFileSystem::list_directory(const std:
   return names;
 }
 
-DFLOW_INLINE void PosixFileSystem::create_directories(const std::string& path) {
+void PosixFileSystem::create_directories(const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string prefix = path.substr(0, end);
     if (!prefix.empty() && ::mkdir(prefix.c_str(), 0777) != 0) {
@@ -351,14 +349,14 @@ DFLOW_INLINE void PosixFileSystem::create_directories(const std::string& path) {
   }
 }
 
-DFLOW_INLINE void PosixFileSystem::remove(const std::string& path) {
+void PosixFileSystem::remove(const std::string& path) {
   if (std::remove(path.c_str()) != 0) {
     // Both are allowed for a directory that is not empty.
     detail::fail_with_errno("remove", path, errno == EEXIST ? ENOTEMPTY : errno);
   }
 }
 
-DFLOW_INLINE void PosixFileSystem::rename(const std::string& from, const std::string& to) {
+void PosixFileSystem::rename(const std::string& from, const std::string& to) {
   if (std::rename(from.c_str(), to.c_str()) != 0) {
     const int error = errno;
     throw_error(Status(detail::code_of_errno(error == EEXIST ? ENOTEMPTY : error),
@@ -366,7 +364,7 @@ DFLOW_INLINE void PosixFileSystem::rename(const std::string& from, const std::st
   }
 }
 
-DFLOW_INLINE std::string PosixFileSystem::absolute_path(const std::string& path) {
+std::string PosixFileSystem::absolute_path(const std::string& path) {
   if (path.starts_with('/')) return path;
   std::string directory(256, '\0');
   while (::getcwd(directory.data(), directory.size()) == nullptr) {
@@ -377,6 +375,6 @@ DFLOW_INLINE std::string PosixFileSystem::absolute_path(const std::string& path)
   return join_path(directory, path);
 }
 
-DFLOW_INLINE void PosixFileSystem::sync_directory(const std::string& path) { detail::sync_directory(path); }
+void PosixFileSystem::sync_directory(const std::string& path) { detail::sync_directory(path); }
 
 }  // namespace dflow

@@ -22,7 +22,3 @@ bool matches(std::string_view name, std::string_view pattern) noexcept;
 std::vector<std::string> matching_files(FileSystem& files, const std::string& pattern);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/files/matching_files.ipp>
-#endif

@@ -12,7 +12,7 @@ namespace dflow {
 namespace detail {
 
 /// Whether the element of a pattern at `at` fits a character; `at` goes to the next one.
-DFLOW_INLINE bool fits_element(char c, std::string_view pattern, std::size_t& at) noexcept {
+bool fits_element(char c, std::string_view pattern, std::size_t& at) noexcept {
   const char first = pattern[at++];
   if (first == '?') return true;
   if (first == '\\' && at < pattern.size()) return pattern[at++] == c;
@@ -37,12 +37,12 @@ DFLOW_INLINE bool fits_element(char c, std::string_view pattern, std::size_t& at
   return is_in_set != is_excluded;
 }
 
-DFLOW_INLINE bool has_wildcards(std::string_view pattern) noexcept {
+bool has_wildcards(std::string_view pattern) noexcept {
   return pattern.find_first_of("*?[\\") != std::string_view::npos;
 }
 
 /// What is in a directory; nothing if it is none.
-DFLOW_INLINE std::vector<std::string> names_in(FileSystem& files, const std::string& directory) {
+std::vector<std::string> names_in(FileSystem& files, const std::string& directory) {
   try {
     return files.list_directory(directory.empty() ? "." : directory);
   } catch (const Error& error) {
@@ -54,7 +54,7 @@ DFLOW_INLINE std::vector<std::string> names_in(FileSystem& files, const std::str
 
 }  // namespace detail
 
-DFLOW_INLINE bool matches(std::string_view name, std::string_view pattern) noexcept {
+bool matches(std::string_view name, std::string_view pattern) noexcept {
   // The last star takes one character more whenever what follows it does not fit.
   constexpr std::size_t none = std::string_view::npos;
   std::size_t at = 0, in = 0, star = none, star_end = 0;
@@ -76,7 +76,7 @@ DFLOW_INLINE bool matches(std::string_view name, std::string_view pattern) noexc
   return at == pattern.size();
 }
 
-DFLOW_INLINE std::vector<std::string> matching_files(FileSystem& files, const std::string& pattern) {
+std::vector<std::string> matching_files(FileSystem& files, const std::string& pattern) {
   // Paths that fit as far as the pattern has been followed; each part is followed in all of them. They are in different
   // directories: the way back up, behind a wildcard, would list one once for each way down.
   std::vector<std::string> found{""};

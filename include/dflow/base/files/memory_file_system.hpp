@@ -58,7 +58,3 @@ class MemoryFileSystem final : public FileSystem {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/files/memory_file_system.ipp>
-#endif

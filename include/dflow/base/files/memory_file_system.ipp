@@ -133,11 +133,11 @@ struct MemoryFileSystem::State {
   };
 };
 
-DFLOW_INLINE MemoryFileSystem::MemoryFileSystem() : state_(std::make_unique<State>()) {}
+MemoryFileSystem::MemoryFileSystem() : state_(std::make_unique<State>()) {}
 
-DFLOW_INLINE MemoryFileSystem::~MemoryFileSystem() = default;
+MemoryFileSystem::~MemoryFileSystem() = default;
 
-DFLOW_INLINE std::string MemoryFileSystem::read_file(const std::string& path, std::uint64_t max_bytes) {
+std::string MemoryFileSystem::read_file(const std::string& path, std::uint64_t max_bytes) {
   std::lock_guard lock(state_->mutex);
   const auto file = state_->find("open", path);
   std::lock_guard file_lock(file->mutex);
@@ -147,12 +147,12 @@ DFLOW_INLINE std::string MemoryFileSystem::read_file(const std::string& path, st
   return file->content;
 }
 
-DFLOW_INLINE std::unique_ptr<RandomAccessFile> MemoryFileSystem::open_for_reading(const std::string& path) {
+std::unique_ptr<RandomAccessFile> MemoryFileSystem::open_for_reading(const std::string& path) {
   std::lock_guard lock(state_->mutex);
   return std::make_unique<State::Reader>(state_->find("open", path));
 }
 
-DFLOW_INLINE std::unique_ptr<WritableFile> MemoryFileSystem::open_for_appending(const std::string& path) {
+std::unique_ptr<WritableFile> MemoryFileSystem::open_for_appending(const std::string& path) {
   throw_if_error(state_->faults->next());
   std::lock_guard lock(state_->mutex);
   const std::string place = state_->place_for_file("open", path);
@@ -163,7 +163,7 @@ DFLOW_INLINE std::unique_ptr<WritableFile> MemoryFileSystem::open_for_appending(
   return appender;
 }
 
-DFLOW_INLINE std::unique_ptr<WritableFile> MemoryFileSystem::create_file(const std::string& path) {
+std::unique_ptr<WritableFile> MemoryFileSystem::create_file(const std::string& path) {
   throw_if_error(state_->faults->next());
   const std::string place = State::normalized(path);
   std::lock_guard lock(state_->mutex);
@@ -176,7 +176,7 @@ DFLOW_INLINE std::unique_ptr<WritableFile> MemoryFileSystem::create_file(const s
   return appender;
 }
 
-DFLOW_INLINE void MemoryFileSystem::write_file_atomically(const std::string& path, std::span<const std::byte> content) {
+void MemoryFileSystem::write_file_atomically(const std::string& path, std::span<const std::byte> content) {
   throw_if_error(state_->faults->next());
   auto file = std::make_shared<State::File>();
   file->content.assign(reinterpret_cast<const char*>(content.data()), content.size());
@@ -187,25 +187,25 @@ DFLOW_INLINE void MemoryFileSystem::write_file_atomically(const std::string& pat
   state_->durable_files[place] = std::move(file);
 }
 
-DFLOW_INLINE bool MemoryFileSystem::exists(const std::string& path) {
+bool MemoryFileSystem::exists(const std::string& path) {
   const std::string place = State::normalized(path);
   std::lock_guard lock(state_->mutex);
   return state_->files.contains(place) || state_->directories.contains(place);
 }
 
-DFLOW_INLINE bool MemoryFileSystem::is_directory(const std::string& path) {
+bool MemoryFileSystem::is_directory(const std::string& path) {
   std::lock_guard lock(state_->mutex);
   return state_->directories.contains(State::normalized(path));
 }
 
-DFLOW_INLINE std::uint64_t MemoryFileSystem::file_size(const std::string& path) {
+std::uint64_t MemoryFileSystem::file_size(const std::string& path) {
   std::lock_guard lock(state_->mutex);
   const auto file = state_->find("inspect", path);
   std::lock_guard file_lock(file->mutex);
   return file->content.size();
 }
 
-DFLOW_INLINE std::vector<std::string> MemoryFileSystem::list_directory(const std::string& path) {
+std::vector<std::string> MemoryFileSystem::list_directory(const std::string& path) {
   const std::string place = State::normalized(path);
   std::lock_guard lock(state_->mutex);
   if (state_->files.contains(place)) State::fail(Code::failed_precondition, "list", path, "Not a directory");
@@ -220,7 +220,7 @@ DFLOW_INLINE std::vector<std::string> MemoryFileSystem::list_directory(const std
   return names;
 }
 
-DFLOW_INLINE void MemoryFileSystem::create_directories(const std::string& path) {
+void MemoryFileSystem::create_directories(const std::string& path) {
   throw_if_error(state_->faults->next());
   const std::string place = State::normalized(path);
   std::lock_guard lock(state_->mutex);
@@ -235,7 +235,7 @@ DFLOW_INLINE void MemoryFileSystem::create_directories(const std::string& path) 
   }
 }
 
-DFLOW_INLINE void MemoryFileSystem::remove(const std::string& path) {
+void MemoryFileSystem::remove(const std::string& path) {
   throw_if_error(state_->faults->next());
   const std::string place = State::normalized(path);
   std::lock_guard lock(state_->mutex);
@@ -247,7 +247,7 @@ DFLOW_INLINE void MemoryFileSystem::remove(const std::string& path) {
   state_->directories.erase(place);
 }
 
-DFLOW_INLINE void MemoryFileSystem::rename(const std::string& from, const std::string& to) {
+void MemoryFileSystem::rename(const std::string& from, const std::string& to) {
   throw_if_error(state_->faults->next());
   const std::string old_place = State::normalized(from);
   const std::string new_place = State::normalized(to);
@@ -282,7 +282,7 @@ DFLOW_INLINE void MemoryFileSystem::rename(const std::string& from, const std::s
   state_->directories.swap(directories);
 }
 
-DFLOW_INLINE void MemoryFileSystem::sync_directory(const std::string& path) {
+void MemoryFileSystem::sync_directory(const std::string& path) {
   throw_if_error(state_->faults->next());
   const std::string place = State::normalized(path);
   std::lock_guard lock(state_->mutex);
@@ -294,19 +294,19 @@ DFLOW_INLINE void MemoryFileSystem::sync_directory(const std::string& path) {
   }
 }
 
-DFLOW_INLINE std::uint64_t MemoryFileSystem::changes() const {
+std::uint64_t MemoryFileSystem::changes() const {
   std::lock_guard lock(state_->faults->mutex);
   return state_->faults->changes;
 }
 
-DFLOW_INLINE void MemoryFileSystem::fail_change(std::uint64_t number, Status status, bool keeps_failing) {
+void MemoryFileSystem::fail_change(std::uint64_t number, Status status, bool keeps_failing) {
   std::lock_guard lock(state_->faults->mutex);
   state_->faults->failing = number == 0 ? 0 : state_->faults->changes + number;
   state_->faults->keeps_failing = keeps_failing;
   state_->faults->status = std::move(status);
 }
 
-DFLOW_INLINE void MemoryFileSystem::crash(const CrashOutcome& outcome) {
+void MemoryFileSystem::crash(const CrashOutcome& outcome) {
   fail_change(0, {});
   std::lock_guard lock(state_->mutex);
   // Files that are open still belong to who opened them: what is left is in files of its own.

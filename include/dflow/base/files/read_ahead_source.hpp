@@ -67,7 +67,3 @@ class ReadAheadSource final : public ByteSource {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/files/read_ahead_source.ipp>
-#endif

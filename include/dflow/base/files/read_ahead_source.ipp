@@ -10,7 +10,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE ReadAheadSource::ReadAheadSource(std::unique_ptr<RandomAccessFile> file, std::size_t block_bytes)
+ReadAheadSource::ReadAheadSource(std::unique_ptr<RandomAccessFile> file, std::size_t block_bytes)
     : file_(std::move(file)),
       block_bytes_(std::max<std::size_t>(block_bytes, 1)),
       current_{.bytes = FileBuffer(block_bytes_)} {
@@ -24,7 +24,7 @@ DFLOW_INLINE ReadAheadSource::ReadAheadSource(std::unique_ptr<RandomAccessFile> 
   }
 }
 
-DFLOW_INLINE ReadAheadSource::~ReadAheadSource() {
+ReadAheadSource::~ReadAheadSource() {
   {
     const std::lock_guard lock(mutex_);
     is_ended_ = true;
@@ -33,7 +33,7 @@ DFLOW_INLINE ReadAheadSource::~ReadAheadSource() {
   reader_.join();
 }
 
-DFLOW_INLINE void ReadAheadSource::read_blocks() {
+void ReadAheadSource::read_blocks() {
   std::unique_lock lock(mutex_);
   while (true) {
     for_reader_.wait(lock, [this] { return is_ended_ || (is_reading_ && !unused_.empty()); });
@@ -59,14 +59,14 @@ DFLOW_INLINE void ReadAheadSource::read_blocks() {
   }
 }
 
-DFLOW_INLINE ReadAheadSource::Block ReadAheadSource::take_first() {
+ReadAheadSource::Block ReadAheadSource::take_first() {
   Block first = std::move(ahead_.front());
   ahead_.erase(ahead_.begin());
   return first;
 }
 
 /// Goes on to the block that begins where the current one ends; false at the end of the file.
-DFLOW_INLINE bool ReadAheadSource::next_block() {
+bool ReadAheadSource::next_block() {
   std::unique_lock lock(mutex_);
   if (ahead_.empty() && !is_reading_) {
     wanted_ = current_.offset + current_.size;
@@ -86,7 +86,7 @@ DFLOW_INLINE bool ReadAheadSource::next_block() {
   return current_.size != 0;
 }
 
-DFLOW_INLINE void ReadAheadSource::seek(std::uint64_t position) {
+void ReadAheadSource::seek(std::uint64_t position) {
   const auto holds = [position](const Block& block) {
     return position >= block.offset && position - block.offset <= block.size;
   };
@@ -112,12 +112,12 @@ DFLOW_INLINE void ReadAheadSource::seek(std::uint64_t position) {
   used_ = static_cast<std::size_t>(position - current_.offset);
 }
 
-DFLOW_INLINE std::span<const std::byte> ReadAheadSource::bring_to_hand(std::size_t) {
+std::span<const std::byte> ReadAheadSource::bring_to_hand(std::size_t) {
   if (used_ == current_.size) next_block();
   return at_hand();
 }
 
-DFLOW_INLINE std::size_t ReadAheadSource::read(std::span<std::byte> into) {
+std::size_t ReadAheadSource::read(std::span<std::byte> into) {
   std::size_t done = 0;
   while (done < into.size()) {
     if (used_ == current_.size && !next_block()) break;

@@ -39,7 +39,3 @@ class ScratchFile {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/files/scratch_file.ipp>
-#endif

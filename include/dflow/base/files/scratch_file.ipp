@@ -8,12 +8,12 @@
 
 namespace dflow {
 
-DFLOW_INLINE std::string scratch_directory() {
+std::string scratch_directory() {
   const char* const directory = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe): nobody sets it
   return directory == nullptr || *directory == '\0' ? "/tmp" : directory;
 }
 
-DFLOW_INLINE ScratchFile::ScratchFile(FileSystem& files, const std::string& directory) {
+ScratchFile::ScratchFile(FileSystem& files, const std::string& directory) {
   files.create_directories(directory);
   const std::string path = join_path(directory, str_cat("dflow-scratch-", system_seed()));
   writer_ = files.create_file(path);
@@ -26,7 +26,7 @@ DFLOW_INLINE ScratchFile::ScratchFile(FileSystem& files, const std::string& dire
   files.remove(path);
 }
 
-DFLOW_INLINE std::uint64_t ScratchFile::append(std::span<const std::byte> bytes) {
+std::uint64_t ScratchFile::append(std::span<const std::byte> bytes) {
   if (!status_.ok()) throw_error(status_);
   try {
     writer_->append(bytes);

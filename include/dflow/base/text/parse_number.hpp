@@ -18,7 +18,3 @@ namespace dflow {
 [[nodiscard]] bool parse_number(std::string_view text, std::int64_t& value) noexcept;
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/text/parse_number.ipp>
-#endif

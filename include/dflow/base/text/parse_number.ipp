@@ -12,7 +12,7 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE std::string_view without_spaces(std::string_view text) noexcept {
+std::string_view without_spaces(std::string_view text) noexcept {
   constexpr std::string_view spaces = " \t\n\v\f\r";
   const std::size_t begin = text.find_first_not_of(spaces);
   if (begin == text.npos) return {};
@@ -21,7 +21,7 @@ DFLOW_INLINE std::string_view without_spaces(std::string_view text) noexcept {
 
 /// Of a number whose digits are well formed and which is no float: it is too small, not too large. Its size is that of
 /// its first digit that is not 0: so many digits before the point, or so many zeros behind it, and the exponent.
-DFLOW_INLINE bool is_tiny(std::string_view digits, bool is_hexadecimal) noexcept {
+bool is_tiny(std::string_view digits, bool is_hexadecimal) noexcept {
   const std::size_t mark = digits.find_first_of(is_hexadecimal ? "pP" : "eE");
   std::string_view mantissa = digits.substr(0, mark);
   const std::size_t point = std::min(mantissa.find('.'), mantissa.size());
@@ -71,17 +71,9 @@ bool parse_number_as(std::string_view text, T& value) noexcept {
 
 }  // namespace detail
 
-DFLOW_INLINE bool parse_number(std::string_view text, float& value) noexcept {
-  return detail::parse_number_as(text, value);
-}
-DFLOW_INLINE bool parse_number(std::string_view text, double& value) noexcept {
-  return detail::parse_number_as(text, value);
-}
-DFLOW_INLINE bool parse_number(std::string_view text, std::int32_t& value) noexcept {
-  return detail::parse_number_as(text, value);
-}
-DFLOW_INLINE bool parse_number(std::string_view text, std::int64_t& value) noexcept {
-  return detail::parse_number_as(text, value);
-}
+bool parse_number(std::string_view text, float& value) noexcept { return detail::parse_number_as(text, value); }
+bool parse_number(std::string_view text, double& value) noexcept { return detail::parse_number_as(text, value); }
+bool parse_number(std::string_view text, std::int32_t& value) noexcept { return detail::parse_number_as(text, value); }
+bool parse_number(std::string_view text, std::int64_t& value) noexcept { return detail::parse_number_as(text, value); }
 
 }  // namespace dflow

@@ -21,7 +21,3 @@ std::uint64_t farm_fingerprint64(std::string_view bytes) noexcept;
 std::uint64_t sip_hash(const std::array<std::uint64_t, 2>& key, std::string_view bytes) noexcept;
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/text/string_hash.ipp>
-#endif

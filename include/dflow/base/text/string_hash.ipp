@@ -106,7 +106,7 @@ struct FarmHash {
 
 }  // namespace detail
 
-DFLOW_INLINE std::uint64_t murmur_hash64(std::string_view bytes) noexcept {
+std::uint64_t murmur_hash64(std::string_view bytes) noexcept {
   constexpr std::uint64_t seed = 0xdecafcaffeu, factor = 0xc6a4a7935bd1e995u;
   std::uint64_t hash = seed ^ (bytes.size() * factor);
   for (; bytes.size() >= 8; bytes.remove_prefix(8)) {
@@ -119,7 +119,7 @@ DFLOW_INLINE std::uint64_t murmur_hash64(std::string_view bytes) noexcept {
   return hash ^ (hash >> 47);
 }
 
-DFLOW_INLINE std::uint64_t farm_fingerprint64(std::string_view bytes) noexcept {
+std::uint64_t farm_fingerprint64(std::string_view bytes) noexcept {
   using Farm = detail::FarmHash;
   if (bytes.size() <= 16) return Farm::up_to_16(bytes.data(), bytes.size());
   if (bytes.size() <= 32) return Farm::up_to_32(bytes.data(), bytes.size());
@@ -127,7 +127,7 @@ DFLOW_INLINE std::uint64_t farm_fingerprint64(std::string_view bytes) noexcept {
   return Farm().of_long(bytes.data(), bytes.size());
 }
 
-DFLOW_INLINE std::uint64_t sip_hash(const std::array<std::uint64_t, 2>& key, std::string_view bytes) noexcept {
+std::uint64_t sip_hash(const std::array<std::uint64_t, 2>& key, std::string_view bytes) noexcept {
   std::uint64_t v0 = key[0] ^ 0x736f6d6570736575u, v1 = key[1] ^ 0x646f72616e646f6du, v2 = key[0] ^ 0x6c7967656e657261u,
                 v3 = key[1] ^ 0x7465646279746573u;
   const auto rounds = [&](int count) {

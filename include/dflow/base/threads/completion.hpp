@@ -47,7 +47,3 @@ class Completion {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/threads/completion.ipp>
-#endif

@@ -10,7 +10,7 @@ namespace detail {
 inline constexpr std::string_view dropped_completion = "asynchronous work let go of its completion without calling it";
 }
 
-DFLOW_INLINE Status Completion::dropped() {
+Status Completion::dropped() {
   try {
     return internal(std::string(detail::dropped_completion));
   } catch (...) {
@@ -18,11 +18,11 @@ DFLOW_INLINE Status Completion::dropped() {
   }
 }
 
-DFLOW_INLINE bool Completion::was_dropped(const Status& status) {
+bool Completion::was_dropped(const Status& status) {
   return status.code() == Code::internal && status.message() == detail::dropped_completion;
 }
 
-DFLOW_INLINE void Completion::drop(UniqueFunction<void(Status)>& finish) noexcept {
+void Completion::drop(UniqueFunction<void(Status)>& finish) noexcept {
   if (UniqueFunction<void(Status)> forgotten = std::exchange(finish, nullptr)) forgotten(dropped());
 }
 

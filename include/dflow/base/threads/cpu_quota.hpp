@@ -14,7 +14,3 @@ namespace dflow {
 std::optional<int> cpu_quota(FileSystem& files);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/threads/cpu_quota.ipp>
-#endif

@@ -60,7 +60,7 @@ inline bool lists(std::string_view controllers, std::string_view wanted) {
 
 }  // namespace detail
 
-DFLOW_INLINE std::optional<int> cpu_quota(FileSystem& files) {
+std::optional<int> cpu_quota(FileSystem& files) {
   const auto version_2 = [&](const std::string& folder) {
     const std::string text = detail::read_if_there(files, folder + "/cpu.max");
     std::string_view rest(text);

@@ -55,7 +55,3 @@ class ElasticPool final : public ThreadPool {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/threads/elastic_pool.ipp>
-#endif

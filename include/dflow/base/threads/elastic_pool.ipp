@@ -19,7 +19,7 @@ namespace dflow {
 namespace detail {
 
 /// The state of the ElasticPool whose thread the calling thread is.
-DFLOW_INLINE const void*& elastic_pool_of_this_thread() noexcept {
+const void*& elastic_pool_of_this_thread() noexcept {
   static constinit thread_local const void* pool = nullptr;
   return pool;
 }
@@ -148,8 +148,7 @@ struct ElasticPool::State : std::enable_shared_from_this<ElasticPool::State> {
   bool is_stopping = false;
 };
 
-DFLOW_INLINE ElasticPool::ElasticPool(ElasticPoolOptions options)
-    : ThreadPool(std::numeric_limits<double>::infinity()) {
+ElasticPool::ElasticPool(ElasticPoolOptions options) : ThreadPool(std::numeric_limits<double>::infinity()) {
   if (options.max_threads < 1 || options.max_threads > WorkStealingPool::max_threads) {
     throw_error(invalid_argument(str_cat("an elastic pool of up to ", options.max_threads, " threads; 1 to ",
                                          WorkStealingPool::max_threads, " can be")));
@@ -157,33 +156,33 @@ DFLOW_INLINE ElasticPool::ElasticPool(ElasticPoolOptions options)
   state_ = std::make_shared<State>(std::move(options));
 }
 
-DFLOW_INLINE ElasticPool::~ElasticPool() { state_->stop(); }
+ElasticPool::~ElasticPool() { state_->stop(); }
 
-DFLOW_INLINE int ElasticPool::num_threads() const noexcept { return state_->options.max_threads; }
+int ElasticPool::num_threads() const noexcept { return state_->options.max_threads; }
 
 // A task may destroy this pool before the call that queued it, or runs it, is over.
 
-DFLOW_INLINE void ElasticPool::schedule(Task task) {
+void ElasticPool::schedule(Task task) {
   const std::shared_ptr<State> state = state_;
   state->schedule(std::move(task));
 }
 
-DFLOW_INLINE bool ElasticPool::run_one() {
+bool ElasticPool::run_one() {
   const std::shared_ptr<State> state = state_;
   return state->run_one();
 }
 
-DFLOW_INLINE bool ElasticPool::current_thread_is_worker() const noexcept {
+bool ElasticPool::current_thread_is_worker() const noexcept {
   return detail::elastic_pool_of_this_thread() == state_.get();
 }
 
-DFLOW_INLINE int ElasticPool::num_threads_now() const noexcept {
+int ElasticPool::num_threads_now() const noexcept {
   const std::lock_guard lock(state_->mutex);
   return static_cast<int>(state_->running.size());
 }
 
-DFLOW_INLINE void ElasticPool::run_shards(std::int64_t total, std::int64_t /*shard*/, int /*participants*/,
-                                          double /*cost_ns*/, RangeBody body) {
+void ElasticPool::run_shards(std::int64_t total, std::int64_t /*shard*/, int /*participants*/, double /*cost_ns*/,
+                             RangeBody body) {
   body(0, total);
 }
 

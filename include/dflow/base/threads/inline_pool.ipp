@@ -15,12 +15,12 @@ struct InlineFrame {
   TaskRing queued;
 };
 
-DFLOW_INLINE InlineFrame*& innermost_inline_frame() noexcept {
+InlineFrame*& innermost_inline_frame() noexcept {
   static constinit thread_local InlineFrame* frame = nullptr;
   return frame;
 }
 
-DFLOW_INLINE InlineFrame* inline_frame_of(const InlinePool* pool) noexcept {
+InlineFrame* inline_frame_of(const InlinePool* pool) noexcept {
   InlineFrame* frame = innermost_inline_frame();
   while (frame != nullptr && frame->pool != pool) frame = frame->outer;
   return frame;
@@ -28,7 +28,7 @@ DFLOW_INLINE InlineFrame* inline_frame_of(const InlinePool* pool) noexcept {
 
 }  // namespace detail
 
-DFLOW_INLINE void InlinePool::schedule(Task task) {
+void InlinePool::schedule(Task task) {
   if (detail::InlineFrame* frame = detail::inline_frame_of(this)) {
     frame->queued.push_back(std::move(task));
     return;
@@ -42,7 +42,7 @@ DFLOW_INLINE void InlinePool::schedule(Task task) {
   detail::innermost_inline_frame() = frame.outer;
 }
 
-DFLOW_INLINE bool InlinePool::run_one() {
+bool InlinePool::run_one() {
   detail::InlineFrame* frame = detail::inline_frame_of(this);
   if (frame == nullptr || frame->queued.size() == 0) return false;
   Task task = frame->queued.pop_front();
@@ -50,8 +50,6 @@ DFLOW_INLINE bool InlinePool::run_one() {
   return true;
 }
 
-DFLOW_INLINE bool InlinePool::current_thread_is_worker() const noexcept {
-  return detail::inline_frame_of(this) != nullptr;
-}
+bool InlinePool::current_thread_is_worker() const noexcept { return detail::inline_frame_of(this) != nullptr; }
 
 }  // namespace dflow

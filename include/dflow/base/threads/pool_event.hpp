@@ -56,7 +56,3 @@ class PoolEvent {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/threads/pool_event.ipp>
-#endif

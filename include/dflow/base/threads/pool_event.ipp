@@ -9,7 +9,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE void PoolEvent::set() noexcept {
+void PoolEvent::set() noexcept {
   // A waiter stays until it is told; without one, this may be gone after the exchange.
   Waiter* const mark = happened();
   Waiter* waiter = waiter_.exchange(mark);
@@ -20,14 +20,14 @@ DFLOW_INLINE void PoolEvent::set() noexcept {
   wake_one(word);  // only its address is used
 }
 
-DFLOW_INLINE bool PoolEvent::Waiter::enlist(PoolEvent& event) noexcept {
+bool PoolEvent::Waiter::enlist(PoolEvent& event) noexcept {
   Waiter* other = nullptr;
   if (event.waiter_.compare_exchange_strong(other, this)) return true;
   assert(other == event.happened() && "one thread waits for an event at a time");
   return false;
 }
 
-DFLOW_INLINE void PoolEvent::Waiter::withdraw(PoolEvent& event) noexcept {
+void PoolEvent::Waiter::withdraw(PoolEvent& event) noexcept {
   Waiter* self = this;
   if (event.waiter_.compare_exchange_strong(self, nullptr)) return;
   for (int spins = 0; !is_told_.load(std::memory_order_acquire); ++spins) {
@@ -35,7 +35,7 @@ DFLOW_INLINE void PoolEvent::Waiter::withdraw(PoolEvent& event) noexcept {
   }
 }
 
-DFLOW_INLINE void PoolEvent::wait_blocking() noexcept {
+void PoolEvent::wait_blocking() noexcept {
   if (is_set()) return;
   std::atomic<std::uint32_t> word{1};
   Waiter waiter(word);

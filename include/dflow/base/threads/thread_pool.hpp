@@ -167,7 +167,3 @@ class InlinePool final : public ThreadPool {
 int available_cores() noexcept;
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/threads/thread_pool.ipp>
-#endif

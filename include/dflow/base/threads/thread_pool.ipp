@@ -15,9 +15,9 @@
 
 namespace dflow {
 
-DFLOW_INLINE ThreadPool::~ThreadPool() = default;
+ThreadPool::~ThreadPool() = default;
 
-DFLOW_INLINE void ThreadPool::wait(PoolEvent& event) {
+void ThreadPool::wait(PoolEvent& event) {
   if (current_thread_is_worker()) {
     while (!event.is_set() && run_one()) {
     }
@@ -25,14 +25,14 @@ DFLOW_INLINE void ThreadPool::wait(PoolEvent& event) {
   event.wait_blocking();
 }
 
-DFLOW_INLINE void ThreadPool::run_shards(std::int64_t total, std::int64_t shard, int /*participants*/,
-                                         double /*cost_ns*/, RangeBody body) {
+void ThreadPool::run_shards(std::int64_t total, std::int64_t shard, int /*participants*/, double /*cost_ns*/,
+                            RangeBody body) {
   for (std::int64_t begin = 0; begin < total; begin += std::min(shard, total - begin)) {
     body(begin, begin + std::min(shard, total - begin));
   }
 }
 
-DFLOW_INLINE void ThreadPool::split(std::int64_t total, double cost_ns, RangeBody body, std::int64_t align) {
+void ThreadPool::split(std::int64_t total, double cost_ns, RangeBody body, std::int64_t align) {
   // Several ranges for each thread even out their speeds; a range under 1.5 us would not pay for taking it.
   constexpr double ranges_each = 4;
   constexpr double min_range_ns = 1'500;
@@ -72,7 +72,7 @@ inline int count_available_cores() noexcept {
 }
 }  // namespace detail
 
-DFLOW_INLINE int available_cores() noexcept {
+int available_cores() noexcept {
   static const int cores = detail::count_available_cores();
   return cores;
 }

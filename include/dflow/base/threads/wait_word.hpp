@@ -17,7 +17,3 @@ void wake_one(const std::atomic<std::uint32_t>& word) noexcept;
 void wake_all(const std::atomic<std::uint32_t>& word) noexcept;
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/threads/wait_word.ipp>
-#endif

@@ -16,29 +16,27 @@ namespace dflow {
 static_assert(sizeof(std::atomic<std::uint32_t>) == 4 && std::atomic<std::uint32_t>::is_always_lock_free,
               "a futex is a word of 32 bits");
 
-DFLOW_INLINE void wait_while_equal(const std::atomic<std::uint32_t>& word, std::uint32_t value) noexcept {
+void wait_while_equal(const std::atomic<std::uint32_t>& word, std::uint32_t value) noexcept {
   if (word.load() == value) ::syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
 }
 
-DFLOW_INLINE void wake_one(const std::atomic<std::uint32_t>& word) noexcept {
+void wake_one(const std::atomic<std::uint32_t>& word) noexcept {
   ::syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
-DFLOW_INLINE void wake_all(const std::atomic<std::uint32_t>& word) noexcept {
+void wake_all(const std::atomic<std::uint32_t>& word) noexcept {
   ::syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
 #else
 
-DFLOW_INLINE void wait_while_equal(const std::atomic<std::uint32_t>& word, std::uint32_t value) noexcept {
-  word.wait(value);
-}
+void wait_while_equal(const std::atomic<std::uint32_t>& word, std::uint32_t value) noexcept { word.wait(value); }
 
-DFLOW_INLINE void wake_one(const std::atomic<std::uint32_t>& word) noexcept {
+void wake_one(const std::atomic<std::uint32_t>& word) noexcept {
   const_cast<std::atomic<std::uint32_t>&>(word).notify_one();
 }
 
-DFLOW_INLINE void wake_all(const std::atomic<std::uint32_t>& word) noexcept {
+void wake_all(const std::atomic<std::uint32_t>& word) noexcept {
   const_cast<std::atomic<std::uint32_t>&>(word).notify_all();
 }
 

@@ -86,7 +86,7 @@ struct LoopJob {
 };
 
 /// What the calling thread is to the pool it works for.
-DFLOW_INLINE ThreadPool::Membership& pool_member() noexcept {
+ThreadPool::Membership& pool_member() noexcept {
   static constinit thread_local ThreadPool::Membership member;
   return member;
 }
@@ -354,7 +354,7 @@ struct WorkStealingPool::State {
   }
 };
 
-DFLOW_INLINE WorkStealingPool::WorkStealingPool(int num_threads, ThreadPoolOptions options)
+WorkStealingPool::WorkStealingPool(int num_threads, ThreadPoolOptions options)
     : ThreadPool(options.min_split_ns), num_threads_(num_threads) {
   if (num_threads < 1 || num_threads > max_threads) {
     throw_error(invalid_argument(str_cat("a thread pool of ", num_threads, " threads; 1 to ", max_threads, " can be")));
@@ -373,14 +373,14 @@ DFLOW_INLINE WorkStealingPool::WorkStealingPool(int num_threads, ThreadPoolOptio
   }
 }
 
-DFLOW_INLINE WorkStealingPool::~WorkStealingPool() {
+WorkStealingPool::~WorkStealingPool() {
   const Membership& member = detail::pool_member();
   // A task let go of the last handle: its own worker cannot be joined here, so it ends when the task has returned.
   if (member.pool == state_.get() && member.worker >= 0) state_->workers[member.worker].thread.detach();
   state_->stop();
 }
 
-DFLOW_INLINE void WorkStealingPool::schedule(Task task) {
+void WorkStealingPool::schedule(Task task) {
   // The task may destroy this pool before this call is over. A worker's own share of the state stays.
   const Membership& member = detail::pool_member();
   if (member.pool == state_.get() && member.worker >= 0) {
@@ -394,15 +394,15 @@ DFLOW_INLINE void WorkStealingPool::schedule(Task task) {
   }
 }
 
-DFLOW_INLINE bool WorkStealingPool::current_thread_is_worker() const noexcept {
+bool WorkStealingPool::current_thread_is_worker() const noexcept {
   return detail::pool_member().pool == state_.get() && detail::pool_member().worker >= 0;
 }
 
-DFLOW_INLINE ThreadPool::Membership WorkStealingPool::take_seat() noexcept { return state_->take_seat(); }
+ThreadPool::Membership WorkStealingPool::take_seat() noexcept { return state_->take_seat(); }
 
-DFLOW_INLINE void WorkStealingPool::leave_seat(Membership outer) noexcept { state_->leave_seat(outer); }
+void WorkStealingPool::leave_seat(Membership outer) noexcept { state_->leave_seat(outer); }
 
-DFLOW_INLINE bool WorkStealingPool::run_one() {
+bool WorkStealingPool::run_one() {
   // The task may destroy this pool.
   const std::shared_ptr<State> state = state_;
   const Membership outer = state->take_seat();
@@ -413,14 +413,14 @@ DFLOW_INLINE bool WorkStealingPool::run_one() {
   return is_found;
 }
 
-DFLOW_INLINE void WorkStealingPool::wait(PoolEvent& event) {
+void WorkStealingPool::wait(PoolEvent& event) {
   if (!current_thread_is_worker()) return event.wait_blocking();
   // The worker holds a share of the state itself.
   state_->wait(detail::pool_member().worker, event);
 }
 
-DFLOW_INLINE void WorkStealingPool::run_shards(std::int64_t total, std::int64_t shard, int participants, double cost_ns,
-                                               RangeBody body) {
+void WorkStealingPool::run_shards(std::int64_t total, std::int64_t shard, int participants, double cost_ns,
+                                  RangeBody body) {
   const Seat seat(*this);
   detail::LoopJob loop{body, total, shard, (total - 1) / shard + 1, participants - 1};
   state_->list_loop(loop);

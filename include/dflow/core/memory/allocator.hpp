@@ -144,8 +144,3 @@ class LimitAllocator final : public Allocator {
 Allocator& default_cpu_allocator() noexcept;
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/core/memory/allocator.ipp>
-#include <dflow/core/memory/huge_page_allocator.hpp>
-#endif

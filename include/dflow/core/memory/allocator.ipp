@@ -20,23 +20,23 @@ inline constexpr std::size_t max_cpu_alignment = huge_page_bytes;
 /// Larger blocks are refused without asking malloc, which under a sanitizer would end the process.
 inline constexpr std::size_t max_cpu_block_bytes = std::size_t{1} << 39;
 
-[[noreturn]] DFLOW_INLINE void throw_out_of_memory(std::string_view allocator, std::size_t bytes) {
+[[noreturn]] void throw_out_of_memory(std::string_view allocator, std::size_t bytes) {
   throw_error(resource_exhausted(str_cat("allocator ", allocator, " has no memory for ", bytes, " bytes")));
 }
 
-[[noreturn]] DFLOW_INLINE void throw_bad_alignment(std::string_view allocator, std::size_t alignment) {
+[[noreturn]] void throw_bad_alignment(std::string_view allocator, std::size_t alignment) {
   throw_error(
       invalid_argument(str_cat("allocator ", allocator, " does not give an alignment of ", alignment, " bytes")));
 }
 
-DFLOW_INLINE void raise_to(std::atomic<std::size_t>& peak, std::size_t value) noexcept {
+void raise_to(std::atomic<std::size_t>& peak, std::size_t value) noexcept {
   std::size_t seen = peak.load(std::memory_order_relaxed);
   while (seen < value && !peak.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
   }
 }
 
 /// Asks for huge pages where whole ones fit: fewer faults on first touch and fewer TLB misses later.
-DFLOW_INLINE void advise_huge_pages([[maybe_unused]] void* block, [[maybe_unused]] std::size_t bytes) noexcept {
+void advise_huge_pages([[maybe_unused]] void* block, [[maybe_unused]] std::size_t bytes) noexcept {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   const std::uintptr_t first = (address + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes;
@@ -47,11 +47,11 @@ DFLOW_INLINE void advise_huge_pages([[maybe_unused]] void* block, [[maybe_unused
 
 }  // namespace detail
 
-DFLOW_INLINE Allocator::~Allocator() = default;
+Allocator::~Allocator() = default;
 
 // malloc and not aligned_alloc, which glibc serves from no thread cache. The address that malloc gave is kept right
 // before the block.
-DFLOW_INLINE void* CpuAllocator::allocate(std::size_t bytes, std::size_t alignment) {
+void* CpuAllocator::allocate(std::size_t bytes, std::size_t alignment) {
   if (alignment < default_alignment) alignment = default_alignment;
   // Only address space is lost by that, and all of the block can lie in huge pages.
   std::size_t taken = bytes;
@@ -83,7 +83,7 @@ DFLOW_INLINE void* CpuAllocator::allocate(std::size_t bytes, std::size_t alignme
   return block;
 }
 
-DFLOW_INLINE void CpuAllocator::deallocate(void* block, std::size_t bytes) noexcept {
+void CpuAllocator::deallocate(void* block, std::size_t bytes) noexcept {
   if (block == nullptr) return;
   void* raw = nullptr;
   std::memcpy(&raw, static_cast<std::byte*>(block) - sizeof raw, sizeof raw);
@@ -91,7 +91,7 @@ DFLOW_INLINE void CpuAllocator::deallocate(void* block, std::size_t bytes) noexc
   bytes_in_use_.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
-DFLOW_INLINE AllocatorStats CpuAllocator::stats() const noexcept {
+AllocatorStats CpuAllocator::stats() const noexcept {
   AllocatorStats stats;
   stats.num_allocations = num_allocations_.load(std::memory_order_relaxed);
   stats.bytes_in_use = bytes_in_use_.load(std::memory_order_relaxed);
@@ -181,28 +181,24 @@ struct LimitAllocator::State final : BlockOwner {
   std::atomic<std::size_t> peak_bytes_in_use{0};
 };
 
-DFLOW_INLINE LimitAllocator::LimitAllocator(std::unique_ptr<State> state) noexcept
+LimitAllocator::LimitAllocator(std::unique_ptr<State> state) noexcept
     : Allocator(state->inner.allocator.is_host_memory(), *state), state_(state.release()) {}
 
-DFLOW_INLINE LimitAllocator::LimitAllocator(Allocator& inner, std::size_t limit_bytes)
+LimitAllocator::LimitAllocator(Allocator& inner, std::size_t limit_bytes)
     : LimitAllocator(std::make_unique<State>(detail::InnerAllocator(inner), limit_bytes)) {}
 
-DFLOW_INLINE LimitAllocator::LimitAllocator(std::shared_ptr<Allocator> inner, std::size_t limit_bytes)
+LimitAllocator::LimitAllocator(std::shared_ptr<Allocator> inner, std::size_t limit_bytes)
     : LimitAllocator(std::make_unique<State>(detail::InnerAllocator(std::move(inner)), limit_bytes)) {}
 
-DFLOW_INLINE LimitAllocator::~LimitAllocator() {
+LimitAllocator::~LimitAllocator() {
   if (state_->blocks.remove_allocator()) delete state_;
 }
 
-DFLOW_INLINE void* LimitAllocator::allocate(std::size_t bytes, std::size_t alignment) {
-  return state_->allocate(bytes, alignment);
-}
+void* LimitAllocator::allocate(std::size_t bytes, std::size_t alignment) { return state_->allocate(bytes, alignment); }
 
-DFLOW_INLINE void LimitAllocator::deallocate(void* block, std::size_t bytes) noexcept {
-  state_->deallocate(block, bytes);
-}
+void LimitAllocator::deallocate(void* block, std::size_t bytes) noexcept { state_->deallocate(block, bytes); }
 
-DFLOW_INLINE AllocatorStats LimitAllocator::stats() const noexcept {
+AllocatorStats LimitAllocator::stats() const noexcept {
   AllocatorStats stats;
   stats.num_allocations = state_->blocks.num_allocations();
   stats.bytes_in_use = state_->bytes_in_use.load(std::memory_order_relaxed);
@@ -211,6 +207,6 @@ DFLOW_INLINE AllocatorStats LimitAllocator::stats() const noexcept {
   return stats;
 }
 
-DFLOW_INLINE void LimitAllocator::trim() noexcept { state_->inner.allocator.trim(); }
+void LimitAllocator::trim() noexcept { state_->inner.allocator.trim(); }
 
 }  // namespace dflow

@@ -124,7 +124,3 @@ class BufferRef {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/core/memory/buffer.ipp>
-#endif

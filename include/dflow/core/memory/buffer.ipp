@@ -20,7 +20,7 @@ struct Buffer::External final : Buffer {
   UniqueFunction<void()> release;
 };
 
-DFLOW_INLINE void Buffer::destroy(Buffer* buffer) noexcept {
+void Buffer::destroy(Buffer* buffer) noexcept {
   if (buffer->header_ == Header::external) {
     auto* external = static_cast<External*>(buffer);
     if (external->release) external->release();
@@ -59,7 +59,7 @@ inline bool header_takes_a_page(std::size_t bytes) noexcept {
 
 }  // namespace detail
 
-DFLOW_INLINE BufferRef BufferRef::allocate(std::size_t bytes, Allocator& allocator) {
+BufferRef BufferRef::allocate(std::size_t bytes, Allocator& allocator) {
   std::size_t total = 0;
   if (__builtin_add_overflow(bytes, sizeof(Buffer), &total)) [[unlikely]]
     checked_add(bytes, sizeof(Buffer));
@@ -86,7 +86,7 @@ DFLOW_INLINE BufferRef BufferRef::allocate(std::size_t bytes, Allocator& allocat
   return BufferRef(::new (header) Buffer(Buffer::Header::apart, data, bytes, owner, allocator.keeper()));
 }
 
-DFLOW_INLINE BufferRef BufferRef::allocate_strings(std::size_t count, Allocator& allocator) {
+BufferRef BufferRef::allocate_strings(std::size_t count, Allocator& allocator) {
   if (!allocator.is_host_memory()) {
     throw_error(
         invalid_argument(str_cat("allocator ", allocator.name(), " cannot hold strings: its memory is not the CPU's")));
@@ -97,8 +97,7 @@ DFLOW_INLINE BufferRef BufferRef::allocate_strings(std::size_t count, Allocator&
   return strings;
 }
 
-DFLOW_INLINE BufferRef BufferRef::external(void* data, std::size_t bytes, UniqueFunction<void()> release,
-                                           Lending lending) {
+BufferRef BufferRef::external(void* data, std::size_t bytes, UniqueFunction<void()> release, Lending lending) {
   return BufferRef(new Buffer::External(data, bytes, std::move(release), lending));
 }
 

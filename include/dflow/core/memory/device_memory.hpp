@@ -39,7 +39,3 @@ void copy_across_async(const AnyTensor& tensor, DeviceMemory* from, DeviceMemory
                        DeviceMemory::CopyDone done);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/core/memory/device_memory.ipp>
-#endif

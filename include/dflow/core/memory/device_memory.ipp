@@ -6,18 +6,17 @@
 
 namespace dflow {
 
-DFLOW_INLINE DeviceMemory::~DeviceMemory() = default;
+DeviceMemory::~DeviceMemory() = default;
 
-DFLOW_INLINE void DeviceMemory::copy_to_async(const AnyTensor& here, DeviceMemory& there, Allocator& host,
-                                              CopyDone done) {
+void DeviceMemory::copy_to_async(const AnyTensor& here, DeviceMemory& there, Allocator& host, CopyDone done) {
   copy_out_async(here, host, [&there, done = std::move(done)](Status status, AnyTensor on_host) mutable {
     if (!status.ok()) return done(std::move(status), AnyTensor());
     there.copy_in_async(on_host, std::move(done));
   });
 }
 
-DFLOW_INLINE void copy_across_async(const AnyTensor& tensor, DeviceMemory* from, DeviceMemory* to, Allocator& host,
-                                    DeviceMemory::CopyDone done) {
+void copy_across_async(const AnyTensor& tensor, DeviceMemory* from, DeviceMemory* to, Allocator& host,
+                       DeviceMemory::CopyDone done) {
   // Handles and strings are objects of the host wherever they are used.
   if (from == to || !tensor.is_initialized() || is_handle(tensor.dtype()) || tensor.dtype() == DType::string) {
     return done(Status(), tensor);

@@ -40,7 +40,3 @@ class HugePageAllocator final : public Allocator {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/core/memory/huge_page_allocator.ipp>
-#endif

@@ -44,7 +44,7 @@ struct HugePageAllocator::State final : BlockOwner {
   std::atomic<std::size_t> peak_bytes_in_use{0};
 };
 
-DFLOW_INLINE void* HugePageAllocator::State::cut(std::size_t parts) {
+void* HugePageAllocator::State::cut(std::size_t parts) {
   using detail::HugeChunk;
   const std::lock_guard lock(mutex);
   HugeChunk* chunk = lists.find(parts);
@@ -65,7 +65,7 @@ DFLOW_INLINE void* HugePageAllocator::State::cut(std::size_t parts) {
   return chunk->begin + static_cast<std::size_t>(at) * HugeChunk::part_bytes;
 }
 
-DFLOW_INLINE bool HugePageAllocator::State::put_back(void* block, std::size_t parts) noexcept {
+bool HugePageAllocator::State::put_back(void* block, std::size_t parts) noexcept {
   using detail::HugeChunk;
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   const std::size_t offset = address % HugeChunk::bytes;
@@ -89,7 +89,7 @@ DFLOW_INLINE bool HugePageAllocator::State::put_back(void* block, std::size_t pa
   return true;
 }
 
-DFLOW_INLINE void HugePageAllocator::State::drop_empty_chunk() noexcept {
+void HugePageAllocator::State::drop_empty_chunk() noexcept {
   std::byte* released = nullptr;
   {
     const std::lock_guard lock(mutex);
@@ -102,27 +102,27 @@ DFLOW_INLINE void HugePageAllocator::State::drop_empty_chunk() noexcept {
   inner.owner.deallocate(released, detail::HugeChunk::bytes);
 }
 
-DFLOW_INLINE void HugePageAllocator::State::deallocate(void* block, std::size_t bytes) noexcept {
+void HugePageAllocator::State::deallocate(void* block, std::size_t bytes) noexcept {
   if (block == nullptr) return;
   if (!is_cut(bytes) || !put_back(block, parts_of(bytes))) inner.owner.deallocate(block, bytes);
   bytes_in_use.fetch_sub(bytes, std::memory_order_relaxed);
   if (blocks.remove_block()) delete this;
 }
 
-DFLOW_INLINE HugePageAllocator::HugePageAllocator(std::unique_ptr<State> state) noexcept
+HugePageAllocator::HugePageAllocator(std::unique_ptr<State> state) noexcept
     : Allocator(state->inner.allocator.is_host_memory(), *state), state_(state.release()) {}
 
-DFLOW_INLINE HugePageAllocator::HugePageAllocator(Allocator& inner)
+HugePageAllocator::HugePageAllocator(Allocator& inner)
     : HugePageAllocator(std::make_unique<State>(detail::InnerAllocator(inner))) {}
 
-DFLOW_INLINE HugePageAllocator::HugePageAllocator(std::shared_ptr<Allocator> inner)
+HugePageAllocator::HugePageAllocator(std::shared_ptr<Allocator> inner)
     : HugePageAllocator(std::make_unique<State>(detail::InnerAllocator(std::move(inner)))) {}
 
-DFLOW_INLINE HugePageAllocator::~HugePageAllocator() {
+HugePageAllocator::~HugePageAllocator() {
   if (state_->blocks.remove_allocator()) delete state_;
 }
 
-DFLOW_INLINE void* HugePageAllocator::allocate(std::size_t bytes, std::size_t alignment) {
+void* HugePageAllocator::allocate(std::size_t bytes, std::size_t alignment) {
   State& state = *state_;
   const bool is_cut =
       State::is_cut(bytes) && std::has_single_bit(alignment) && alignment <= detail::HugeChunk::part_bytes;
@@ -136,11 +136,9 @@ DFLOW_INLINE void* HugePageAllocator::allocate(std::size_t bytes, std::size_t al
   return block;
 }
 
-DFLOW_INLINE void HugePageAllocator::deallocate(void* block, std::size_t bytes) noexcept {
-  state_->deallocate(block, bytes);
-}
+void HugePageAllocator::deallocate(void* block, std::size_t bytes) noexcept { state_->deallocate(block, bytes); }
 
-DFLOW_INLINE AllocatorStats HugePageAllocator::stats() const noexcept {
+AllocatorStats HugePageAllocator::stats() const noexcept {
   AllocatorStats stats;
   stats.num_allocations = state_->blocks.num_allocations();
   stats.bytes_in_use = state_->bytes_in_use.load(std::memory_order_relaxed);
@@ -148,12 +146,12 @@ DFLOW_INLINE AllocatorStats HugePageAllocator::stats() const noexcept {
   return stats;
 }
 
-DFLOW_INLINE void HugePageAllocator::trim() noexcept {
+void HugePageAllocator::trim() noexcept {
   state_->drop_empty_chunk();
   state_->inner.allocator.trim();
 }
 
-DFLOW_INLINE Allocator& default_cpu_allocator() noexcept {
+Allocator& default_cpu_allocator() noexcept {
   // Never destroyed: tensors of static storage may outlive any order of destruction.
   alignas(CpuAllocator) static std::byte heap_storage[sizeof(CpuAllocator)];
   alignas(HugePageAllocator) static std::byte storage[sizeof(HugePageAllocator)];

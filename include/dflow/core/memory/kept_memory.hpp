@@ -87,7 +87,3 @@ class KeptMemory : public std::enable_shared_from_this<KeptMemory> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/core/memory/kept_memory.ipp>
-#endif

@@ -8,21 +8,19 @@
 
 namespace dflow {
 
-DFLOW_INLINE KeptTensor::KeptTensor(std::shared_ptr<KeptMemory> memory, const AnyTensor& tensor)
+KeptTensor::KeptTensor(std::shared_ptr<KeptMemory> memory, const AnyTensor& tensor)
     : dtype_(tensor.dtype()), shape_(tensor.shape()), memory_(std::move(memory)), tensor_(tensor) {}
 
-DFLOW_INLINE KeptTensor::KeptTensor(std::shared_ptr<const KeptTensor> viewed, const Shape& shape)
+KeptTensor::KeptTensor(std::shared_ptr<const KeptTensor> viewed, const Shape& shape)
     : dtype_(viewed->dtype_), shape_(shape), viewed_(std::move(viewed)) {}
 
-DFLOW_INLINE KeptTensor::~KeptTensor() {
+KeptTensor::~KeptTensor() {
   if (memory_ != nullptr) memory_->forget(*this);
 }
 
-DFLOW_INLINE std::string KeptTensor::debug_string() const {
-  return str_cat("KeptTensor(", name(dtype_), shape_.to_string(), ")");
-}
+std::string KeptTensor::debug_string() const { return str_cat("KeptTensor(", name(dtype_), shape_.to_string(), ")"); }
 
-DFLOW_INLINE AnyTensor KeptTensor::value(Allocator& allocator) const {
+AnyTensor KeptTensor::value(Allocator& allocator) const {
   if (viewed_ != nullptr) return viewed_->value(allocator).reshaped(shape_);
   if (const std::lock_guard lock(memory_->mutex_); tensor_.is_initialized()) return tensor_;
   AnyTensor copy(dtype_, shape_, allocator);
@@ -30,10 +28,10 @@ DFLOW_INLINE AnyTensor KeptTensor::value(Allocator& allocator) const {
   return copy;
 }
 
-DFLOW_INLINE KeptMemory::KeptMemory(std::size_t max_bytes, std::shared_ptr<FileSystem> files, std::string directory)
+KeptMemory::KeptMemory(std::size_t max_bytes, std::shared_ptr<FileSystem> files, std::string directory)
     : max_bytes_(max_bytes), files_(std::move(files)), directory_(std::move(directory)) {}
 
-DFLOW_INLINE std::shared_ptr<KeptTensor> KeptMemory::keep(const AnyTensor& tensor) {
+std::shared_ptr<KeptTensor> KeptMemory::keep(const AnyTensor& tensor) {
   const bool is_small_part = tensor.buffer() && tensor.buffer()->capacity_bytes() / 2 > tensor.bytes();
   if (!is_plain(tensor.dtype()) || tensor.bytes() < min_bytes || tensor.is_borrowed() || is_small_part) return nullptr;
   // Let go of without the lock, which their destructors take.
@@ -62,7 +60,7 @@ DFLOW_INLINE std::shared_ptr<KeptTensor> KeptMemory::keep(const AnyTensor& tenso
   return kept;
 }
 
-DFLOW_INLINE void KeptMemory::make_room(std::vector<AnyTensor>& freed) {
+void KeptMemory::make_room(std::vector<AnyTensor>& freed) {
   int num_held = 0;
   constexpr int max_held = 16;  // others are looked at in later calls
   while (bytes_ > max_bytes_ && num_held < max_held && !in_memory_.empty()) {
@@ -86,7 +84,7 @@ DFLOW_INLINE void KeptMemory::make_room(std::vector<AnyTensor>& freed) {
   }
 }
 
-DFLOW_INLINE void KeptMemory::forget(KeptTensor& kept) noexcept {
+void KeptMemory::forget(KeptTensor& kept) noexcept {
   const std::lock_guard lock(mutex_);
   if (!kept.is_counted_) return;
   if (const auto found = by_data_.find(kept.tensor_.raw_data()); found != by_data_.end() && found->second == &kept) {
@@ -96,12 +94,12 @@ DFLOW_INLINE void KeptMemory::forget(KeptTensor& kept) noexcept {
   in_memory_.erase(kept.position_);
 }
 
-DFLOW_INLINE std::size_t KeptMemory::bytes() const {
+std::size_t KeptMemory::bytes() const {
   const std::lock_guard lock(mutex_);
   return bytes_;
 }
 
-DFLOW_INLINE std::uint64_t KeptMemory::bytes_in_file() const {
+std::uint64_t KeptMemory::bytes_in_file() const {
   const std::lock_guard lock(mutex_);
   return file_ == nullptr ? 0 : file_->size();
 }

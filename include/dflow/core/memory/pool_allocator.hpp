@@ -51,7 +51,3 @@ class PoolAllocator final : public Allocator {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/core/memory/pool_allocator.ipp>
-#endif

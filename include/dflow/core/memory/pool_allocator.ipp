@@ -185,18 +185,18 @@ struct PoolAllocator::State final : BlockOwner {
   Central central;
 };
 
-DFLOW_INLINE PoolAllocator::PoolAllocator(std::unique_ptr<State> state) noexcept
+PoolAllocator::PoolAllocator(std::unique_ptr<State> state) noexcept
     : Allocator(true, *state), state_(state.release()) {}
 
-DFLOW_INLINE PoolAllocator::PoolAllocator(Allocator& inner, PoolAllocatorOptions options)
+PoolAllocator::PoolAllocator(Allocator& inner, PoolAllocatorOptions options)
     : PoolAllocator(std::make_unique<State>(detail::InnerAllocator(inner), options)) {}
 
-DFLOW_INLINE PoolAllocator::PoolAllocator(std::shared_ptr<Allocator> inner, PoolAllocatorOptions options)
+PoolAllocator::PoolAllocator(std::shared_ptr<Allocator> inner, PoolAllocatorOptions options)
     : PoolAllocator(std::make_unique<State>(detail::InnerAllocator(std::move(inner)), options)) {}
 
-DFLOW_INLINE PoolAllocator::~PoolAllocator() { state_->abandon(); }
+PoolAllocator::~PoolAllocator() { state_->abandon(); }
 
-DFLOW_INLINE void PoolAllocator::State::abandon() noexcept {
+void PoolAllocator::State::abandon() noexcept {
   for (Shard& shard : shards) shard.lock.lock();
   central.lock.lock();
   std::int64_t blocks_out = central.counters.blocks_out();
@@ -212,7 +212,7 @@ DFLOW_INLINE void PoolAllocator::State::abandon() noexcept {
   remove_holder();
 }
 
-DFLOW_INLINE void PoolAllocator::State::count_off(Part& part) noexcept {
+void PoolAllocator::State::count_off(Part& part) noexcept {
   {
     const detail::SpinGuard hold(part.lock);
     if (!part.is_orphan) {
@@ -223,15 +223,14 @@ DFLOW_INLINE void PoolAllocator::State::count_off(Part& part) noexcept {
   remove_holder();
 }
 
-DFLOW_INLINE detail::FreeList PoolAllocator::State::take_central(std::size_t size_class,
-                                                                 std::uint32_t wanted) noexcept {
+detail::FreeList PoolAllocator::State::take_central(std::size_t size_class, std::uint32_t wanted) noexcept {
   central.last_used[size_class] = ++central.now;
   detail::FreeList taken = central.free[size_class].split(wanted);
   central.bytes_cached -= taken.count * detail::SizeClass::bytes_of(size_class);
   return taken;
 }
 
-DFLOW_INLINE void PoolAllocator::State::keep_central(detail::FreeList& blocks, std::size_t size_class) noexcept {
+void PoolAllocator::State::keep_central(detail::FreeList& blocks, std::size_t size_class) noexcept {
   const std::size_t block_bytes = detail::SizeClass::bytes_of(size_class);
   central.last_used[size_class] = ++central.now;
   while (blocks.first != nullptr && block_bytes <= options.max_cached_bytes - central.bytes_cached) {
@@ -240,7 +239,7 @@ DFLOW_INLINE void PoolAllocator::State::keep_central(detail::FreeList& blocks, s
   }
 }
 
-DFLOW_INLINE std::size_t PoolAllocator::State::least_recently_used(std::size_t used) const noexcept {
+std::size_t PoolAllocator::State::least_recently_used(std::size_t used) const noexcept {
   std::size_t oldest = used;
   for (std::size_t i = 0; i < central.free.size(); ++i) {
     if (central.free[i].first != nullptr && central.last_used[i] < central.last_used[oldest]) oldest = i;
@@ -248,7 +247,7 @@ DFLOW_INLINE std::size_t PoolAllocator::State::least_recently_used(std::size_t u
   return oldest;
 }
 
-DFLOW_INLINE void PoolAllocator::State::keep_or_return(detail::FreeList blocks, std::size_t size_class) noexcept {
+void PoolAllocator::State::keep_or_return(detail::FreeList blocks, std::size_t size_class) noexcept {
   const std::size_t block_bytes = detail::SizeClass::bytes_of(size_class);
   while (blocks.first != nullptr && block_bytes <= options.max_cached_bytes) {
     detail::FreeList victims;
@@ -269,7 +268,7 @@ DFLOW_INLINE void PoolAllocator::State::keep_or_return(detail::FreeList blocks, 
   return_to_inner(blocks, size_class);
 }
 
-DFLOW_INLINE void PoolAllocator::State::return_to_inner(detail::FreeList blocks, std::size_t size_class) noexcept {
+void PoolAllocator::State::return_to_inner(detail::FreeList blocks, std::size_t size_class) noexcept {
   const std::size_t block_bytes = detail::SizeClass::bytes_of(size_class);
   bytes_taken.fetch_sub(blocks.count * block_bytes, std::memory_order_relaxed);
   while (detail::FreeBlock* block = blocks.pop()) {
@@ -278,7 +277,7 @@ DFLOW_INLINE void PoolAllocator::State::return_to_inner(detail::FreeList blocks,
   }
 }
 
-DFLOW_INLINE void* PoolAllocator::State::allocate_inner(std::size_t size_class) {
+void* PoolAllocator::State::allocate_inner(std::size_t size_class) {
   const std::size_t block_bytes = detail::SizeClass::bytes_of(size_class);
   void* block = nullptr;
   try {
@@ -293,7 +292,7 @@ DFLOW_INLINE void* PoolAllocator::State::allocate_inner(std::size_t size_class) 
   return block;
 }
 
-DFLOW_INLINE detail::FreeBlock* PoolAllocator::State::take_small(std::size_t size_class, std::size_t bytes) {
+detail::FreeBlock* PoolAllocator::State::take_small(std::size_t size_class, std::size_t bytes) {
   Shard& shard = shards[detail::shard_of_this_thread(num_shards)];
   detail::SpinGuard hold(shard.lock);
   detail::FreeList& free = shard.free[size_class];
@@ -305,8 +304,7 @@ DFLOW_INLINE detail::FreeBlock* PoolAllocator::State::take_small(std::size_t siz
   return free.pop();
 }
 
-DFLOW_INLINE void PoolAllocator::State::give_small(detail::FreeBlock* block, std::size_t size_class,
-                                                   std::size_t bytes) noexcept {
+void PoolAllocator::State::give_small(detail::FreeBlock* block, std::size_t size_class, std::size_t bytes) noexcept {
   Shard& shard = shards[detail::shard_of_this_thread(num_shards)];
   detail::FreeList excess;
   {
@@ -328,14 +326,13 @@ DFLOW_INLINE void PoolAllocator::State::give_small(detail::FreeBlock* block, std
   count_off(shard);
 }
 
-DFLOW_INLINE detail::FreeBlock* PoolAllocator::State::take_large(std::size_t size_class, std::size_t bytes) {
+detail::FreeBlock* PoolAllocator::State::take_large(std::size_t size_class, std::size_t bytes) {
   detail::SpinGuard hold(central.lock);
   central.counters.add(bytes);
   return take_central(size_class, 1).first;
 }
 
-DFLOW_INLINE void PoolAllocator::State::give_large(detail::FreeBlock* block, std::size_t size_class,
-                                                   std::size_t bytes) noexcept {
+void PoolAllocator::State::give_large(detail::FreeBlock* block, std::size_t size_class, std::size_t bytes) noexcept {
   detail::FreeList excess;
   excess.push(block);
   {
@@ -351,7 +348,7 @@ DFLOW_INLINE void PoolAllocator::State::give_large(detail::FreeBlock* block, std
   count_off(central);
 }
 
-DFLOW_INLINE void* PoolAllocator::State::allocate(std::size_t bytes) {
+void* PoolAllocator::State::allocate(std::size_t bytes) {
   const std::size_t size_class = detail::SizeClass::of(bytes);
   const bool is_small = size_class < detail::SizeClass::num_small;
   void* block = is_small ? take_small(size_class, bytes) : take_large(size_class, bytes);
@@ -369,7 +366,7 @@ DFLOW_INLINE void* PoolAllocator::State::allocate(std::size_t bytes) {
   }
 }
 
-DFLOW_INLINE void PoolAllocator::State::deallocate(void* block, std::size_t bytes) noexcept {
+void PoolAllocator::State::deallocate(void* block, std::size_t bytes) noexcept {
   if (block == nullptr) return;
   const std::size_t size_class = detail::SizeClass::of(bytes);
   detail::mark_cached(block, detail::SizeClass::bytes_of(size_class));
@@ -381,7 +378,7 @@ DFLOW_INLINE void PoolAllocator::State::deallocate(void* block, std::size_t byte
   }
 }
 
-DFLOW_INLINE void* PoolAllocator::allocate(std::size_t bytes, std::size_t alignment) {
+void* PoolAllocator::allocate(std::size_t bytes, std::size_t alignment) {
   if (alignment > default_alignment || (alignment & (alignment - 1)) != 0) [[unlikely]] {
     detail::throw_bad_alignment(name(), alignment);
   }
@@ -390,11 +387,9 @@ DFLOW_INLINE void* PoolAllocator::allocate(std::size_t bytes, std::size_t alignm
   return state_->allocate(bytes);
 }
 
-DFLOW_INLINE void PoolAllocator::deallocate(void* block, std::size_t bytes) noexcept {
-  state_->deallocate(block, bytes);
-}
+void PoolAllocator::deallocate(void* block, std::size_t bytes) noexcept { state_->deallocate(block, bytes); }
 
-DFLOW_INLINE AllocatorStats PoolAllocator::stats() const noexcept {
+AllocatorStats PoolAllocator::stats() const noexcept {
   State::Counters sum;
   std::size_t bytes_cached = 0;
   for (State::Shard& shard : state_->shards) {
@@ -419,7 +414,7 @@ DFLOW_INLINE AllocatorStats PoolAllocator::stats() const noexcept {
   return stats;
 }
 
-DFLOW_INLINE void PoolAllocator::State::clear() noexcept {
+void PoolAllocator::State::clear() noexcept {
   const auto empty = [this](auto& lock, auto& lists, auto&& when_taken) {
     for (std::size_t i = 0; i < lists.size(); ++i) {
       detail::FreeList blocks;
@@ -435,7 +430,7 @@ DFLOW_INLINE void PoolAllocator::State::clear() noexcept {
   empty(central.lock, central.free, [&](std::size_t bytes) { central.bytes_cached -= bytes; });
 }
 
-DFLOW_INLINE void PoolAllocator::trim() noexcept {
+void PoolAllocator::trim() noexcept {
   state_->clear();
   state_->inner.allocator.trim();
 }

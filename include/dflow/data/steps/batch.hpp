@@ -63,7 +63,3 @@ SharedRecipe window_recipe(SharedRecipe input, std::uint64_t n, WindowOptions op
                            std::function<Item(std::vector<Item>)> join);
 
 }  // namespace dflow::data
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/data/steps/batch.ipp>
-#endif

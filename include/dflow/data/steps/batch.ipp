@@ -269,7 +269,7 @@ class Window final : public Recipe {
 
 }  // namespace detail
 
-DFLOW_INLINE Item Batching::operator()(std::vector<Item>& items) const {
+Item Batching::operator()(std::vector<Item>& items) const {
   const std::size_t parts = element->num_tensors, n = items.size();
   std::vector<AnyTensor> rows(parts * n), split(parts), batched(parts);  // rows: those of a part side by side
   for (std::size_t i = 0; i < n; ++i) {
@@ -283,17 +283,15 @@ DFLOW_INLINE Item Batching::operator()(std::vector<Item>& items) const {
   return {*batch, batch->join(batched.data())};
 }
 
-DFLOW_INLINE std::string Batching::described_padding() const {
-  return padding ? str_cat(", filled up with ", *padding) : "";
-}
+std::string Batching::described_padding() const { return padding ? str_cat(", filled up with ", *padding) : ""; }
 
-DFLOW_INLINE SharedRecipe batch_recipe(SharedRecipe input, std::uint64_t n, bool drop_remainder, Batching batching) {
+SharedRecipe batch_recipe(SharedRecipe input, std::uint64_t n, bool drop_remainder, Batching batching) {
   if (n == 0) throw_error(invalid_argument("data: a batch needs at least one element"));
   return std::make_shared<detail::Batch>(std::move(input), n, drop_remainder, batching);
 }
 
-DFLOW_INLINE SharedRecipe bucket_recipe(SharedRecipe input, std::function<std::int64_t(const Item&)> length,
-                                        BucketOptions options, Batching batching) {
+SharedRecipe bucket_recipe(SharedRecipe input, std::function<std::int64_t(const Item&)> length, BucketOptions options,
+                           Batching batching) {
   const auto reject = [](std::string_view message) {
     throw_error(invalid_argument(str_cat("data: bucket_by_length: ", message)));
   };
@@ -311,8 +309,8 @@ DFLOW_INLINE SharedRecipe bucket_recipe(SharedRecipe input, std::function<std::i
   return std::make_shared<detail::Bucket>(std::move(input), std::move(length), std::move(options), batching);
 }
 
-DFLOW_INLINE SharedRecipe window_recipe(SharedRecipe input, std::uint64_t n, WindowOptions options,
-                                        std::function<Item(std::vector<Item>)> join) {
+SharedRecipe window_recipe(SharedRecipe input, std::uint64_t n, WindowOptions options,
+                           std::function<Item(std::vector<Item>)> join) {
   if (n == 0 || options.shift == 0)
     throw_error(invalid_argument("data: a window and its shift need at least one element"));
   return std::make_shared<detail::Window>(std::move(input), n, options, std::move(join));

@@ -10,7 +10,3 @@ namespace dflow::data {
 SharedRecipe cache_recipe(SharedRecipe input);
 
 }  // namespace dflow::data
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/data/steps/cache.ipp>
-#endif

@@ -115,6 +115,6 @@ class Cache final : public Recipe {
 
 }  // namespace detail
 
-DFLOW_INLINE SharedRecipe cache_recipe(SharedRecipe input) { return std::make_shared<detail::Cache>(std::move(input)); }
+SharedRecipe cache_recipe(SharedRecipe input) { return std::make_shared<detail::Cache>(std::move(input)); }
 
 }  // namespace dflow::data

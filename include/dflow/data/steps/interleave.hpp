@@ -22,7 +22,3 @@ struct InterleaveOptions {
 SharedRecipe interleave_recipe(SharedRecipe input, std::function<SharedRecipe(Item)> expand, InterleaveOptions options);
 
 }  // namespace dflow::data
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/data/steps/interleave.ipp>
-#endif

@@ -143,8 +143,8 @@ class Interleave final : public Recipe {
 
 }  // namespace detail
 
-DFLOW_INLINE SharedRecipe interleave_recipe(SharedRecipe input, std::function<SharedRecipe(Item)> expand,
-                                            InterleaveOptions options) {
+SharedRecipe interleave_recipe(SharedRecipe input, std::function<SharedRecipe(Item)> expand,
+                               InterleaveOptions options) {
   if (options.cycle == 0 || options.block == 0) {
     throw_error(invalid_argument("data: interleave needs a cycle and a block of at least one"));
   }

@@ -24,7 +24,3 @@ struct MapOptions {
 SharedRecipe parallel_map_recipe(SharedRecipe input, std::function<Item(Item)> apply, MapOptions options);
 
 }  // namespace dflow::data
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/data/steps/parallel_map.ipp>
-#endif

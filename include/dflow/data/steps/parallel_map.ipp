@@ -135,7 +135,7 @@ class ParallelMap final : public Recipe {
 
 }  // namespace detail
 
-DFLOW_INLINE SharedRecipe parallel_map_recipe(SharedRecipe input, std::function<Item(Item)> apply, MapOptions options) {
+SharedRecipe parallel_map_recipe(SharedRecipe input, std::function<Item(Item)> apply, MapOptions options) {
   if (options.threads < 1 || options.threads > WorkStealingPool::max_threads) {
     throw_error(invalid_argument(str_cat("data: map with ", options.threads, " threads")));
   }

@@ -15,7 +15,3 @@ namespace dflow::data {
 SharedRecipe prefetch_recipe(SharedRecipe input, std::uint64_t n);
 
 }  // namespace dflow::data
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/data/steps/prefetch.ipp>
-#endif

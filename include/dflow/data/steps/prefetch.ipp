@@ -138,7 +138,7 @@ class Prefetch final : public Recipe {
 
 }  // namespace detail
 
-DFLOW_INLINE SharedRecipe prefetch_recipe(SharedRecipe input, std::uint64_t n) {
+SharedRecipe prefetch_recipe(SharedRecipe input, std::uint64_t n) {
   if (n < 1 || n > max_read_ahead / 2) throw_error(invalid_argument(str_cat("data: prefetch of ", n, " elements")));
   return std::make_shared<detail::Prefetch>(std::move(input), n);
 }

@@ -68,7 +68,3 @@ class ReplayedInput {
 };
 
 }  // namespace dflow::data
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/data/steps/replayed_input.ipp>
-#endif

@@ -8,39 +8,39 @@
 
 namespace dflow::data {
 
-DFLOW_INLINE void SnapshotLog::forget_before(std::uint64_t index) {
+void SnapshotLog::forget_before(std::uint64_t index) {
   while (snapshots_.size() > 1 && snapshots_[1].index <= index) snapshots_.pop_front();
 }
 
-DFLOW_INLINE const SnapshotLog::Snapshot& SnapshotLog::before(std::uint64_t index) const {
+const SnapshotLog::Snapshot& SnapshotLog::before(std::uint64_t index) const {
   auto at = snapshots_.rbegin();
   while (at->index > index && std::next(at) != snapshots_.rend()) ++at;
   assert(at->index <= index);
   return *at;
 }
 
-DFLOW_INLINE SnapshotLog::Snapshot SnapshotLog::of(const Stream& stream, std::uint64_t index) {
+SnapshotLog::Snapshot SnapshotLog::of(const Stream& stream, std::uint64_t index) {
   Snapshot snapshot{index, {}};
   ByteWriter out(snapshot.state);
   stream.save(out);
   return snapshot;
 }
 
-DFLOW_INLINE bool ReplayedInput::next(Item& item) {
+bool ReplayedInput::next(Item& item) {
   if (is_due()) log_.add(position_, SnapshotLog::of(*input_, position_).state);
   if (!input_->next(item)) return false;
   ++position_;
   return true;
 }
 
-DFLOW_INLINE std::uint64_t ReplayedInput::skip(std::uint64_t n) {
+std::uint64_t ReplayedInput::skip(std::uint64_t n) {
   const std::uint64_t passed = input_->skip(n);
   position_ += passed;
   log_ = {};
   return passed;
 }
 
-DFLOW_INLINE void ReplayedInput::save(ByteWriter& out, std::uint64_t oldest) const {
+void ReplayedInput::save(ByteWriter& out, std::uint64_t oldest) const {
   if (log_.is_empty()) {
     out.varint(position_);
     out.varint(0);
@@ -53,9 +53,8 @@ DFLOW_INLINE void ReplayedInput::save(ByteWriter& out, std::uint64_t oldest) con
   out.bytes(std::as_bytes(std::span(snapshot.state.data(), snapshot.state.size())));
 }
 
-DFLOW_INLINE void ReplayedInput::restore(ByteReader& in, std::uint64_t most, std::size_t num_held,
-                                         FunctionRef<std::uint64_t(std::size_t)> held,
-                                         FunctionRef<void(std::size_t, Item)> keep) {
+void ReplayedInput::restore(ByteReader& in, std::uint64_t most, std::size_t num_held,
+                            FunctionRef<std::uint64_t(std::size_t)> held, FunctionRef<void(std::size_t, Item)> keep) {
   const std::uint64_t begin = in.varint();
   const std::uint64_t count = read_replayed(in, most);
   if (detail::saturating_add(begin, count) > max_position) throw_error(data_loss("an iterator's state overflows"));

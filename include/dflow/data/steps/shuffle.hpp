@@ -21,7 +21,3 @@ struct ShuffleOptions {
 SharedRecipe shuffle_recipe(SharedRecipe input, std::uint64_t buffer, ShuffleOptions options);
 
 }  // namespace dflow::data
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/data/steps/shuffle.ipp>
-#endif

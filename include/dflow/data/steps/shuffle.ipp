@@ -125,7 +125,7 @@ class Shuffle final : public Recipe {
 
 }  // namespace detail
 
-DFLOW_INLINE SharedRecipe shuffle_recipe(SharedRecipe input, std::uint64_t buffer, ShuffleOptions options) {
+SharedRecipe shuffle_recipe(SharedRecipe input, std::uint64_t buffer, ShuffleOptions options) {
   if (buffer == 0) throw_error(invalid_argument("data: shuffle needs a buffer of at least one element"));
   return std::make_shared<detail::Shuffle>(std::move(input), buffer, options);
 }

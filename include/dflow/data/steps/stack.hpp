@@ -19,7 +19,3 @@ AnyTensor stack_rows(std::span<const AnyTensor> rows);
 AnyTensor stack_padded(std::span<const AnyTensor> rows, double padding);
 
 }  // namespace dflow::data
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/data/steps/stack.ipp>
-#endif

@@ -15,7 +15,7 @@ namespace dflow::data {
 
 namespace detail {
 
-DFLOW_INLINE void require_alike(std::span<const AnyTensor> rows, bool by_rank) {
+void require_alike(std::span<const AnyTensor> rows, bool by_rank) {
   if (rows.empty()) throw_error(invalid_argument("data: a batch needs at least one element"));
   const AnyTensor& first = rows.front();
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -30,7 +30,7 @@ DFLOW_INLINE void require_alike(std::span<const AnyTensor> rows, bool by_rank) {
   }
 }
 
-DFLOW_INLINE bool lie_side_by_side(std::span<const AnyTensor> rows) {
+bool lie_side_by_side(std::span<const AnyTensor> rows) {
   const AnyTensor& first = rows.front();
   if (!is_plain(first.dtype()) || !first.buffer()) return false;
   const auto* expected = static_cast<const std::byte*>(first.raw_data());
@@ -60,7 +60,7 @@ T padding_of(double padding) {
   }
 }
 
-DFLOW_INLINE void fill_with(AnyTensor& tensor, double padding) {
+void fill_with(AnyTensor& tensor, double padding) {
   if (tensor.dtype() == DType::string) return;
   visit_dtype<PlainTypes>(tensor.dtype(), [&]<class T>() {
     const std::span<T> elements = tensor.span<T>();
@@ -68,8 +68,8 @@ DFLOW_INLINE void fill_with(AnyTensor& tensor, double padding) {
   });
 }
 
-DFLOW_INLINE void copy_elements(const AnyTensor& from, std::int64_t from_offset, AnyTensor& to, std::int64_t to_offset,
-                                std::int64_t count) {
+void copy_elements(const AnyTensor& from, std::int64_t from_offset, AnyTensor& to, std::int64_t to_offset,
+                   std::int64_t count) {
   if (from.dtype() == DType::string) {
     std::copy_n(static_cast<const std::string*>(from.raw_data()) + from_offset, count,
                 static_cast<std::string*>(to.raw_data()) + to_offset);
@@ -82,7 +82,7 @@ DFLOW_INLINE void copy_elements(const AnyTensor& from, std::int64_t from_offset,
 }
 
 /// Copies `row` to the corner of the part of `to` that begins at element `offset` and has the shape `whole`.
-DFLOW_INLINE void copy_to_corner(const AnyTensor& row, const Shape& whole, AnyTensor& to, std::int64_t offset) {
+void copy_to_corner(const AnyTensor& row, const Shape& whole, AnyTensor& to, std::int64_t offset) {
   if (row.num_elements() == 0) return;
   const int rank = row.rank();
   if (rank == 0) return copy_elements(row, 0, to, offset, 1);
@@ -102,7 +102,7 @@ DFLOW_INLINE void copy_to_corner(const AnyTensor& row, const Shape& whole, AnyTe
 
 }  // namespace detail
 
-DFLOW_INLINE AnyTensor stack_rows(std::span<const AnyTensor> rows) {
+AnyTensor stack_rows(std::span<const AnyTensor> rows) {
   detail::require_alike(rows, false);
   const AnyTensor& first = rows.front();
   const Shape shape = first.shape().inserted(0, static_cast<std::int64_t>(rows.size()));
@@ -119,7 +119,7 @@ DFLOW_INLINE AnyTensor stack_rows(std::span<const AnyTensor> rows) {
   return stacked;
 }
 
-DFLOW_INLINE AnyTensor stack_padded(std::span<const AnyTensor> rows, double padding) {
+AnyTensor stack_padded(std::span<const AnyTensor> rows, double padding) {
   detail::require_alike(rows, true);
   const AnyTensor& first = rows.front();
   Shape whole = first.shape();

@@ -23,7 +23,3 @@ SharedRecipe zip_recipe(std::vector<SharedRecipe> inputs, std::function<Item(std
 SharedRecipe concatenate_recipe(SharedRecipe first, SharedRecipe second);
 
 }  // namespace dflow::data
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/data/steps/transforms.ipp>
-#endif

@@ -389,26 +389,26 @@ class Concatenate final : public Recipe {
 
 }  // namespace detail
 
-DFLOW_INLINE SharedRecipe map_recipe(SharedRecipe input, std::function<Item(Item)> apply) {
+SharedRecipe map_recipe(SharedRecipe input, std::function<Item(Item)> apply) {
   return std::make_shared<detail::Map>(std::move(input), std::move(apply));
 }
-DFLOW_INLINE SharedRecipe filter_recipe(SharedRecipe input, std::function<bool(const Item&)> keeps) {
+SharedRecipe filter_recipe(SharedRecipe input, std::function<bool(const Item&)> keeps) {
   return std::make_shared<detail::Filter>(std::move(input), std::move(keeps));
 }
-DFLOW_INLINE SharedRecipe take_recipe(SharedRecipe input, std::uint64_t n) {
+SharedRecipe take_recipe(SharedRecipe input, std::uint64_t n) {
   return std::make_shared<detail::Take>(std::move(input), n);
 }
-DFLOW_INLINE SharedRecipe skip_recipe(SharedRecipe input, std::uint64_t n) {
+SharedRecipe skip_recipe(SharedRecipe input, std::uint64_t n) {
   return std::make_shared<detail::Skip>(std::move(input), n);
 }
-DFLOW_INLINE SharedRecipe repeat_recipe(SharedRecipe input, std::optional<std::uint64_t> n) {
+SharedRecipe repeat_recipe(SharedRecipe input, std::optional<std::uint64_t> n) {
   return std::make_shared<detail::Repeat>(std::move(input), n);
 }
-DFLOW_INLINE SharedRecipe zip_recipe(std::vector<SharedRecipe> inputs, std::function<Item(std::vector<Item>&)> join) {
+SharedRecipe zip_recipe(std::vector<SharedRecipe> inputs, std::function<Item(std::vector<Item>&)> join) {
   if (inputs.empty()) throw_error(invalid_argument("data: zip needs a dataset"));
   return std::make_shared<detail::Zip>(std::move(inputs), std::move(join));
 }
-DFLOW_INLINE SharedRecipe concatenate_recipe(SharedRecipe first, SharedRecipe second) {
+SharedRecipe concatenate_recipe(SharedRecipe first, SharedRecipe second) {
   return std::make_shared<detail::Concatenate>(std::move(first), std::move(second));
 }
 

@@ -42,14 +42,4 @@ class SavedTensors {
 /// Errors: NotFound if there is none; those of its reader.
 std::unique_ptr<SavedTensors> open_saved_tensors(FileSystem& files, const std::string& prefix);
 
-namespace detail {
-/// Throws NotFound for a tensor that is not among `names`, of which it says the first ones.
-[[noreturn]] void reject_missing_tensor(std::string_view what, std::string_view name,
-                                        const std::vector<std::string>& names);
-}  // namespace detail
-
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/checkpoint/saved_tensors.ipp>
-#endif

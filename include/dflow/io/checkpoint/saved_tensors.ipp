@@ -1,9 +1,9 @@
 #pragma once
 
 #include <dflow/io/checkpoint/own/checkpoint_reader.hpp>
-#include <dflow/io/checkpoint/tensorflow/saved_slices.hpp>
-#include <dflow/io/checkpoint/saved_tensors.hpp>
 #include <dflow/io/checkpoint/parts/sorted_table.hpp>
+#include <dflow/io/checkpoint/saved_tensors.hpp>
+#include <dflow/io/checkpoint/tensorflow/saved_slices.hpp>
 #include <dflow/io/checkpoint/tensorflow/tensor_bundle.hpp>
 
 #include <algorithm>
@@ -13,17 +13,6 @@
 namespace dflow {
 
 namespace detail {
-
-DFLOW_INLINE void reject_missing_tensor(std::string_view what, std::string_view name,
-                                        const std::vector<std::string>& names) {
-  constexpr std::size_t most = 8;
-  std::string text = str_cat(what, " has no tensor '", name, "'");
-  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) {
-    text += str_cat(i == 0 ? ", only '" : ", '", names[i], "'");
-  }
-  if (names.size() > most) text += str_cat(" and ", names.size() - most, " others");
-  throw_error(not_found(std::move(text)));
-}
 
 class OwnSavedTensors final : public SavedTensors {
  public:
@@ -80,9 +69,9 @@ class TensorFlowSavedTensors final : public SavedTensors {
 
 }  // namespace detail
 
-DFLOW_INLINE SavedTensors::~SavedTensors() = default;
+SavedTensors::~SavedTensors() = default;
 
-DFLOW_INLINE std::unique_ptr<SavedTensors> open_saved_tensors(FileSystem& files, const std::string& prefix) {
+std::unique_ptr<SavedTensors> open_saved_tensors(FileSystem& files, const std::string& prefix) {
   const std::string index = checkpoint_index_path(prefix);
   if (files.exists(index)) {
     if (!SortedTableReader::is_table(files, index)) return std::make_unique<detail::OwnSavedTensors>(files, prefix);

@@ -38,7 +38,3 @@ class Inflater {
 std::string deflate(std::span<const std::span<const std::byte>> pieces);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/compression/deflate.ipp>
-#endif

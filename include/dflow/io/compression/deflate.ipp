@@ -20,16 +20,15 @@ struct Inflater::Stream {
   bool is_at_end = false;
 };
 
-DFLOW_INLINE Inflater::Inflater() : stream_(std::make_unique<Stream>()) {
+Inflater::Inflater() : stream_(std::make_unique<Stream>()) {
   constexpr int raw = -MAX_WBITS;
   if (inflateInit2(&stream_->zlib, raw) != Z_OK) throw_error(resource_exhausted("zlib has no memory"));
 }
 
-DFLOW_INLINE Inflater::~Inflater() { inflateEnd(&stream_->zlib); }
+Inflater::~Inflater() { inflateEnd(&stream_->zlib); }
 
 /// One call of zlib's; false if the stream has ended.
-DFLOW_INLINE bool Inflater::step(std::span<std::byte> into, std::size_t& filled,
-                                 FunctionRef<std::span<const std::byte>()> more) {
+bool Inflater::step(std::span<std::byte> into, std::size_t& filled, FunctionRef<std::span<const std::byte>()> more) {
   if (stream_->is_at_end) return false;
   z_stream& zlib = stream_->zlib;
   bool is_cut_short = false;
@@ -54,13 +53,13 @@ DFLOW_INLINE bool Inflater::step(std::span<std::byte> into, std::size_t& filled,
   return true;
 }
 
-DFLOW_INLINE void Inflater::read(std::span<std::byte> into, FunctionRef<std::span<const std::byte>()> more) {
+void Inflater::read(std::span<std::byte> into, FunctionRef<std::span<const std::byte>()> more) {
   for (std::size_t filled = 0; filled < into.size();) {
     if (!step(into, filled, more)) throw_error(data_loss("the deflated bytes hold less than they should"));
   }
 }
 
-DFLOW_INLINE void Inflater::expect_end(FunctionRef<std::span<const std::byte>()> more) {
+void Inflater::expect_end(FunctionRef<std::span<const std::byte>()> more) {
   std::array<std::byte, 1> probe{};
   std::size_t filled = 0;
   while (filled == 0 && step(probe, filled, more)) {
@@ -69,7 +68,7 @@ DFLOW_INLINE void Inflater::expect_end(FunctionRef<std::span<const std::byte>()>
   if (stream_->zlib.avail_in != 0 || !more().empty()) throw_error(data_loss("bytes follow the deflated ones"));
 }
 
-DFLOW_INLINE std::string deflate(std::span<const std::span<const std::byte>> pieces) {
+std::string deflate(std::span<const std::span<const std::byte>> pieces) {
   struct Closer {
     z_stream zlib{};
     ~Closer() { deflateEnd(&zlib); }
@@ -105,17 +104,15 @@ DFLOW_INLINE std::string deflate(std::span<const std::span<const std::byte>> pie
 
 struct Inflater::Stream {};
 
-DFLOW_INLINE Inflater::Inflater() {
+Inflater::Inflater() {
   throw_error(unimplemented("this library was built without zlib and cannot unpack deflated bytes"));
 }
-DFLOW_INLINE Inflater::~Inflater() = default;
-DFLOW_INLINE bool Inflater::step(std::span<std::byte>, std::size_t&, FunctionRef<std::span<const std::byte>()>) {
-  return false;
-}
-DFLOW_INLINE void Inflater::read(std::span<std::byte>, FunctionRef<std::span<const std::byte>()>) {}
-DFLOW_INLINE void Inflater::expect_end(FunctionRef<std::span<const std::byte>()>) {}
+Inflater::~Inflater() = default;
+bool Inflater::step(std::span<std::byte>, std::size_t&, FunctionRef<std::span<const std::byte>()>) { return false; }
+void Inflater::read(std::span<std::byte>, FunctionRef<std::span<const std::byte>()>) {}
+void Inflater::expect_end(FunctionRef<std::span<const std::byte>()>) {}
 
-DFLOW_INLINE std::string deflate(std::span<const std::span<const std::byte>>) {
+std::string deflate(std::span<const std::span<const std::byte>>) {
   throw_error(unimplemented("this library was built without zlib and cannot deflate bytes"));
 }
 

@@ -25,7 +25,3 @@ std::string read_maybe_gzip(FileSystem& files, const std::string& path,
                             std::uint64_t max_bytes = FileSystem::default_max_bytes);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/compression/gzip.ipp>
-#endif

@@ -14,9 +14,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE bool is_gzip(std::string_view bytes) noexcept {
-  return bytes.size() >= 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b';
-}
+bool is_gzip(std::string_view bytes) noexcept { return bytes.size() >= 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b'; }
 
 #if defined(DFLOW_HAS_ZLIB)
 
@@ -69,7 +67,7 @@ class GzipReader {
 
 }  // namespace detail
 
-DFLOW_INLINE std::string gunzip(std::string_view compressed, std::uint64_t max_bytes) {
+std::string gunzip(std::string_view compressed, std::uint64_t max_bytes) {
   // A first guess of the size, doubled whenever it is full: a file of many small members grows no more than they need.
   constexpr std::uint64_t least = 1 << 12, most = 1 << 18, usual_ratio = 4;
   const std::uint64_t guess = std::clamp<std::uint64_t>(usual_ratio * compressed.size(), least, most);
@@ -90,13 +88,13 @@ DFLOW_INLINE std::string gunzip(std::string_view compressed, std::uint64_t max_b
 
 #else
 
-DFLOW_INLINE std::string gunzip(std::string_view, std::uint64_t) {
+std::string gunzip(std::string_view, std::uint64_t) {
   throw_error(unimplemented("this library was built without zlib and cannot read gzip files"));
 }
 
 #endif
 
-DFLOW_INLINE std::string read_maybe_gzip(FileSystem& files, const std::string& path, std::uint64_t max_bytes) {
+std::string read_maybe_gzip(FileSystem& files, const std::string& path, std::uint64_t max_bytes) {
   std::string bytes = files.read_file(path, max_bytes);
   if (!is_gzip(bytes)) return bytes;
   try {

@@ -17,7 +17,3 @@ namespace dflow {
 std::string unsnappy(std::span<const std::byte> packed, std::uint64_t max_bytes);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/compression/snappy.ipp>
-#endif

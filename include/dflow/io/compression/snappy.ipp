@@ -1,15 +1,15 @@
 #pragma once
 
 #include <dflow/base/files/byte_reader.hpp>
-#include <dflow/io/compression/snappy.hpp>
 #include <dflow/base/status.hpp>
+#include <dflow/io/compression/snappy.hpp>
 
 namespace dflow {
 
 namespace detail {
 
 /// A number of `size` bytes, little-endian.
-DFLOW_INLINE std::uint64_t little_endian(ByteReader& in, std::size_t size) {
+std::uint64_t little_endian(ByteReader& in, std::size_t size) {
   std::uint64_t value = 0;
   for (std::size_t i = 0; i < size; ++i) value |= std::uint64_t{in.u8()} << (8 * i);
   return value;
@@ -17,7 +17,7 @@ DFLOW_INLINE std::uint64_t little_endian(ByteReader& in, std::size_t size) {
 
 }  // namespace detail
 
-DFLOW_INLINE std::string unsnappy(std::span<const std::byte> packed, std::uint64_t max_bytes) {
+std::string unsnappy(std::span<const std::byte> packed, std::uint64_t max_bytes) {
   // At best three bytes stand for a copy of 64.
   constexpr std::uint64_t most_expansion = 22;
   const auto damaged = [](const ByteReader& in, std::string_view what) {

@@ -44,7 +44,3 @@ class DeflatingFile final : public WritableFile {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/compression/zlib_stream.ipp>
-#endif

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/io/compression/zlib_stream.hpp>
 #include <dflow/base/status.hpp>
+#include <dflow/io/compression/zlib_stream.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -19,7 +19,7 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE int zlib_window_bits(ZlibFormat format) {
+int zlib_window_bits(ZlibFormat format) {
   constexpr int gzip_only = 16;
   return format == ZlibFormat::gzip ? MAX_WBITS + gzip_only : MAX_WBITS;
 }
@@ -115,7 +115,7 @@ class InflatingSource final : public ByteSource {
 
 }  // namespace detail
 
-DFLOW_INLINE std::unique_ptr<ByteSource> inflating_source(std::unique_ptr<ByteSource> compressed, ZlibFormat format) {
+std::unique_ptr<ByteSource> inflating_source(std::unique_ptr<ByteSource> compressed, ZlibFormat format) {
   return std::make_unique<detail::InflatingSource>(std::move(compressed), format);
 }
 
@@ -143,7 +143,7 @@ struct DeflatingFile::Stream {
   z_stream stream{};
 };
 
-DFLOW_INLINE DeflatingFile::DeflatingFile(std::unique_ptr<WritableFile> compressed, ZlibFormat format, int level)
+DeflatingFile::DeflatingFile(std::unique_ptr<WritableFile> compressed, ZlibFormat format, int level)
     : stream_(std::make_unique<Stream>(std::move(compressed))) {
   constexpr int default_memory = 8;
   const int result = deflateInit2(&stream_->stream, level, Z_DEFLATED, detail::zlib_window_bits(format), default_memory,
@@ -152,7 +152,7 @@ DFLOW_INLINE DeflatingFile::DeflatingFile(std::unique_ptr<WritableFile> compress
   if (result != Z_OK) throw_error(resource_exhausted("zlib has no memory"));
 }
 
-DFLOW_INLINE void DeflatingFile::append(std::span<const std::byte> bytes) {
+void DeflatingFile::append(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const std::size_t size = std::min<std::size_t>(bytes.size(), std::numeric_limits<uInt>::max());
     stream_->stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data()));
@@ -162,9 +162,9 @@ DFLOW_INLINE void DeflatingFile::append(std::span<const std::byte> bytes) {
   }
 }
 
-DFLOW_INLINE void DeflatingFile::flush() { stream_->run(Z_SYNC_FLUSH); }
-DFLOW_INLINE void DeflatingFile::finish() { stream_->run(Z_FINISH); }
-DFLOW_INLINE void DeflatingFile::sync() {
+void DeflatingFile::flush() { stream_->run(Z_SYNC_FLUSH); }
+void DeflatingFile::finish() { stream_->run(Z_FINISH); }
+void DeflatingFile::sync() {
   flush();
   stream_->compressed->sync();
 }
@@ -173,21 +173,21 @@ DFLOW_INLINE void DeflatingFile::sync() {
 
 struct DeflatingFile::Stream {};
 
-DFLOW_INLINE std::unique_ptr<ByteSource> inflating_source(std::unique_ptr<ByteSource>, ZlibFormat) {
+std::unique_ptr<ByteSource> inflating_source(std::unique_ptr<ByteSource>, ZlibFormat) {
   throw_error(unimplemented("this library was built without zlib and cannot read compressed files"));
 }
 
-DFLOW_INLINE DeflatingFile::DeflatingFile(std::unique_ptr<WritableFile>, ZlibFormat, int) {
+DeflatingFile::DeflatingFile(std::unique_ptr<WritableFile>, ZlibFormat, int) {
   throw_error(unimplemented("this library was built without zlib and cannot write compressed files"));
 }
 
-DFLOW_INLINE void DeflatingFile::append(std::span<const std::byte>) {}
-DFLOW_INLINE void DeflatingFile::flush() {}
-DFLOW_INLINE void DeflatingFile::finish() {}
-DFLOW_INLINE void DeflatingFile::sync() {}
+void DeflatingFile::append(std::span<const std::byte>) {}
+void DeflatingFile::flush() {}
+void DeflatingFile::finish() {}
+void DeflatingFile::sync() {}
 
 #endif
 
-DFLOW_INLINE DeflatingFile::~DeflatingFile() = default;
+DeflatingFile::~DeflatingFile() = default;
 
 }  // namespace dflow

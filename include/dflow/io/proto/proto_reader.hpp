@@ -114,7 +114,3 @@ class ProtoReader {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/proto/proto_reader.ipp>
-#endif

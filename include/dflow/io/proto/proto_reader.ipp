@@ -1,19 +1,19 @@
 #pragma once
 
-#include <dflow/io/proto/proto_reader.hpp>
 #include <dflow/base/status.hpp>
+#include <dflow/io/proto/proto_reader.hpp>
 
 #include <algorithm>
 #include <cstring>
 
 namespace dflow {
 
-DFLOW_INLINE void ProtoReader::fail(std::string_view what) const {
+void ProtoReader::fail(std::string_view what) const {
   const std::string field = number_ == 0 ? std::string(", in the message") : str_cat(", field ", number_);
   throw_error(data_loss(str_cat(what, field, " at offset ", field_offset_)));
 }
 
-DFLOW_INLINE void ProtoReader::read_tag() {
+void ProtoReader::read_tag() {
   constexpr std::uint64_t max_number = (std::uint64_t{1} << 29) - 1;
   field_offset_ = in_.position();
   const std::uint64_t tag = in_.varint();
@@ -25,7 +25,7 @@ DFLOW_INLINE void ProtoReader::read_tag() {
   wire_type_ = static_cast<ProtoWireType>(type);
 }
 
-DFLOW_INLINE bool ProtoReader::next() {
+bool ProtoReader::next() {
   if (is_pending_) skip_value();
   is_pending_ = false;
   if (in_.at_end()) return false;
@@ -35,7 +35,7 @@ DFLOW_INLINE bool ProtoReader::next() {
   return true;
 }
 
-DFLOW_INLINE void ProtoReader::skip_value() {
+void ProtoReader::skip_value() {
   is_pending_ = false;
   switch (wire_type_) {
     case ProtoWireType::varint:
@@ -53,7 +53,7 @@ DFLOW_INLINE void ProtoReader::skip_value() {
   }
 }
 
-DFLOW_INLINE void ProtoReader::skip_group() {
+void ProtoReader::skip_group() {
   if (depth_left_ <= 0) fail("nesting deeper than the limit");
   const std::uint32_t group = number_;
   const std::size_t start = field_offset_;
@@ -70,54 +70,54 @@ DFLOW_INLINE void ProtoReader::skip_group() {
   if (number_ != group) fail(str_cat("the end of another group than the one of field ", group));
 }
 
-DFLOW_INLINE void ProtoReader::expect(ProtoWireType type) {
+void ProtoReader::expect(ProtoWireType type) {
   if (!is_pending_) fail("no value is left to be read");
   if (wire_type_ != type) fail(str_cat("wire type ", wire_type_, " where ", type, " is meant"));
   is_pending_ = false;
 }
 
-DFLOW_INLINE std::uint64_t ProtoReader::uint64() {
+std::uint64_t ProtoReader::uint64() {
   expect(ProtoWireType::varint);
   return in_.varint();
 }
 
-DFLOW_INLINE std::int64_t ProtoReader::sint64() {
+std::int64_t ProtoReader::sint64() {
   expect(ProtoWireType::varint);
   return in_.signed_varint();
 }
 
-DFLOW_INLINE std::uint32_t ProtoReader::fixed32() {
+std::uint32_t ProtoReader::fixed32() {
   expect(ProtoWireType::fixed32);
   return in_.u32();
 }
 
-DFLOW_INLINE std::uint64_t ProtoReader::fixed64() {
+std::uint64_t ProtoReader::fixed64() {
   expect(ProtoWireType::fixed64);
   return in_.u64();
 }
 
-DFLOW_INLINE float ProtoReader::float32() {
+float ProtoReader::float32() {
   expect(ProtoWireType::fixed32);
   return in_.f32();
 }
 
-DFLOW_INLINE double ProtoReader::float64() {
+double ProtoReader::float64() {
   expect(ProtoWireType::fixed64);
   return in_.f64();
 }
 
-DFLOW_INLINE std::string_view ProtoReader::bytes() {
+std::string_view ProtoReader::bytes() {
   expect(ProtoWireType::length_delimited);
   return in_.string();
 }
 
-DFLOW_INLINE ProtoReader ProtoReader::message() {
+ProtoReader ProtoReader::message() {
   if (depth_left_ <= 0) fail("nesting deeper than the limit");
   const std::size_t size = bytes().size();
   return {input_.substr(0, in_.position()), in_.position() - size, depth_left_ - 1};
 }
 
-DFLOW_INLINE ByteReader ProtoReader::contents() {
+ByteReader ProtoReader::contents() {
   const std::size_t size = bytes().size();
   ByteReader packed(input_.substr(0, in_.position()));
   packed.skip(in_.position() - size);
@@ -152,11 +152,11 @@ void ProtoReader::append_fixed(std::vector<T>& values, ProtoWireType type) {
   std::memcpy(values.data() + before, packed.data(), packed.size());
 }
 
-DFLOW_INLINE void ProtoReader::append_to(std::vector<std::int64_t>& values) { append_varints(values); }
-DFLOW_INLINE void ProtoReader::append_to(std::vector<std::uint64_t>& values) { append_varints(values); }
-DFLOW_INLINE void ProtoReader::append_to(std::vector<std::int32_t>& values) { append_varints(values); }
-DFLOW_INLINE void ProtoReader::append_to(std::vector<std::uint32_t>& values) { append_varints(values); }
-DFLOW_INLINE void ProtoReader::append_to(std::vector<float>& values) { append_fixed(values, ProtoWireType::fixed32); }
-DFLOW_INLINE void ProtoReader::append_to(std::vector<double>& values) { append_fixed(values, ProtoWireType::fixed64); }
+void ProtoReader::append_to(std::vector<std::int64_t>& values) { append_varints(values); }
+void ProtoReader::append_to(std::vector<std::uint64_t>& values) { append_varints(values); }
+void ProtoReader::append_to(std::vector<std::int32_t>& values) { append_varints(values); }
+void ProtoReader::append_to(std::vector<std::uint32_t>& values) { append_varints(values); }
+void ProtoReader::append_to(std::vector<float>& values) { append_fixed(values, ProtoWireType::fixed32); }
+void ProtoReader::append_to(std::vector<double>& values) { append_fixed(values, ProtoWireType::fixed64); }
 
 }  // namespace dflow

@@ -66,7 +66,3 @@ class ProtoWriter {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/proto/proto_writer.ipp>
-#endif

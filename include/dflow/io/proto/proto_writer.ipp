@@ -6,42 +6,42 @@
 
 namespace dflow {
 
-DFLOW_INLINE void ProtoWriter::tag(std::uint32_t number, std::uint32_t wire_type) {
+void ProtoWriter::tag(std::uint32_t number, std::uint32_t wire_type) {
   assert(number >= 1 && number < std::uint32_t{1} << 29);
   out_.varint(std::uint64_t{number} << 3 | wire_type);
 }
 
-DFLOW_INLINE void ProtoWriter::uint64(std::uint32_t number, std::uint64_t value) {
+void ProtoWriter::uint64(std::uint32_t number, std::uint64_t value) {
   tag(number, 0);
   out_.varint(value);
 }
 
-DFLOW_INLINE void ProtoWriter::sint64(std::uint32_t number, std::int64_t value) {
+void ProtoWriter::sint64(std::uint32_t number, std::int64_t value) {
   tag(number, 0);
   out_.signed_varint(value);
 }
 
-DFLOW_INLINE void ProtoWriter::fixed32(std::uint32_t number, std::uint32_t value) {
+void ProtoWriter::fixed32(std::uint32_t number, std::uint32_t value) {
   tag(number, 5);
   out_.u32(value);
 }
 
-DFLOW_INLINE void ProtoWriter::fixed64(std::uint32_t number, std::uint64_t value) {
+void ProtoWriter::fixed64(std::uint32_t number, std::uint64_t value) {
   tag(number, 1);
   out_.u64(value);
 }
 
-DFLOW_INLINE void ProtoWriter::float32(std::uint32_t number, float value) {
+void ProtoWriter::float32(std::uint32_t number, float value) {
   tag(number, 5);
   out_.f32(value);
 }
 
-DFLOW_INLINE void ProtoWriter::float64(std::uint32_t number, double value) {
+void ProtoWriter::float64(std::uint32_t number, double value) {
   tag(number, 1);
   out_.f64(value);
 }
 
-DFLOW_INLINE void ProtoWriter::bytes(std::uint32_t number, std::string_view value) {
+void ProtoWriter::bytes(std::uint32_t number, std::string_view value) {
   tag(number, 2);
   out_.string(value);
 }
@@ -59,25 +59,17 @@ void ProtoWriter::packed_fixed(std::uint32_t number, std::span<const T> values) 
   out_.blob(std::as_bytes(values));
 }
 
-DFLOW_INLINE void ProtoWriter::packed(std::uint32_t number, std::span<const std::int64_t> values) {
-  packed_varints(number, values);
-}
-DFLOW_INLINE void ProtoWriter::packed(std::uint32_t number, std::span<const std::int32_t> values) {
-  packed_varints(number, values);
-}
-DFLOW_INLINE void ProtoWriter::packed(std::uint32_t number, std::span<const float> values) {
-  packed_fixed(number, values);
-}
-DFLOW_INLINE void ProtoWriter::packed(std::uint32_t number, std::span<const double> values) {
-  packed_fixed(number, values);
-}
+void ProtoWriter::packed(std::uint32_t number, std::span<const std::int64_t> values) { packed_varints(number, values); }
+void ProtoWriter::packed(std::uint32_t number, std::span<const std::int32_t> values) { packed_varints(number, values); }
+void ProtoWriter::packed(std::uint32_t number, std::span<const float> values) { packed_fixed(number, values); }
+void ProtoWriter::packed(std::uint32_t number, std::span<const double> values) { packed_fixed(number, values); }
 
-DFLOW_INLINE std::size_t ProtoWriter::begin_message(std::uint32_t number) {
+std::size_t ProtoWriter::begin_message(std::uint32_t number) {
   tag(number, 2);
   return text_->size();
 }
 
-DFLOW_INLINE void ProtoWriter::end_message(std::size_t start) {
+void ProtoWriter::end_message(std::size_t start) {
   std::string length;
   ByteWriter(length).varint(text_->size() - start);
   text_->insert(start, length);

@@ -57,7 +57,3 @@ std::vector<AnyTensor> decode_csv_records(const Tensor<std::string>& records, st
                                           const CsvRules& rules);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/records/csv_record.ipp>
-#endif

@@ -11,7 +11,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE bool take_quoted(std::string_view& rest, std::string& field) {
+bool take_quoted(std::string_view& rest, std::string& field) {
   for (;;) {
     const std::size_t quote = rest.find('"');
     field.append(rest.substr(0, quote));
@@ -23,7 +23,7 @@ DFLOW_INLINE bool take_quoted(std::string_view& rest, std::string& field) {
   }
 }
 
-DFLOW_INLINE bool CsvRecord::next(std::string& field) {
+bool CsvRecord::next(std::string& field) {
   field.clear();
   if (rest_.empty()) return std::exchange(is_after_separator_, false);
   rest_.remove_prefix(std::min(rest_.find_first_not_of("\r\n"), rest_.size()));
@@ -118,8 +118,8 @@ class CsvColumns {
 
 }  // namespace detail
 
-DFLOW_INLINE std::vector<AnyTensor> decode_csv_records(const Tensor<std::string>& records,
-                                                       std::span<const AnyTensor> defaults, const CsvRules& rules) {
+std::vector<AnyTensor> decode_csv_records(const Tensor<std::string>& records, std::span<const AnyTensor> defaults,
+                                          const CsvRules& rules) {
   detail::CsvColumns columns(records.shape(), defaults, rules);
   std::int64_t i = 0;
   for (const std::string& record : records) columns.read(record, i++);

@@ -87,7 +87,3 @@ std::string serialize(const Example& example);
 std::string serialize(const SequenceExample& example);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/records/example.ipp>
-#endif

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/io/proto/proto_writer.hpp>
 #include <dflow/base/status.hpp>
+#include <dflow/io/proto/proto_writer.hpp>
 #include <dflow/io/records/example.hpp>
 #include <dflow/io/records/example_wire.hpp>
 
@@ -10,17 +10,17 @@
 
 namespace dflow {
 
-DFLOW_INLINE DType Feature::dtype() const noexcept {
+DType Feature::dtype() const noexcept {
   constexpr DType dtypes[] = {DType::invalid, DType::string, DType::float32, DType::int64};
   return dtypes[values_.index()];
 }
 
-DFLOW_INLINE void Feature::fail_type(DType wanted) const {
+void Feature::fail_type(DType wanted) const {
   throw_error(invalid_argument(
       str_cat("the feature holds ", dtype() == DType::invalid ? "nothing" : name(dtype()), ", not ", name(wanted))));
 }
 
-DFLOW_INLINE bool Feature::equals(const Feature& other) const noexcept {
+bool Feature::equals(const Feature& other) const noexcept {
   const auto* floats = std::get_if<std::vector<float>>(&values_);
   const auto* others = std::get_if<std::vector<float>>(&other.values_);
   if (floats == nullptr || others == nullptr) return values_ == other.values_;
@@ -38,14 +38,14 @@ Feature feature_of(const RawFeature& raw) {
   return Feature(std::move(values));
 }
 
-DFLOW_INLINE Feature to_feature(const RawFeature& raw) {
+Feature to_feature(const RawFeature& raw) {
   if (raw.dtype == DType::string) return feature_of<std::string>(raw);
   if (raw.dtype == DType::float32) return feature_of<float>(raw);
   if (raw.dtype == DType::int64) return feature_of<std::int64_t>(raw);
   return {};
 }
 
-DFLOW_INLINE FeatureMap parse_features(std::string_view record) {
+FeatureMap parse_features(std::string_view record) {
   FeatureMap features;
   each_feature(record, 1, [&](std::string_view name, const RawFeature& raw) {
     features.insert_or_assign(std::string(name), to_feature(raw));
@@ -53,7 +53,7 @@ DFLOW_INLINE FeatureMap parse_features(std::string_view record) {
   return features;
 }
 
-DFLOW_INLINE void write_feature(ProtoWriter& out, const Feature& feature) {
+void write_feature(ProtoWriter& out, const Feature& feature) {
   switch (feature.dtype()) {
     case DType::string:
       return out.message(1, [&](ProtoWriter& list) {
@@ -85,9 +85,9 @@ void write_map(ProtoWriter& out, const Map& map, Write write_value) {
 
 }  // namespace detail
 
-DFLOW_INLINE Example parse_example(std::string_view bytes) { return {detail::parse_features(bytes)}; }
+Example parse_example(std::string_view bytes) { return {detail::parse_features(bytes)}; }
 
-DFLOW_INLINE SequenceExample parse_sequence_example(std::string_view bytes) {
+SequenceExample parse_sequence_example(std::string_view bytes) {
   SequenceExample example{detail::parse_features(bytes), {}};
   detail::each_feature_list(bytes, [&](std::string_view name, ProtoReader list) {
     std::vector<Feature> features;
@@ -99,7 +99,7 @@ DFLOW_INLINE SequenceExample parse_sequence_example(std::string_view bytes) {
   return example;
 }
 
-DFLOW_INLINE std::string serialize(const Example& example) {
+std::string serialize(const Example& example) {
   std::string bytes;
   if (example.features.empty()) return bytes;
   ProtoWriter(bytes).message(
@@ -107,7 +107,7 @@ DFLOW_INLINE std::string serialize(const Example& example) {
   return bytes;
 }
 
-DFLOW_INLINE std::string serialize(const SequenceExample& example) {
+std::string serialize(const SequenceExample& example) {
   std::string bytes;
   ProtoWriter out(bytes);
   if (!example.context.empty()) {

@@ -21,7 +21,3 @@ namespace dflow {
 Example example_from_json(std::string_view text);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/records/example_json.ipp>
-#endif

@@ -252,6 +252,6 @@ class ExampleJsonReader {
 
 }  // namespace detail
 
-DFLOW_INLINE Example example_from_json(std::string_view text) { return detail::ExampleJsonReader(text).read(); }
+Example example_from_json(std::string_view text) { return detail::ExampleJsonReader(text).read(); }
 
 }  // namespace dflow

@@ -102,7 +102,3 @@ ParsedSequence parse_single_sequence_example(std::string_view serialized, const 
                                              const FeatureListsSpec& lists);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/records/example_parser.ipp>
-#endif

@@ -39,7 +39,7 @@ struct FeatureColumn {
 
 using AnyFeatureColumn = std::variant<FeatureColumn<std::string>, FeatureColumn<float>, FeatureColumn<std::int64_t>>;
 
-DFLOW_INLINE AnyFeatureColumn feature_column(const std::string& feature, DType dtype) {
+AnyFeatureColumn feature_column(const std::string& feature, DType dtype) {
   if (dtype == DType::string) return FeatureColumn<std::string>();
   if (dtype == DType::float32) return FeatureColumn<float>();
   if (dtype == DType::int64) return FeatureColumn<std::int64_t>();
@@ -94,18 +94,18 @@ SparseValues sparse_values(FeatureColumn<T>& column, bool has_rows) {
   return result;
 }
 
-DFLOW_INLINE SparseValues sparse_values(AnyFeatureColumn& column, bool has_rows) {
+SparseValues sparse_values(AnyFeatureColumn& column, bool has_rows) {
   return std::visit([&](auto& typed) { return sparse_values(typed, has_rows); }, column);
 }
 
-DFLOW_INLINE void check_feature_type(const RawFeature& feature, DType wanted) {
+void check_feature_type(const RawFeature& feature, DType wanted) {
   if (feature.dtype != wanted) {
     throw_error(invalid_argument(str_cat("its values are ", name(feature.dtype), ", expected is ", name(wanted))));
   }
 }
 
 /// Appends a row of as many values as `shape` has elements.
-DFLOW_INLINE void append_exactly(AnyFeatureColumn& column, const RawFeature& feature, const Shape& shape) {
+void append_exactly(AnyFeatureColumn& column, const RawFeature& feature, const Shape& shape) {
   const std::int64_t count = std::visit(
       [&](auto& typed) {
         typed.append(feature);
@@ -269,8 +269,8 @@ ParsedFeatures parse_batch(std::span<const Text> serialized, const FeaturesSpec&
 }
 
 /// The lists of a sequence example by the positions of `names`; an empty reader and false for one that is missing.
-DFLOW_INLINE std::vector<std::pair<ProtoReader, bool>> find_lists(std::string_view record,
-                                                                  const std::vector<std::string_view>& names) {
+std::vector<std::pair<ProtoReader, bool>> find_lists(std::string_view record,
+                                                     const std::vector<std::string_view>& names) {
   std::vector<std::pair<ProtoReader, bool>> found(names.size(), {ProtoReader(std::string_view()), false});
   each_feature_list(record, [&](std::string_view name, const ProtoReader& list) {
     for (std::size_t i = 0; i < names.size(); ++i) {
@@ -296,7 +296,7 @@ std::int64_t each_step(const std::string& name, ProtoReader list, Append append)
   return step;
 }
 
-DFLOW_INLINE AnyTensor parse_dense_list(const DenseFeatureList& spec, const ProtoReader& list, bool is_there) {
+AnyTensor parse_dense_list(const DenseFeatureList& spec, const ProtoReader& list, bool is_there) {
   if (!is_there && !spec.allow_missing) {
     throw_error(invalid_argument(str_cat("feature list '", spec.name, "' is required, and missing")));
   }
@@ -310,7 +310,7 @@ DFLOW_INLINE AnyTensor parse_dense_list(const DenseFeatureList& spec, const Prot
       column);
 }
 
-DFLOW_INLINE SparseValues parse_sparse_list(const SparseFeature& spec, const ProtoReader& list) {
+SparseValues parse_sparse_list(const SparseFeature& spec, const ProtoReader& list) {
   AnyFeatureColumn column = feature_column(spec.name, spec.dtype);
   each_step(spec.name, list, [&](const RawFeature& feature) {
     if (feature.dtype != DType::invalid) check_feature_type(feature, spec.dtype);
@@ -321,23 +321,23 @@ DFLOW_INLINE SparseValues parse_sparse_list(const SparseFeature& spec, const Pro
 
 }  // namespace detail
 
-DFLOW_INLINE ParsedFeatures parse_examples(std::span<const std::string> serialized, const FeaturesSpec& spec) {
+ParsedFeatures parse_examples(std::span<const std::string> serialized, const FeaturesSpec& spec) {
   return detail::parse_batch(serialized, spec);
 }
 
-DFLOW_INLINE ParsedFeatures parse_examples(std::span<const std::string> serialized, const FeaturesSpec& spec,
-                                           std::span<const std::string> names) {
+ParsedFeatures parse_examples(std::span<const std::string> serialized, const FeaturesSpec& spec,
+                              std::span<const std::string> names) {
   if (!names.empty() && names.size() != serialized.size()) {
     throw_error(invalid_argument(str_cat("there are ", names.size(), " names for ", serialized.size(), " examples")));
   }
   return detail::parse_batch(serialized, spec, names);
 }
 
-DFLOW_INLINE ParsedFeatures parse_examples(std::span<const std::string_view> serialized, const FeaturesSpec& spec) {
+ParsedFeatures parse_examples(std::span<const std::string_view> serialized, const FeaturesSpec& spec) {
   return detail::parse_batch(serialized, spec);
 }
 
-DFLOW_INLINE ParsedFeatures parse_examples(const AnyTensor& serialized, const FeaturesSpec& spec) {
+ParsedFeatures parse_examples(const AnyTensor& serialized, const FeaturesSpec& spec) {
   if (serialized.dtype() != DType::string || serialized.rank() != 1) {
     throw_error(invalid_argument(
         str_cat("examples are a vector of strings, not ", name(serialized.dtype()), serialized.shape().to_string())));
@@ -345,14 +345,14 @@ DFLOW_INLINE ParsedFeatures parse_examples(const AnyTensor& serialized, const Fe
   return parse_examples(Tensor<std::string>::of(serialized).span(), spec);
 }
 
-DFLOW_INLINE ParsedFeatures parse_single_example(std::string_view serialized, const FeaturesSpec& spec) {
+ParsedFeatures parse_single_example(std::string_view serialized, const FeaturesSpec& spec) {
   detail::FeaturesParser parser(spec);
   parser.append(serialized);
   return parser.finish(false);
 }
 
-DFLOW_INLINE ParsedSequence parse_single_sequence_example(std::string_view serialized, const FeaturesSpec& context,
-                                                          const FeatureListsSpec& lists) {
+ParsedSequence parse_single_sequence_example(std::string_view serialized, const FeaturesSpec& context,
+                                             const FeatureListsSpec& lists) {
   ParsedSequence result{parse_single_example(serialized, context), {}};
   std::vector<std::string_view> names;
   names.reserve(lists.dense.size() + lists.sparse.size());

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/io/proto/proto_reader.hpp>
 #include <dflow/core/dtype.hpp>
+#include <dflow/io/proto/proto_reader.hpp>
 
 #include <concepts>
 #include <cstdint>

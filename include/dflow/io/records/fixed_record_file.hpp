@@ -62,7 +62,3 @@ class FixedRecordReader {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/records/fixed_record_file.ipp>
-#endif

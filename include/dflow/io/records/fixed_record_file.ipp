@@ -1,9 +1,9 @@
 #pragma once
 
 #include <dflow/base/checked.hpp>
-#include <dflow/io/records/fixed_record_file.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/base/str_cat.hpp>
+#include <dflow/io/records/fixed_record_file.hpp>
 
 #include <array>
 #include <cstddef>
@@ -11,20 +11,20 @@
 
 namespace dflow {
 
-DFLOW_INLINE FixedRecordReader::FixedRecordReader(FileSystem& files, std::string path, const FixedRecordFormat& format)
+FixedRecordReader::FixedRecordReader(FileSystem& files, std::string path, const FixedRecordFormat& format)
     : path_(std::move(path)), format_(format) {
   if (format_.record_bytes == 0) throw_error(invalid_argument("records of no bytes cannot be counted"));
   if (format_.hop_bytes == 0) format_.hop_bytes = format_.record_bytes;
   static_cast<void>(checked_add(format_.record_bytes, format_.footer_bytes));
   source_ = open_record_source(files, path_, {.compression = format_.compression});
 }
-DFLOW_INLINE FixedRecordReader::~FixedRecordReader() = default;
+FixedRecordReader::~FixedRecordReader() = default;
 
-DFLOW_INLINE std::uint64_t FixedRecordReader::offset_of(std::uint64_t number) const {
+std::uint64_t FixedRecordReader::offset_of(std::uint64_t number) const {
   return checked_add(format_.header_bytes, checked_mul(number, format_.hop_bytes));
 }
 
-DFLOW_INLINE void FixedRecordReader::seek(std::uint64_t number) {
+void FixedRecordReader::seek(std::uint64_t number) {
   constexpr std::uint64_t most = std::uint64_t{1} << 62;
   if (offset_of(number) > most)
     throw_error(invalid_argument(str_cat("no file has a record ", number, " of this length")));
@@ -32,12 +32,12 @@ DFLOW_INLINE void FixedRecordReader::seek(std::uint64_t number) {
   number_ = number;
 }
 
-DFLOW_INLINE void FixedRecordReader::clear_window() {
+void FixedRecordReader::clear_window() {
   window_.clear();
   window_begin_ = 0;
 }
 
-DFLOW_INLINE bool FixedRecordReader::has_next_at_hand() const {
+bool FixedRecordReader::has_next_at_hand() const {
   const std::uint64_t wanted = format_.record_bytes + format_.footer_bytes;
   const std::uint64_t held = window_.size() - window_begin_;
   if (held >= wanted) return true;
@@ -45,7 +45,7 @@ DFLOW_INLINE bool FixedRecordReader::has_next_at_hand() const {
          (number_ != 0 || held != 0);
 }
 
-DFLOW_INLINE bool FixedRecordReader::next(std::string& record) {
+bool FixedRecordReader::next(std::string& record) {
   try {
     return read_record(record);
   } catch (const Error& error) {
@@ -56,7 +56,7 @@ DFLOW_INLINE bool FixedRecordReader::next(std::string& record) {
   }
 }
 
-DFLOW_INLINE bool FixedRecordReader::read_record(std::string& record) {
+bool FixedRecordReader::read_record(std::string& record) {
   record.clear();
   const std::uint64_t offset = offset_of(number_);
   const std::uint64_t record_bytes = format_.record_bytes, hop_bytes = format_.hop_bytes;

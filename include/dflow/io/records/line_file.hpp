@@ -54,7 +54,3 @@ class LineReader {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/records/line_file.ipp>
-#endif

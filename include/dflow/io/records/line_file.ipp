@@ -1,8 +1,8 @@
 #pragma once
 
-#include <dflow/io/records/line_file.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/base/str_cat.hpp>
+#include <dflow/io/records/line_file.hpp>
 
 #include <algorithm>
 #include <span>
@@ -10,11 +10,11 @@
 
 namespace dflow {
 
-DFLOW_INLINE LineReader::LineReader(FileSystem& files, std::string path, std::uint64_t max_line_bytes)
+LineReader::LineReader(FileSystem& files, std::string path, std::uint64_t max_line_bytes)
     : path_(std::move(path)), max_line_bytes_(max_line_bytes), file_(files.open_for_reading(path_)) {}
-DFLOW_INLINE LineReader::~LineReader() = default;
+LineReader::~LineReader() = default;
 
-DFLOW_INLINE bool LineReader::next(std::string_view& line) {
+bool LineReader::next(std::string_view& line) {
   const auto require_short = [&](std::size_t length) {
     if (length <= max_line_bytes_) return;
     throw_error(resource_exhausted(
@@ -41,9 +41,9 @@ DFLOW_INLINE bool LineReader::next(std::string_view& line) {
   return true;
 }
 
-DFLOW_INLINE bool LineReader::has_next_at_hand() const { return text_.find('\n', begin_) != std::string::npos; }
+bool LineReader::has_next_at_hand() const { return text_.find('\n', begin_) != std::string::npos; }
 
-DFLOW_INLINE void LineReader::seek(std::uint64_t offset) noexcept {
+void LineReader::seek(std::uint64_t offset) noexcept {
   if (offset >= start_ && offset - start_ <= text_.size()) {
     begin_ = static_cast<std::size_t>(offset - start_);
     return;
@@ -53,7 +53,7 @@ DFLOW_INLINE void LineReader::seek(std::uint64_t offset) noexcept {
   begin_ = 0;
 }
 
-DFLOW_INLINE bool LineReader::read_more() {
+bool LineReader::read_more() {
   constexpr std::size_t least = std::size_t{1} << 16;
   text_.erase(0, begin_);
   start_ += std::exchange(begin_, 0);

@@ -146,7 +146,3 @@ class RecordReader {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/records/record_file.ipp>
-#endif

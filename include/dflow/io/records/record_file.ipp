@@ -4,8 +4,8 @@
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/files/crc32c.hpp>
 #include <dflow/base/files/read_ahead_source.hpp>
-#include <dflow/io/records/record_file.hpp>
 #include <dflow/io/compression/zlib_stream.hpp>
+#include <dflow/io/records/record_file.hpp>
 
 #include <algorithm>
 #include <array>
@@ -20,13 +20,13 @@ namespace detail {
 inline constexpr std::size_t record_header_bytes = 12;  ///< length and its checksum
 inline constexpr std::size_t record_footer_bytes = 4;   ///< the content's checksum
 
-DFLOW_INLINE ZlibFormat zlib_format(RecordCompression compression) {
+ZlibFormat zlib_format(RecordCompression compression) {
   return compression == RecordCompression::gzip ? ZlibFormat::gzip : ZlibFormat::zlib;
 }
 
 }  // namespace detail
 
-DFLOW_INLINE RecordWriter::RecordWriter(FileSystem& files, std::string path, const RecordWriterOptions& options)
+RecordWriter::RecordWriter(FileSystem& files, std::string path, const RecordWriterOptions& options)
     : path_(std::move(path)), buffer_bytes_(options.buffer_bytes) {
   if (options.append && options.compression == RecordCompression::zlib) {
     throw_error(invalid_argument(str_cat("cannot append to '", path_, "': a zlib stream has one end")));
@@ -44,7 +44,7 @@ DFLOW_INLINE RecordWriter::RecordWriter(FileSystem& files, std::string path, con
   file_ = std::move(deflating);
 }
 
-DFLOW_INLINE RecordWriter::~RecordWriter() {
+RecordWriter::~RecordWriter() {
   try {
     close();
   } catch (...) {  // who wants to know calls close
@@ -63,12 +63,12 @@ void RecordWriter::change(Change change) {
   }
 }
 
-DFLOW_INLINE void RecordWriter::write_buffer() {
+void RecordWriter::write_buffer() {
   file_->append(buffer_);
   buffer_.clear();
 }
 
-DFLOW_INLINE void RecordWriter::write(std::string_view record) {
+void RecordWriter::write(std::string_view record) {
   change([&] {
     ByteWriter out(buffer_);
     const std::size_t start = buffer_.size();
@@ -81,21 +81,21 @@ DFLOW_INLINE void RecordWriter::write(std::string_view record) {
   });
 }
 
-DFLOW_INLINE void RecordWriter::flush() {
+void RecordWriter::flush() {
   change([&] {
     write_buffer();
     if (deflating_ != nullptr) deflating_->flush();
   });
 }
 
-DFLOW_INLINE void RecordWriter::sync() {
+void RecordWriter::sync() {
   change([&] {
     write_buffer();
     file_->sync();
   });
 }
 
-DFLOW_INLINE void RecordWriter::close() {
+void RecordWriter::close() {
   if (file_ == nullptr) return throw_if_error(failed_);
   change([&] {
     write_buffer();
@@ -105,8 +105,8 @@ DFLOW_INLINE void RecordWriter::close() {
   file_.reset();
 }
 
-DFLOW_INLINE std::unique_ptr<ByteSource> open_record_source(FileSystem& files, const std::string& path,
-                                                            const RecordReaderOptions& options) {
+std::unique_ptr<ByteSource> open_record_source(FileSystem& files, const std::string& path,
+                                               const RecordReaderOptions& options) {
   auto file = files.open_for_reading(path);
   std::unique_ptr<ByteSource> source;
   if (options.reads_ahead) {
@@ -118,12 +118,12 @@ DFLOW_INLINE std::unique_ptr<ByteSource> open_record_source(FileSystem& files, c
   return inflating_source(std::move(source), detail::zlib_format(options.compression));
 }
 
-DFLOW_INLINE RecordReader::RecordReader(FileSystem& files, std::string path, const RecordReaderOptions& options)
+RecordReader::RecordReader(FileSystem& files, std::string path, const RecordReaderOptions& options)
     : path_(std::move(path)),
       max_record_bytes_(options.max_record_bytes),
       source_(open_record_source(files, path_, options)) {}
 
-DFLOW_INLINE RecordReader::~RecordReader() = default;
+RecordReader::~RecordReader() = default;
 
 /// Errors say which record they are of.
 template <class Read>
@@ -136,7 +136,7 @@ bool RecordReader::read_with_place(Read read) {
   }
 }
 
-DFLOW_INLINE bool RecordReader::next(std::string& record) {
+bool RecordReader::next(std::string& record) {
   const std::uint64_t began = offset_;
   bool is_read = false;
   try {
@@ -155,7 +155,7 @@ DFLOW_INLINE bool RecordReader::next(std::string& record) {
   return is_read;
 }
 
-DFLOW_INLINE bool RecordReader::next_view(std::string_view& record) {
+bool RecordReader::next_view(std::string_view& record) {
   record = {};
   return read_with_place([&] {
     std::span<const std::byte> content;
@@ -169,7 +169,7 @@ DFLOW_INLINE bool RecordReader::next_view(std::string_view& record) {
   });
 }
 
-DFLOW_INLINE std::string RecordReader::read() {
+std::string RecordReader::read() {
   std::string record;
   if (!next(record)) {
     throw_error(out_of_range(str_cat("'", path_, "' has no more records: it ends at offset ", offset_)));
@@ -178,7 +178,7 @@ DFLOW_INLINE std::string RecordReader::read() {
 }
 
 /// Of a header that is whole.
-DFLOW_INLINE std::uint64_t RecordReader::checked_length(std::span<const std::byte> header) const {
+std::uint64_t RecordReader::checked_length(std::span<const std::byte> header) const {
   ByteReader in(header);
   const std::uint64_t length = in.u64();
   if (mask_crc32c(crc32c(header.first(8))) != in.u32()) {
@@ -192,7 +192,7 @@ DFLOW_INLINE std::uint64_t RecordReader::checked_length(std::span<const std::byt
 }
 
 /// Goes past the next record if the source holds all of it together, in memory that stays until the next call.
-DFLOW_INLINE bool RecordReader::find_record(std::span<const std::byte>& content) {
+bool RecordReader::find_record(std::span<const std::byte>& content) {
   constexpr std::size_t around = detail::record_header_bytes + detail::record_footer_bytes;
   const auto has = [this](std::size_t size) {
     if (window_.size() >= size) return true;
@@ -216,7 +216,7 @@ DFLOW_INLINE bool RecordReader::find_record(std::span<const std::byte>& content)
 }
 
 /// Reads a record that the source does not hold as a whole; false at the end.
-DFLOW_INLINE bool RecordReader::read_record(std::string& record) {
+bool RecordReader::read_record(std::string& record) {
   window_ = {};
   source_->seek(offset_);
   std::array<std::byte, detail::record_header_bytes> header;
@@ -231,7 +231,7 @@ DFLOW_INLINE bool RecordReader::read_record(std::string& record) {
 
 /// Reads the content and its checksum in parts that are checked while they are in the processor's cache. The length is
 /// believed as far as there are bytes: memory is at most twice what is there, and a megabyte.
-DFLOW_INLINE void RecordReader::read_parts(std::uint64_t length, std::string& record) {
+void RecordReader::read_parts(std::uint64_t length, std::string& record) {
   constexpr std::size_t part_bytes = FileSource::default_buffer_bytes, first_step = std::size_t{1} << 20;
   if (record.size() > length) record.resize(static_cast<std::size_t>(length));
   std::uint32_t crc = 0;
@@ -254,7 +254,7 @@ DFLOW_INLINE void RecordReader::read_parts(std::uint64_t length, std::string& re
   if (mask_crc32c(crc) != ByteReader(footer).u32()) throw_error(data_loss("the checksum is wrong"));
 }
 
-DFLOW_INLINE bool RecordReader::has_next_at_hand() const {
+bool RecordReader::has_next_at_hand() const {
   std::span<const std::byte> bytes = window_;
   if (bytes.empty() && source_->position() == offset_) bytes = source_->at_hand();
   if (bytes.size() < detail::record_header_bytes) return false;

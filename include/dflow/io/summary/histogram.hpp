@@ -30,7 +30,3 @@ struct Histogram {
 Histogram histogram_of(const AnyTensor& values);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/summary/histogram.ipp>
-#endif

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <dflow/base/status.hpp>
-#include <dflow/io/summary/histogram.hpp>
 #include <dflow/core/tensor.hpp>
+#include <dflow/io/summary/histogram.hpp>
 
 #include <algorithm>
 #include <array>
@@ -49,7 +49,7 @@ void count_values(std::span<const T> values, std::vector<double>& counts, Histog
 
 }  // namespace detail
 
-DFLOW_INLINE Histogram histogram_of(const AnyTensor& values) {
+Histogram histogram_of(const AnyTensor& values) {
   Histogram histogram;
   std::vector<double> counts(detail::histogram_limits.size());
   visit_dtype<RealTypes>(values.dtype(), [&]<class T>() { detail::count_values(values.span<T>(), counts, histogram); });

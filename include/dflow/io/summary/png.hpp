@@ -23,7 +23,3 @@ std::string stored_in_zlib(std::string_view content);
 }  // namespace detail
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/summary/png.ipp>
-#endif

@@ -3,8 +3,8 @@
 #include <dflow/base/checked.hpp>
 #include <dflow/base/files/crc32.hpp>
 #include <dflow/base/files/file_system.hpp>
-#include <dflow/io/compression/zlib_stream.hpp>
 #include <dflow/base/status.hpp>
+#include <dflow/io/compression/zlib_stream.hpp>
 #include <dflow/io/summary/png.hpp>
 
 #include <algorithm>
@@ -15,12 +15,12 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE void append_big_endian(std::string& out, std::uint32_t value) {
+void append_big_endian(std::string& out, std::uint32_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(value >> shift & 0xff);
 }
 
 /// The checksum is that of RFC 2083, appendix 15.
-DFLOW_INLINE void append_png_chunk(std::string& out, std::string_view type, std::string_view content) {
+void append_png_chunk(std::string& out, std::string_view type, std::string_view content) {
   append_big_endian(out, static_cast<std::uint32_t>(content.size()));
   const std::size_t start = out.size();
   out.append(type);
@@ -28,7 +28,7 @@ DFLOW_INLINE void append_png_chunk(std::string& out, std::string_view type, std:
   append_big_endian(out, crc32(std::string_view(out).substr(start)));
 }
 
-DFLOW_INLINE std::string stored_in_zlib(std::string_view content) {
+std::string stored_in_zlib(std::string_view content) {
   constexpr std::size_t block_bytes = 0xffff;
   std::uint32_t low = 1, high = 0;  // Adler-32
   for (const char byte : content) {
@@ -64,7 +64,7 @@ class StringFile final : public WritableFile {
   std::string* content_;
 };
 
-DFLOW_INLINE std::string compressed_by_zlib([[maybe_unused]] std::string_view content) {
+std::string compressed_by_zlib([[maybe_unused]] std::string_view content) {
 #if defined(DFLOW_HAS_ZLIB)
   std::string out;
   DeflatingFile file(std::make_unique<StringFile>(out), ZlibFormat::zlib);
@@ -76,7 +76,7 @@ DFLOW_INLINE std::string compressed_by_zlib([[maybe_unused]] std::string_view co
 #endif
 }
 
-DFLOW_INLINE void check_png_size(std::size_t pixels, std::int64_t height, std::int64_t width, std::int64_t channels) {
+void check_png_size(std::size_t pixels, std::int64_t height, std::int64_t width, std::int64_t channels) {
   constexpr std::int64_t max_extent = 0x7fffffff;
   if (channels < 1 || channels > 4) {
     throw_error(invalid_argument(str_cat("a PNG image has 1 to 4 channels, not ", channels)));
@@ -93,8 +93,8 @@ DFLOW_INLINE void check_png_size(std::size_t pixels, std::int64_t height, std::i
 
 }  // namespace detail
 
-DFLOW_INLINE std::string encode_png(std::span<const std::uint8_t> pixels, std::int64_t height, std::int64_t width,
-                                    std::int64_t channels) {
+std::string encode_png(std::span<const std::uint8_t> pixels, std::int64_t height, std::int64_t width,
+                       std::int64_t channels) {
   using namespace std::string_view_literals;
   detail::check_png_size(pixels.size(), height, width, channels);
   constexpr char color_types[] = {0, 4, 2, 6};  // grey, grey and opacity, colours, colours and opacity

@@ -103,7 +103,3 @@ Summary read_summary(ProtoReader in);
 }  // namespace detail
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/summary/summary.ipp>
-#endif

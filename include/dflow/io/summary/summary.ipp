@@ -1,14 +1,14 @@
 #pragma once
 
-#include <dflow/io/proto/proto_reader.hpp>
-#include <dflow/io/proto/proto_writer.hpp>
 #include <dflow/base/printable.hpp>
 #include <dflow/base/status.hpp>
+#include <dflow/core/tensor.hpp>
+#include <dflow/io/proto/proto_reader.hpp>
+#include <dflow/io/proto/proto_writer.hpp>
 #include <dflow/io/summary/png.hpp>
 #include <dflow/io/summary/summary.hpp>
 #include <dflow/io/summary/tensor_proto.hpp>
 #include <dflow/io/summary/wav.hpp>
-#include <dflow/core/tensor.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -21,12 +21,12 @@ namespace dflow {
 
 namespace detail {
 
-[[noreturn]] DFLOW_INLINE void fail_summary(std::string_view tag, std::string_view what, const AnyTensor& tensor) {
+[[noreturn]] void fail_summary(std::string_view tag, std::string_view what, const AnyTensor& tensor) {
   throw_error(invalid_argument(
       str_cat("summary '", tag, "': ", what, ", not ", name(tensor.dtype()), tensor.shape().to_string())));
 }
 
-DFLOW_INLINE SummaryValue summary_value(std::string_view tag) {
+SummaryValue summary_value(std::string_view tag) {
   SummaryValue value;
   value.tag = tag;
   return value;
@@ -64,7 +64,7 @@ std::vector<std::uint8_t> scaled_pixels(std::span<const T> values, std::size_t c
 }
 
 /// The pixels of one image [height, width, channels].
-DFLOW_INLINE std::vector<std::uint8_t> pixels_of(const AnyTensor& image, std::span<const std::uint8_t> bad_color) {
+std::vector<std::uint8_t> pixels_of(const AnyTensor& image, std::span<const std::uint8_t> bad_color) {
   return visit_dtype<TypeList<std::uint8_t, float, double, Half, BFloat16>>(image.dtype(), [&]<class T>() {
     const std::span<const T> elements = image.span<T>();
     if constexpr (std::is_same_v<T, std::uint8_t>) {
@@ -79,8 +79,7 @@ DFLOW_INLINE std::vector<std::uint8_t> pixels_of(const AnyTensor& image, std::sp
   });
 }
 
-DFLOW_INLINE SummaryValue summary_of_image(std::string tag, const AnyTensor& image,
-                                           std::span<const std::uint8_t> bad_color) {
+SummaryValue summary_of_image(std::string tag, const AnyTensor& image, std::span<const std::uint8_t> bad_color) {
   SummaryValue value = summary_value(tag);
   value.value = SummaryImage{static_cast<std::int32_t>(image.dim(0)), static_cast<std::int32_t>(image.dim(1)),
                              static_cast<std::int32_t>(image.dim(2)),
@@ -90,13 +89,13 @@ DFLOW_INLINE SummaryValue summary_of_image(std::string tag, const AnyTensor& ima
 
 }  // namespace detail
 
-DFLOW_INLINE SummaryValue scalar_summary(std::string_view tag, double value) {
+SummaryValue scalar_summary(std::string_view tag, double value) {
   SummaryValue summary = detail::summary_value(tag);
   summary.value = static_cast<float>(value);
   return summary;
 }
 
-DFLOW_INLINE SummaryValue histogram_summary(std::string_view tag, const AnyTensor& values) {
+SummaryValue histogram_summary(std::string_view tag, const AnyTensor& values) {
   SummaryValue summary = detail::summary_value(tag);
   try {
     summary.value = histogram_of(values);
@@ -106,8 +105,8 @@ DFLOW_INLINE SummaryValue histogram_summary(std::string_view tag, const AnyTenso
   return summary;
 }
 
-DFLOW_INLINE std::vector<SummaryValue> image_summary(std::string_view tag, const AnyTensor& image, int max_images,
-                                                     std::span<const std::uint8_t> bad_color) {
+std::vector<SummaryValue> image_summary(std::string_view tag, const AnyTensor& image, int max_images,
+                                        std::span<const std::uint8_t> bad_color) {
   constexpr std::uint32_t allowed = dtype_mask<TypeList<std::uint8_t, float, double, Half, BFloat16>>;
   constexpr std::int64_t max_extent = std::numeric_limits<std::int32_t>::max();
   const int rank = image.rank();
@@ -134,7 +133,7 @@ DFLOW_INLINE std::vector<SummaryValue> image_summary(std::string_view tag, const
   return images;
 }
 
-DFLOW_INLINE SummaryValue audio_summary(std::string_view tag, const AnyTensor& samples, std::int64_t sample_rate) {
+SummaryValue audio_summary(std::string_view tag, const AnyTensor& samples, std::int64_t sample_rate) {
   if (samples.dtype() != DType::float32 || samples.rank() < 1 || samples.rank() > 2) {
     detail::fail_summary(tag, "sound is floats [frames] or [frames, channels]", samples);
   }
@@ -149,7 +148,7 @@ DFLOW_INLINE SummaryValue audio_summary(std::string_view tag, const AnyTensor& s
   return value;
 }
 
-DFLOW_INLINE SummaryValue text_summary(std::string_view tag, std::string_view text) {
+SummaryValue text_summary(std::string_view tag, std::string_view text) {
   SummaryValue value = detail::summary_value(tag);
   value.value = Tensor<std::string>(std::string(text)).any();
   value.plugin = "text";
@@ -159,11 +158,9 @@ DFLOW_INLINE SummaryValue text_summary(std::string_view tag, std::string_view te
 
 namespace detail {
 
-DFLOW_INLINE void write_text(ProtoWriter& out, std::uint32_t number, std::string_view text) {
-  out.bytes(number, valid_utf8(text));
-}
+void write_text(ProtoWriter& out, std::uint32_t number, std::string_view text) { out.bytes(number, valid_utf8(text)); }
 
-DFLOW_INLINE void write_histogram(ProtoWriter& out, const Histogram& histogram) {
+void write_histogram(ProtoWriter& out, const Histogram& histogram) {
   out.float64(1, histogram.min);
   out.float64(2, histogram.max);
   out.float64(3, histogram.count);
@@ -173,7 +170,7 @@ DFLOW_INLINE void write_histogram(ProtoWriter& out, const Histogram& histogram) 
   out.packed(7, std::span<const double>(histogram.counts));
 }
 
-DFLOW_INLINE void write_summary_metadata(ProtoWriter& out, const SummaryValue& value) {
+void write_summary_metadata(ProtoWriter& out, const SummaryValue& value) {
   if (!value.plugin.empty()) {
     out.message(1, [&](ProtoWriter& plugin) {
       write_text(plugin, 1, value.plugin);
@@ -185,7 +182,7 @@ DFLOW_INLINE void write_summary_metadata(ProtoWriter& out, const SummaryValue& v
   if (value.data_class != SummaryDataClass::unknown) out.int64(4, static_cast<std::int64_t>(value.data_class));
 }
 
-DFLOW_INLINE void write_summary_value(ProtoWriter& out, const SummaryValue& summary) {
+void write_summary_value(ProtoWriter& out, const SummaryValue& summary) {
   write_text(out, 1, summary.tag);
   if (const auto* scalar = std::get_if<float>(&summary.value)) out.float32(2, *scalar);
   if (const auto* image = std::get_if<SummaryImage>(&summary.value)) {
@@ -217,7 +214,7 @@ DFLOW_INLINE void write_summary_value(ProtoWriter& out, const SummaryValue& summ
   }
 }
 
-DFLOW_INLINE Histogram read_histogram(ProtoReader in) {
+Histogram read_histogram(ProtoReader in) {
   const ProtoReader start = in;
   Histogram histogram;
   histogram.min = histogram.max = 0;  // what is left out is 0
@@ -235,7 +232,7 @@ DFLOW_INLINE Histogram read_histogram(ProtoReader in) {
   return histogram;
 }
 
-DFLOW_INLINE SummaryImage read_summary_image(ProtoReader in) {
+SummaryImage read_summary_image(ProtoReader in) {
   SummaryImage image;
   while (in.next()) {
     if (in.number() == 1) image.height = in.int32();
@@ -246,7 +243,7 @@ DFLOW_INLINE SummaryImage read_summary_image(ProtoReader in) {
   return image;
 }
 
-DFLOW_INLINE SummaryAudio read_summary_audio(ProtoReader in) {
+SummaryAudio read_summary_audio(ProtoReader in) {
   SummaryAudio audio;
   audio.content_type.clear();
   while (in.next()) {
@@ -259,7 +256,7 @@ DFLOW_INLINE SummaryAudio read_summary_audio(ProtoReader in) {
   return audio;
 }
 
-DFLOW_INLINE void read_summary_metadata(ProtoReader in, SummaryValue& value) {
+void read_summary_metadata(ProtoReader in, SummaryValue& value) {
   while (in.next()) {
     if (in.number() == 1) {
       for (ProtoReader plugin = in.message(); plugin.next();) {
@@ -273,7 +270,7 @@ DFLOW_INLINE void read_summary_metadata(ProtoReader in, SummaryValue& value) {
   }
 }
 
-DFLOW_INLINE SummaryValue read_summary_value(ProtoReader in, std::int64_t& elements_left) {
+SummaryValue read_summary_value(ProtoReader in, std::int64_t& elements_left) {
   SummaryValue value;
   while (in.next()) {
     if (in.number() == 1) value.tag = in.bytes();
@@ -287,13 +284,13 @@ DFLOW_INLINE SummaryValue read_summary_value(ProtoReader in, std::int64_t& eleme
   return value;
 }
 
-DFLOW_INLINE void write_summary(ProtoWriter& out, const Summary& summary) {
+void write_summary(ProtoWriter& out, const Summary& summary) {
   for (const SummaryValue& value : summary.values) {
     out.message(1, [&](ProtoWriter& fields) { write_summary_value(fields, value); });
   }
 }
 
-DFLOW_INLINE Summary read_summary(ProtoReader in) {
+Summary read_summary(ProtoReader in) {
   Summary summary;
   std::int64_t elements_left = max_filled_elements;
   while (in.next()) {
@@ -304,24 +301,24 @@ DFLOW_INLINE Summary read_summary(ProtoReader in) {
 
 }  // namespace detail
 
-DFLOW_INLINE std::string serialize(const Summary& summary) {
+std::string serialize(const Summary& summary) {
   std::string bytes;
   ProtoWriter out(bytes);
   detail::write_summary(out, summary);
   return bytes;
 }
 
-DFLOW_INLINE std::string serialize_metadata(const SummaryValue& value) {
+std::string serialize_metadata(const SummaryValue& value) {
   std::string bytes;
   ProtoWriter out(bytes);
   detail::write_summary_metadata(out, value);
   return bytes;
 }
 
-DFLOW_INLINE void parse_metadata(std::string_view bytes, SummaryValue& value) {
+void parse_metadata(std::string_view bytes, SummaryValue& value) {
   detail::read_summary_metadata(ProtoReader(bytes), value);
 }
 
-DFLOW_INLINE Summary parse_summary(std::string_view bytes) { return detail::read_summary(ProtoReader(bytes)); }
+Summary parse_summary(std::string_view bytes) { return detail::read_summary(ProtoReader(bytes)); }
 
 }  // namespace dflow

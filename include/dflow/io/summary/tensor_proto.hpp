@@ -1,9 +1,9 @@
 #pragma once
 
-#include <dflow/io/proto/proto_reader.hpp>
-#include <dflow/io/proto/proto_writer.hpp>
 #include <dflow/core/any_tensor.hpp>
 #include <dflow/core/partial_shape.hpp>
+#include <dflow/io/proto/proto_reader.hpp>
+#include <dflow/io/proto/proto_writer.hpp>
 
 namespace dflow {
 
@@ -26,7 +26,3 @@ AnyTensor read_tensor_proto(ProtoReader in, std::int64_t& elements_left);
 void write_shape_proto(ProtoWriter& out, const PartialShape& shape);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/summary/tensor_proto.ipp>
-#endif

@@ -2,8 +2,8 @@
 
 #include <dflow/base/checked.hpp>
 #include <dflow/base/status.hpp>
-#include <dflow/io/summary/tensor_proto.hpp>
 #include <dflow/core/tensor.hpp>
+#include <dflow/io/summary/tensor_proto.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -29,7 +29,7 @@ struct TensorProtoFields {
   std::vector<std::string_view> strings;
 };
 
-DFLOW_INLINE void read_extents(ProtoReader shape, std::vector<std::int64_t>& extents) {
+void read_extents(ProtoReader shape, std::vector<std::int64_t>& extents) {
   while (shape.next()) {
     if (shape.number() == 3 && shape.boolean()) shape.fail("a tensor of unknown rank");
     if (shape.number() != 2) continue;
@@ -43,7 +43,7 @@ DFLOW_INLINE void read_extents(ProtoReader shape, std::vector<std::int64_t>& ext
   }
 }
 
-DFLOW_INLINE TensorProtoFields read_tensor_fields(ProtoReader in) {
+TensorProtoFields read_tensor_fields(ProtoReader in) {
   TensorProtoFields fields;
   while (in.next()) {
     switch (in.number()) {
@@ -146,12 +146,12 @@ AnyTensor tensor_of_fields(const TensorProtoFields& fields, const ProtoReader& i
 
 }  // namespace detail
 
-DFLOW_INLINE AnyTensor read_tensor_proto(ProtoReader in) {
+AnyTensor read_tensor_proto(ProtoReader in) {
   std::int64_t elements_left = max_filled_elements;
   return read_tensor_proto(in, elements_left);
 }
 
-DFLOW_INLINE AnyTensor read_tensor_proto(ProtoReader in, std::int64_t& elements_left) {
+AnyTensor read_tensor_proto(ProtoReader in, std::int64_t& elements_left) {
   const ProtoReader start = in;
   const detail::TensorProtoFields fields = detail::read_tensor_fields(in);
   const std::optional<DType> dtype = dtype_from_number(fields.dtype);
@@ -160,14 +160,14 @@ DFLOW_INLINE AnyTensor read_tensor_proto(ProtoReader in, std::int64_t& elements_
                                [&]<class T>() { return detail::tensor_of_fields<T>(fields, start, elements_left); });
 }
 
-DFLOW_INLINE void write_shape_proto(ProtoWriter& out, const PartialShape& shape) {
+void write_shape_proto(ProtoWriter& out, const PartialShape& shape) {
   if (!shape.has_rank()) return out.boolean(3, true);
   for (const std::int64_t extent : shape.dims()) {
     out.message(2, [&](ProtoWriter& dim) { dim.int64(1, extent); });
   }
 }
 
-DFLOW_INLINE void write_tensor_proto(ProtoWriter& out, const AnyTensor& tensor) {
+void write_tensor_proto(ProtoWriter& out, const AnyTensor& tensor) {
   if (!is_element(tensor.dtype())) {
     throw_error(invalid_argument(str_cat("a tensor of ", name(tensor.dtype()), " cannot be written")));
   }

@@ -16,7 +16,3 @@ namespace dflow {
 std::string encode_wav(std::span<const float> samples, std::int64_t channels, std::int64_t sample_rate);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/summary/wav.ipp>
-#endif

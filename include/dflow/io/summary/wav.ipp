@@ -12,14 +12,14 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE std::int16_t wav_sample(float value) {
+std::int16_t wav_sample(float value) {
   if (std::isnan(value)) return 0;
   return static_cast<std::int16_t>(std::clamp(std::round(value * 32768.0f), -32768.0f, 32767.0f));
 }
 
 }  // namespace detail
 
-DFLOW_INLINE std::string encode_wav(std::span<const float> samples, std::int64_t channels, std::int64_t sample_rate) {
+std::string encode_wav(std::span<const float> samples, std::int64_t channels, std::int64_t sample_rate) {
   constexpr std::int64_t max_channels = 0xffff, sample_bytes = 2, header_bytes = 44;
   constexpr std::int64_t max_rate = 0xffffffff;
   constexpr std::uint64_t max_samples = (0xffffffff - header_bytes) / sample_bytes;

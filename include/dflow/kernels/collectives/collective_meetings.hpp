@@ -38,7 +38,3 @@ class CollectiveMeetings {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/collectives/collective_meetings.ipp>
-#endif

@@ -66,10 +66,10 @@ struct CollectiveMeetings::State {
   }
 };
 
-DFLOW_INLINE CollectiveMeetings::CollectiveMeetings() : state_(std::make_shared<State>()) {}
-DFLOW_INLINE CollectiveMeetings::~CollectiveMeetings() = default;
+CollectiveMeetings::CollectiveMeetings() : state_(std::make_shared<State>()) {}
+CollectiveMeetings::~CollectiveMeetings() = default;
 
-DFLOW_INLINE std::size_t CollectiveMeetings::size() const {
+std::size_t CollectiveMeetings::size() const {
   const std::lock_guard lock(state_->mutex);
   return state_->meetings.size();
 }
@@ -77,7 +77,7 @@ DFLOW_INLINE std::size_t CollectiveMeetings::size() const {
 namespace detail {
 
 /// Of all members.
-DFLOW_INLINE Status compute_collective(std::span<KernelContext* const> members, CollectiveMeetings::Compute compute) {
+Status compute_collective(std::span<KernelContext* const> members, CollectiveMeetings::Compute compute) {
   try {
     bool is_dead = false;
     for (const KernelContext* const member : members) {
@@ -96,7 +96,7 @@ DFLOW_INLINE Status compute_collective(std::span<KernelContext* const> members, 
 
 }  // namespace detail
 
-DFLOW_INLINE void CollectiveMeetings::arrive(KernelContext& context, AsyncKernel::Done done, Compute compute) {
+void CollectiveMeetings::arrive(KernelContext& context, AsyncKernel::Done done, Compute compute) {
   const auto& attrs = context.node().attrs_as<MemberCollective>();
   const StepContext& step = context.step();
   if (step.rendezvous == nullptr) return done(internal("members of a collective run in a step without rendezvous"));

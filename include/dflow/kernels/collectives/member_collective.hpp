@@ -22,7 +22,3 @@ struct MemberCollective : StatefulOp<"_MemberCollective", AllTypes> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/collectives/member_collective.ipp>
-#endif

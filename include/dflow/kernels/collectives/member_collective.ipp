@@ -5,6 +5,6 @@
 namespace dflow {
 
 /// The pass that puts it in knows the shapes.
-DFLOW_INLINE void MemberCollective::infer(InferContext& context) { context.set_output(0, PartialShape::unknown()); }
+void MemberCollective::infer(InferContext& context) { context.set_output(0, PartialShape::unknown()); }
 
 }  // namespace dflow

@@ -18,7 +18,3 @@ std::vector<bool> host_inputs_of(const Node& node, const KernelEntry& entry);
 std::vector<bool> host_outputs_of(const Node& node, const KernelEntry& entry);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/contract/host_arguments.ipp>
-#endif

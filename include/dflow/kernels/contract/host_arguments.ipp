@@ -10,9 +10,8 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE std::vector<bool> edges_of_args(const Node& node, std::size_t num_args, std::uint64_t args,
-                                             std::size_t num_edges,
-                                             ArgRange (*range_of_arg)(const Node&, std::size_t)) {
+std::vector<bool> edges_of_args(const Node& node, std::size_t num_args, std::uint64_t args, std::size_t num_edges,
+                                ArgRange (*range_of_arg)(const Node&, std::size_t)) {
   if (args == 0) return {};
   std::vector<bool> edges(num_edges);
   for (std::size_t a = 0; a < num_args && a < 64; ++a) {
@@ -25,11 +24,11 @@ DFLOW_INLINE std::vector<bool> edges_of_args(const Node& node, std::size_t num_a
 
 }  // namespace detail
 
-DFLOW_INLINE std::vector<bool> host_inputs_of(const Node& node, const KernelEntry& entry) {
+std::vector<bool> host_inputs_of(const Node& node, const KernelEntry& entry) {
   return detail::edges_of_args(node, node.op->inputs.size(), entry.host_inputs, node.inputs.size(), &input_range);
 }
 
-DFLOW_INLINE std::vector<bool> host_outputs_of(const Node& node, const KernelEntry& entry) {
+std::vector<bool> host_outputs_of(const Node& node, const KernelEntry& entry) {
   return detail::edges_of_args(node, node.op->outputs.size(), entry.host_outputs, node.outputs.size(), &output_range);
 }
 

@@ -25,7 +25,3 @@ Shape inferred_shape(const KernelContext& context, int o = 0);
 [[noreturn]] void refuse_shapes(const KernelContext& context);
 
 }  // namespace dflow::detail
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/contract/inferred_shape.ipp>
-#endif

@@ -33,8 +33,7 @@ class SmallArray {
   std::size_t size_;
 };
 
-DFLOW_INLINE void with_inferred_shapes(const KernelContext& context,
-                                       FunctionRef<void(std::span<const PartialShape>)> take) {
+void with_inferred_shapes(const KernelContext& context, FunctionRef<void(std::span<const PartialShape>)> take) {
   SmallArray<PartialShape> shapes(context.num_inputs()), outputs(context.num_outputs());
   SmallArray<DType> dtypes(context.num_inputs());
   for (int i = 0; i < context.num_inputs(); ++i) {
@@ -47,7 +46,7 @@ DFLOW_INLINE void with_inferred_shapes(const KernelContext& context,
   take(outputs.span());
 }
 
-DFLOW_INLINE Shape inferred_shape(const KernelContext& context, int o) {
+Shape inferred_shape(const KernelContext& context, int o) {
   if (o < 0 || o >= context.num_outputs()) {
     context.fail(str_cat("output ", o, " is asked for, of ", context.num_outputs()));
   }
@@ -62,7 +61,7 @@ DFLOW_INLINE Shape inferred_shape(const KernelContext& context, int o) {
   return inferred;
 }
 
-DFLOW_INLINE void refuse_shapes(const KernelContext& context) {
+void refuse_shapes(const KernelContext& context) {
   with_inferred_shapes(context, [](std::span<const PartialShape>) {});
   throw_error(internal("the kernel refuses shapes that the op's shape function accepts"));
 }

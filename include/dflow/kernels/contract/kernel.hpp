@@ -91,7 +91,3 @@ class AsyncKernel : public AnyKernel {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/contract/kernel.ipp>
-#endif

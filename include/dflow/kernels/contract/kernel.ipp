@@ -4,7 +4,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE void AsyncKernel::run(KernelContext&) const {
+void AsyncKernel::run(KernelContext&) const {
   throw_error(internal("an asynchronous kernel was run as a synchronous one"));
 }
 

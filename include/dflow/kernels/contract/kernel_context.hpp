@@ -269,7 +269,3 @@ class KernelContext {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/contract/kernel_context.ipp>
-#endif

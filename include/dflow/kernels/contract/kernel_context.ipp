@@ -6,7 +6,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE AnyTensor& KernelContext::forward_or_allocate(int i, int o, const Shape& shape) {
+AnyTensor& KernelContext::forward_or_allocate(int i, int o, const Shape& shape) {
   const AnyTensor& x = input(i);
   if (owns_input(i) && x.dtype() == output_dtype(o) && x.num_elements() == shape.num_elements()) {
     AnyTensor& slot = output(o);
@@ -16,7 +16,7 @@ DFLOW_INLINE AnyTensor& KernelContext::forward_or_allocate(int i, int o, const S
   return allocate_output(o, shape);
 }
 
-DFLOW_INLINE ResourceContainer& StepResources::container() {
+ResourceContainer& StepResources::container() {
   if (ResourceContainer* made = container_.load(std::memory_order_acquire)) return *made;
   auto fresh = std::make_unique<ResourceContainer>("step");
   ResourceContainer* expected = nullptr;
@@ -24,18 +24,18 @@ DFLOW_INLINE ResourceContainer& StepResources::container() {
   return *expected;
 }
 
-DFLOW_INLINE void KernelContext::set_output_dead(int i) {
+void KernelContext::set_output_dead(int i) {
   if (step_->dead == nullptr) throw_error(internal("a step without branches was given a dead tensor"));
   output(i).reset();
   step_->dead->slots[wiring_->first_output + i] = 1;
   step_->dead->any.store(true, std::memory_order_relaxed);
 }
 
-DFLOW_INLINE void KernelContext::fail(std::string message) const { throw_error(invalid_argument(std::move(message))); }
+void KernelContext::fail(std::string message) const { throw_error(invalid_argument(std::move(message))); }
 
 // A handle is a scalar of element type `resource` whose bytes are a shared_ptr, owned by the buffer that borrows them.
 
-DFLOW_INLINE AnyTensor make_resource_handle(std::shared_ptr<Resource> resource) {
+AnyTensor make_resource_handle(std::shared_ptr<Resource> resource) {
   auto held = std::make_unique<std::shared_ptr<Resource>>(std::move(resource));
   AnyTensor handle =
       AnyTensor::adopt(DType::resource, Shape{}, held.get(), sizeof *held, [owned = held.get()] { delete owned; });
@@ -43,16 +43,16 @@ DFLOW_INLINE AnyTensor make_resource_handle(std::shared_ptr<Resource> resource) 
   return handle;
 }
 
-DFLOW_INLINE Resource* resource_of(const AnyTensor& handle) noexcept {
+Resource* resource_of(const AnyTensor& handle) noexcept {
   if (handle.dtype() != DType::resource || handle.raw_data() == nullptr) return nullptr;
   return static_cast<const std::shared_ptr<Resource>*>(handle.raw_data())->get();
 }
 
-DFLOW_INLINE void KernelContext::reject_scalar(int i) const {
+void KernelContext::reject_scalar(int i) const {
   fail(str_cat("input ", i, " has shape ", input(i).shape().to_string(), ", wanted a scalar"));
 }
 
-DFLOW_INLINE void KernelContext::reject_resource(int i) const {
+void KernelContext::reject_resource(int i) const {
   const Resource* found = resource_of(i);
   fail(str_cat("input ", i, " is a handle to ", found == nullptr ? "nothing" : found->debug_string(),
                ", which this op does not work on"));

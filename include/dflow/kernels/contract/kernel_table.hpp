@@ -372,7 +372,3 @@ KernelTable kernels_of(OpList<false, Ops...>, const KernelRows* parent = nullptr
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/contract/kernel_table.ipp>
-#endif

@@ -11,8 +11,7 @@ struct KernelTable::Owned {
   std::vector<KernelEntry> entries;
 };
 
-DFLOW_INLINE KernelTable::KernelTable(std::string device_type, std::vector<KernelEntry> entries, DeviceCheck check)
-    : check_(check) {
+KernelTable::KernelTable(std::string device_type, std::vector<KernelEntry> entries, DeviceCheck check) : check_(check) {
   for (const KernelEntry& entry : entries) {
     if (entry.op != nullptr && entry.make != nullptr) continue;
     throw_error(invalid_argument(
@@ -32,7 +31,7 @@ DFLOW_INLINE KernelTable::KernelTable(std::string device_type, std::vector<Kerne
   owner_ = std::move(owned);
 }
 
-DFLOW_INLINE const KernelEntry* KernelRows::find(std::string_view op) const noexcept {
+const KernelEntry* KernelRows::find(std::string_view op) const noexcept {
   const auto found =
       std::lower_bound(entries.begin(), entries.end(), op,
                        [](const KernelEntry& entry, std::string_view wanted) { return entry.op->name < wanted; });
@@ -40,12 +39,12 @@ DFLOW_INLINE const KernelEntry* KernelRows::find(std::string_view op) const noex
   return parent == nullptr ? nullptr : parent->find(op);
 }
 
-DFLOW_INLINE std::size_t KernelRows::depth_of(std::string_view op) const noexcept {
+std::size_t KernelRows::depth_of(std::string_view op) const noexcept {
   if (parent == nullptr) return find(op) == nullptr ? 1 : 0;
   return KernelRows{entries}.find(op) != nullptr ? 0 : 1 + parent->depth_of(op);
 }
 
-DFLOW_INLINE void KernelTable::for_each(FunctionRef<void(const KernelEntry&)> visit) const {
+void KernelTable::for_each(FunctionRef<void(const KernelEntry&)> visit) const {
   const auto visit_rows = [&](const auto& self, const KernelRows& rows) -> void {
     if (rows.parent != nullptr) self(self, *rows.parent);
     for (const KernelEntry& entry : rows.entries) visit(entry);
@@ -53,11 +52,9 @@ DFLOW_INLINE void KernelTable::for_each(FunctionRef<void(const KernelEntry&)> vi
   visit_rows(visit_rows, rows_);
 }
 
-DFLOW_INLINE Status KernelTable::check(const DeviceContext& device) const {
-  return check_ == nullptr ? Status() : check_(device);
-}
+Status KernelTable::check(const DeviceContext& device) const { return check_ == nullptr ? Status() : check_(device); }
 
-DFLOW_INLINE KernelTables KernelTables::for_type(std::string_view device_type) const {
+KernelTables KernelTables::for_type(std::string_view device_type) const {
   KernelTables found;
   for (const KernelTable& table : tables_) {
     if (table.device_type() == device_type) found.add(table);
@@ -65,7 +62,7 @@ DFLOW_INLINE KernelTables KernelTables::for_type(std::string_view device_type) c
   return found;
 }
 
-DFLOW_INLINE KernelTables KernelTables::for_device(const DeviceContext& device, const KernelTable* own) const {
+KernelTables KernelTables::for_device(const DeviceContext& device, const KernelTable* own) const {
   KernelTables found = for_type(device.type);
   if (own != nullptr) {
     if (own->device_type() != device.type) {
@@ -78,7 +75,7 @@ DFLOW_INLINE KernelTables KernelTables::for_device(const DeviceContext& device, 
   return found;
 }
 
-DFLOW_INLINE const KernelEntry* KernelTables::find(std::string_view device_type, std::string_view op) const noexcept {
+const KernelEntry* KernelTables::find(std::string_view device_type, std::string_view op) const noexcept {
   for (const KernelTable& table : tables_) {
     if (table.device_type() != device_type) continue;
     if (const KernelEntry* found = table.find(op)) return found;
@@ -86,7 +83,7 @@ DFLOW_INLINE const KernelEntry* KernelTables::find(std::string_view device_type,
   return nullptr;
 }
 
-DFLOW_INLINE KernelCost default_cost(const KernelInit& init) {
+KernelCost default_cost(const KernelInit& init) {
   KernelCost cost;
   const auto elements = [](const OutputInfo& edge) {
     if (!edge.shape.has_rank()) return 1000.0;
@@ -105,7 +102,7 @@ DFLOW_INLINE KernelCost default_cost(const KernelInit& init) {
   return cost;
 }
 
-DFLOW_INLINE double estimated_ns(const AnyKernel& kernel, const KernelEntry& entry, const KernelInit& init) {
+double estimated_ns(const AnyKernel& kernel, const KernelEntry& entry, const KernelInit& init) {
   if (init.device.is_asynchronous) return KernelRates::unknown_ns;
   if (const double said = kernel.cost_ns(); said > 0) return said;
   if (entry.cost == nullptr && entry.is_trusted) return KernelRates::unknown_ns;
@@ -114,12 +111,12 @@ DFLOW_INLINE double estimated_ns(const AnyKernel& kernel, const KernelEntry& ent
          std::max(cost.flops / KernelRates::flops_per_ns, cost.bytes / KernelRates::bytes_per_ns);
 }
 
-DFLOW_INLINE void KernelTables::add(KernelTable table) { tables_.push_back(std::move(table)); }
+void KernelTables::add(KernelTable table) { tables_.push_back(std::move(table)); }
 
-DFLOW_INLINE void KernelTables::insert(std::size_t position, KernelTable table) {
+void KernelTables::insert(std::size_t position, KernelTable table) {
   tables_.insert(tables_.begin() + static_cast<std::ptrdiff_t>(position), std::move(table));
 }
 
-DFLOW_INLINE std::span<const KernelTable> KernelTables::tables() const noexcept { return tables_; }
+std::span<const KernelTable> KernelTables::tables() const noexcept { return tables_; }
 
 }  // namespace dflow

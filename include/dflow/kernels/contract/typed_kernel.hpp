@@ -201,7 +201,3 @@ std::unique_ptr<AnyKernel> make_kernel(const KernelInit& init) {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/contract/typed_kernel.ipp>
-#endif

@@ -5,7 +5,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE void detail::allocate_inferred_outputs(KernelContext& context) {
+void detail::allocate_inferred_outputs(KernelContext& context) {
   with_inferred_shapes(context, [&](std::span<const PartialShape> shapes) {
     for (std::size_t i = 0; i < shapes.size(); ++i) {
       if (!shapes[i].is_fully_defined()) {

@@ -2,6 +2,7 @@
 
 /// Every CPU kernel, for programs that compile the library themselves.
 
+#include <dflow/kernels/contract/library_kernel.hpp>
 #include <dflow/kernels/cpu/array/list.hpp>
 #include <dflow/kernels/cpu/checkpoint/list.hpp>
 #include <dflow/kernels/cpu/control/list.hpp>
@@ -17,4 +18,3 @@
 #include <dflow/kernels/cpu/state/list.hpp>
 #include <dflow/kernels/cpu/strings/list.hpp>
 #include <dflow/kernels/cpu/summary/list.hpp>
-#include <dflow/kernels/contract/library_kernel.hpp>

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/kernels/cpu/cpu.hpp>
 #include <dflow/kernels/cpu/routines/options.hpp>
-#include <dflow/kernels/contract/typed_kernel.hpp>
 
 namespace dflow {
 
@@ -25,7 +25,3 @@ inline double estimated_elements(const OutputInfo& edge, double guess = 1000.0) 
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/cpu_kernel.ipp>
-#endif

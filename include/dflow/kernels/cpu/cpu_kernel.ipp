@@ -4,7 +4,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE Status Cpu::check(const DeviceContext& device) {
+Status Cpu::check(const DeviceContext& device) {
   if (dynamic_cast<const CpuState*>(device.state) != nullptr) return {};
   return invalid_argument(str_cat("device '", device.name,
                                   "' is of type CPU and keeps no CpuState for its kernels: use a "

@@ -23,7 +23,3 @@ class FileKernel {
 };
 
 }  // namespace dflow::detail
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/file_kernel.ipp>
-#endif

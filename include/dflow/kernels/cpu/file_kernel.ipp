@@ -6,11 +6,11 @@
 
 namespace dflow {
 
-DFLOW_INLINE detail::FileKernel::FileKernel(Work work)
+detail::FileKernel::FileKernel(Work work)
     : work_(work),
       threads_(std::make_unique<ElasticPool>(ElasticPoolOptions{.max_threads = 4, .name = "dflow-files"})) {}
 
-DFLOW_INLINE void detail::FileKernel::run_async(KernelContext& context, AsyncKernel::Done done) const {
+void detail::FileKernel::run_async(KernelContext& context, AsyncKernel::Done done) const {
   threads_->schedule([work = work_, &context, done = std::move(done)]() mutable {
     Status status;
     try {

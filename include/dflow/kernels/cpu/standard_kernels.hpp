@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/kernels/cpu/cpu.hpp>
 #include <dflow/kernels/contract/kernel_table.hpp>
+#include <dflow/kernels/cpu/cpu.hpp>
 
 namespace dflow {
 
@@ -9,7 +9,3 @@ namespace dflow {
 const KernelRows& standard_cpu_kernels() noexcept;
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/standard_kernels.ipp>
-#endif

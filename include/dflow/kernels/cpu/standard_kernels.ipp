@@ -17,6 +17,6 @@ struct StandardKernels<TypeList<Ops...>> {
 
 }  // namespace detail
 
-DFLOW_INLINE const KernelRows& standard_cpu_kernels() noexcept { return detail::StandardKernels<StandardOps>::rows; }
+const KernelRows& standard_cpu_kernels() noexcept { return detail::StandardKernels<StandardOps>::rows; }
 
 }  // namespace dflow

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/kernels/contract/kernel_context.hpp>
 #include <dflow/kernels/cuda/capture/graph_recorder.hpp>
 #include <dflow/kernels/cuda/collectives/device_group.hpp>
 #include <dflow/kernels/cuda/cuda_step.hpp>
@@ -7,7 +8,6 @@
 #include <dflow/kernels/cuda/memory/cuda_memory.hpp>
 #include <dflow/kernels/cuda/nn/convolution_plans.hpp>
 #include <dflow/kernels/cuda/products/product_plans.hpp>
-#include <dflow/kernels/contract/kernel_context.hpp>
 
 #include <array>
 #include <cstddef>
@@ -95,7 +95,3 @@ void launch(const KernelContext& context, GridShape shape, const typename Body::
 }  // namespace cuda
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/cuda.ipp>
-#endif

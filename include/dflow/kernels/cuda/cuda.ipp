@@ -1,12 +1,12 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
-#include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/contract/host_arguments.hpp>
+#include <dflow/kernels/cuda/cuda.hpp>
 
 namespace dflow {
 
-DFLOW_INLINE Status Cuda::check(const DeviceContext& device) {
+Status Cuda::check(const DeviceContext& device) {
   if (dynamic_cast<const CudaState*>(device.state) != nullptr) return Status();
   return invalid_argument(str_cat("device ", device.name,
                                   " is of type GPU, but not a CudaDevice: it lacks the CudaState that the kernels of "
@@ -15,17 +15,17 @@ DFLOW_INLINE Status Cuda::check(const DeviceContext& device) {
 
 namespace cuda {
 
-DFLOW_INLINE MemoryUses::MemoryUses(const KernelContext& context) {
+MemoryUses::MemoryUses(const KernelContext& context) {
   for (int i = 0; i < context.num_inputs(); ++i) add(context.input(i), false);
   auto& writable = const_cast<KernelContext&>(context);
   for (int o = 0; o < context.num_outputs(); ++o) add(writable.output(o), true);
 }
 
-DFLOW_INLINE void MemoryUses::add(const AnyTensor& tensor, bool writes) {
+void MemoryUses::add(const AnyTensor& tensor, bool writes) {
   if (tensor.bytes() != 0 && !is_host_object(tensor.dtype())) add(tensor.raw_data(), tensor.bytes(), writes);
 }
 
-DFLOW_INLINE void MemoryUses::add(const void* block, std::size_t bytes, bool writes) {
+void MemoryUses::add(const void* block, std::size_t bytes, bool writes) {
   if (many_.empty() && count_ < few_.size()) {
     few_[count_++] = {block, bytes, writes};
     return;
@@ -34,17 +34,16 @@ DFLOW_INLINE void MemoryUses::add(const void* block, std::size_t bytes, bool wri
   many_.push_back({block, bytes, writes});
 }
 
-DFLOW_INLINE void launch(const KernelContext& context, const KernelFunction& function, GridShape shape,
-                         const void* arguments, const ErrorSlot* errors,
-                         std::span<const AnyTensor* const> temporaries) {
+void launch(const KernelContext& context, const KernelFunction& function, GridShape shape, const void* arguments,
+            const ErrorSlot* errors, std::span<const AnyTensor* const> temporaries) {
   MemoryUses uses(context);
   for (const AnyTensor* temporary : temporaries) uses.add(*temporary, true);
   if (errors != nullptr) uses.add(errors, sizeof(ErrorSlot), true);
   launch(context, function, shape, arguments, uses);
 }
 
-DFLOW_INLINE void launch(const KernelContext& context, const KernelFunction& function, GridShape shape,
-                         const void* arguments, const MemoryUses& uses) {
+void launch(const KernelContext& context, const KernelFunction& function, GridShape shape, const void* arguments,
+            const MemoryUses& uses) {
   DeviceCore& core = state_of(context).memory.core();
   core.require_ok(core.driver().launch(core.device(), function, shape, arguments, uses.all(), core.compute()),
                   str_cat("launching the kernel '", function.name, "'"));

@@ -2,9 +2,9 @@
 
 #include <dflow/base/unique_function.hpp>
 #include <dflow/core/tensor.hpp>
+#include <dflow/kernels/contract/kernel_context.hpp>
 #include <dflow/kernels/cuda/grid/error_slot.hpp>
 #include <dflow/kernels/cuda/memory/cuda_memory.hpp>
-#include <dflow/kernels/contract/kernel_context.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -79,7 +79,3 @@ class CudaStep final : public DeviceStep {
 };
 
 }  // namespace dflow::cuda
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/cuda_step.ipp>
-#endif

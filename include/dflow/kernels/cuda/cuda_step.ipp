@@ -9,10 +9,10 @@
 
 namespace dflow::cuda {
 
-DFLOW_INLINE CudaStep::~CudaStep() = default;
+CudaStep::~CudaStep() = default;
 
 /// With the mutex held, if there is none.
-DFLOW_INLINE void CudaStep::make_slot() {
+void CudaStep::make_slot() {
   if (slot_.is_initialized()) return;
   AnyTensor slot(DType::uint8, {static_cast<std::int64_t>(sizeof(ErrorSlot))}, memory_.allocator());
   DeviceCore& core = memory_.core();
@@ -21,19 +21,19 @@ DFLOW_INLINE void CudaStep::make_slot() {
   slot_ = std::move(slot);
 }
 
-DFLOW_INLINE CudaStep::Note CudaStep::note(const KernelContext& context, Decode decode) {
+CudaStep::Note CudaStep::note(const KernelContext& context, Decode decode) {
   const std::lock_guard lock(mutex_);
   make_slot();
   noted_.push_back({std::move(decode), &context.node()});
   return {static_cast<ErrorSlot*>(slot_.raw_data()), static_cast<std::uint32_t>(noted_.size())};
 }
 
-DFLOW_INLINE Status CudaStep::decode(std::size_t kernel, const ErrorSlot& found) {
+Status CudaStep::decode(std::size_t kernel, const ErrorSlot& found) {
   const std::lock_guard lock(mutex_);
   return noted_[kernel].decode(found);
 }
 
-DFLOW_INLINE void CudaStep::take_errors_of(const std::shared_ptr<CudaStep>& captured) {
+void CudaStep::take_errors_of(const std::shared_ptr<CudaStep>& captured) {
   // Nothing is noted there any more.
   if (captured->noted_.empty()) return;
   const std::lock_guard lock(mutex_);
@@ -51,12 +51,12 @@ DFLOW_INLINE void CudaStep::take_errors_of(const std::shared_ptr<CudaStep>& capt
       "taking the errors of a graph");
 }
 
-DFLOW_INLINE const ErrorSlot* CudaStep::noted() const {
+const ErrorSlot* CudaStep::noted() const {
   const std::lock_guard lock(mutex_);
   return slot_.is_initialized() ? static_cast<const ErrorSlot*>(slot_.raw_data()) : nullptr;
 }
 
-DFLOW_INLINE void CudaStep::check_at_end(const Node& node, std::shared_ptr<const void> subject, Check check) {
+void CudaStep::check_at_end(const Node& node, std::shared_ptr<const void> subject, Check check) {
   const std::lock_guard lock(mutex_);
   for (Checked& each : checks_) {
     if (each.subject != subject) continue;
@@ -67,11 +67,11 @@ DFLOW_INLINE void CudaStep::check_at_end(const Node& node, std::shared_ptr<const
   checks_.push_back({std::move(subject), std::move(check), &node});
 }
 
-DFLOW_INLINE Status CudaStep::located(Status status, const Node& node) const {
+Status CudaStep::located(Status status, const Node& node) const {
   return std::move(status).with_node(node.op->name, node.name).with_device(device_name_).with_location(node.where);
 }
 
-DFLOW_INLINE Status CudaStep::found_in(const ErrorSlot& slot) {
+Status CudaStep::found_in(const ErrorSlot& slot) {
   if (slot.kernel == 0) return Status();
   const std::lock_guard lock(mutex_);
   if (slot.kernel > noted_.size()) return internal("a kernel notes an error as one that there is not");
@@ -80,7 +80,7 @@ DFLOW_INLINE Status CudaStep::found_in(const ErrorSlot& slot) {
 }
 
 /// All are asked, whatever one of them throws.
-DFLOW_INLINE Status CudaStep::status_of_check(const Checked& checked, ErrorCode work) const noexcept {
+Status CudaStep::status_of_check(const Checked& checked, ErrorCode work) const noexcept {
   try {
     Status status = checked.check(work);
     return status.ok() ? status : located(std::move(status), *checked.node);
@@ -89,7 +89,7 @@ DFLOW_INLINE Status CudaStep::status_of_check(const Checked& checked, ErrorCode 
   }
 }
 
-DFLOW_INLINE Status CudaStep::status_from(ErrorCode code, const AnyTensor* slot) noexcept {
+Status CudaStep::status_from(ErrorCode code, const AnyTensor* slot) noexcept {
   try {
     Status status;
     if (code != ErrorCode::ok) {
@@ -114,7 +114,7 @@ DFLOW_INLINE Status CudaStep::status_from(ErrorCode code, const AnyTensor* slot)
   }
 }
 
-DFLOW_INLINE void CudaStep::status_async(StatusDone done) {
+void CudaStep::status_async(StatusDone done) {
   AnyTensor slot;
   {
     const std::lock_guard lock(mutex_);

@@ -11,7 +11,3 @@ KernelTable standard_cuda_kernels();
 KernelTable chaining_cuda_kernels();
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/standard_kernels.ipp>
-#endif

@@ -55,11 +55,11 @@ struct CudaKernels<TypeList<Ops...>> {
 
 }  // namespace detail
 
-DFLOW_INLINE KernelTable standard_cuda_kernels() {
+KernelTable standard_cuda_kernels() {
   return kernels_of<Cuda>(ops<MemberCollective>, &detail::CudaKernels<StandardOps>::rows);
 }
 
-DFLOW_INLINE KernelTable chaining_cuda_kernels() {
+KernelTable chaining_cuda_kernels() {
   return kernels_of<Cuda>(ops<ElementwiseChain, MemberCollective>, &detail::CudaKernels<StandardOps>::rows);
 }
 

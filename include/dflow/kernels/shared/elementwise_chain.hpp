@@ -34,7 +34,3 @@ inline constexpr int max_chain_members = 64;
 inline constexpr std::int32_t max_chain_steps = 4096;
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/shared/elementwise_chain.ipp>
-#endif

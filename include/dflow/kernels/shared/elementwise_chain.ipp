@@ -5,7 +5,7 @@
 namespace dflow {
 
 /// The pass that puts it in knows the shapes.
-DFLOW_INLINE void ElementwiseChain::infer(InferContext& context) {
+void ElementwiseChain::infer(InferContext& context) {
   for (int o = 0; o < context.num_outputs(); ++o) context.set_output(o, PartialShape::unknown());
 }
 

@@ -15,7 +15,3 @@ AnyTensor& make_elementwise_output(KernelContext& context, int num_inputs, const
 Shape broadcast_input_shapes(const KernelContext& context, int num_inputs, bool broadcasts);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/shared/elementwise_output.ipp>
-#endif

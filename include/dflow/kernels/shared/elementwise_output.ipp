@@ -7,7 +7,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE AnyTensor& make_elementwise_output(KernelContext& context, int num_inputs, const Shape& shape) {
+AnyTensor& make_elementwise_output(KernelContext& context, int num_inputs, const Shape& shape) {
   for (int i = 0; i < num_inputs; ++i) {
     const AnyTensor& x = context.input(i);
     if (x.num_elements() == shape.num_elements() && x.dtype() == context.output_dtype(0) && context.owns_input(i)) {
@@ -17,7 +17,7 @@ DFLOW_INLINE AnyTensor& make_elementwise_output(KernelContext& context, int num_
   return context.allocate_output(0, shape);
 }
 
-DFLOW_INLINE Shape broadcast_input_shapes(const KernelContext& context, int num_inputs, bool broadcasts) {
+Shape broadcast_input_shapes(const KernelContext& context, int num_inputs, bool broadcasts) {
   Shape shape = context.input(0).shape();
   for (int i = 1; i < num_inputs; ++i) {
     const Shape& other = context.input(i).shape();

@@ -2,7 +2,8 @@
 
 #include <dflow/base/checked.hpp>
 #include <dflow/kernels/contract/kernel_context.hpp>
-#include <dflow/kernels/state/tensor_list.hpp>
+#include <dflow/kernels/shared/list_output.hpp>
+#include <dflow/state/tensor_list.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -26,7 +26,3 @@ struct RecvKernel {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/shared/send_recv_kernel.ipp>
-#endif

@@ -14,13 +14,13 @@ RendezvousKey key_of(const KernelInit& init) {
   return {attrs.send_device, attrs.send_device_incarnation, attrs.recv_device, attrs.tensor_name};
 }
 
-DFLOW_INLINE Rendezvous& rendezvous_of(const KernelContext& context) {
+Rendezvous& rendezvous_of(const KernelContext& context) {
   if (context.step().rendezvous != nullptr) return *context.step().rendezvous;
   throw_error(internal("a Send or Recv runs in a step without rendezvous"));
 }
 
 /// The graph says what is received, and consumers rely on it; what comes is the sender's word.
-DFLOW_INLINE void take_received(KernelContext& context, AnyTensor tensor, bool is_dead) {
+void take_received(KernelContext& context, AnyTensor tensor, bool is_dead) {
   if (is_dead) return context.set_output_dead(0);
   const Recv::Attrs& attrs = context.node().attrs_as<Recv>();
   const DType dtype = context.output_dtype(0);
@@ -31,7 +31,7 @@ DFLOW_INLINE void take_received(KernelContext& context, AnyTensor tensor, bool i
   context.set_output(0, std::move(tensor));
 }
 
-DFLOW_INLINE Status send_input(const RendezvousKey& key, const KernelContext& context) {
+Status send_input(const RendezvousKey& key, const KernelContext& context) {
   Rendezvous& rendezvous = rendezvous_of(context);
   const StepContext& step = context.step();
   const bool is_dead = context.is_input_dead(0);
@@ -76,14 +76,14 @@ class SendWhenDone final : public AsyncKernel {
 
 }  // namespace detail
 
-DFLOW_INLINE std::unique_ptr<AnyKernel> SendKernel::make(const KernelInit& init) {
+std::unique_ptr<AnyKernel> SendKernel::make(const KernelInit& init) {
   if (init.device.is_asynchronous) return std::make_unique<detail::SendWhenDone>(init);
   return std::make_unique<detail::SendNow>(init);
 }
 
-DFLOW_INLINE RecvKernel::RecvKernel(const KernelInit& init) : key(detail::key_of<Recv>(init)) {}
+RecvKernel::RecvKernel(const KernelInit& init) : key(detail::key_of<Recv>(init)) {}
 
-DFLOW_INLINE void RecvKernel::run_async(KernelContext& context, AsyncKernel::Done done) const {
+void RecvKernel::run_async(KernelContext& context, AsyncKernel::Done done) const {
   Rendezvous& rendezvous = detail::rendezvous_of(context);
   const Recv::Attrs& attrs = context.node().attrs_as<Recv>();
   RecvArgs args;

@@ -36,7 +36,3 @@ void set_device_files(const DeviceContext& device, std::shared_ptr<FileSystem> f
 std::shared_ptr<FileSystem> device_files(const DeviceContext& device);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/state/device_files.ipp>
-#endif

@@ -9,9 +9,9 @@ namespace detail {
 inline constexpr std::string_view device_files_key = "file_system";
 }  // namespace detail
 
-DFLOW_INLINE std::string DeviceFiles::debug_string() const { return "DeviceFiles"; }
+std::string DeviceFiles::debug_string() const { return "DeviceFiles"; }
 
-DFLOW_INLINE void set_device_files(const DeviceContext& device, std::shared_ptr<FileSystem> files) {
+void set_device_files(const DeviceContext& device, std::shared_ptr<FileSystem> files) {
   if (device.resources == nullptr) {
     throw_error(failed_precondition(str_cat("device ", device.name, " keeps no resources")));
   }
@@ -20,7 +20,7 @@ DFLOW_INLINE void set_device_files(const DeviceContext& device, std::shared_ptr<
   if (files != nullptr) container->insert(detail::device_files_key, std::make_shared<DeviceFiles>(std::move(files)));
 }
 
-DFLOW_INLINE std::shared_ptr<FileSystem> device_files(const DeviceContext& device) {
+std::shared_ptr<FileSystem> device_files(const DeviceContext& device) {
   if (device.resources != nullptr) {
     const auto found = device.resources->container(DeviceFiles::container_name)
                            ->lookup_if_exists<DeviceFiles>(detail::device_files_key);

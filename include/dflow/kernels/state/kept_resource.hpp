@@ -50,7 +50,3 @@ class KeptResource {
 };
 
 }  // namespace dflow::detail
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/state/kept_resource.ipp>
-#endif

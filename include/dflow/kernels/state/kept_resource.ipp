@@ -5,7 +5,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE std::shared_ptr<ResourceContainer> detail::container_of(const KernelInit& init, std::string_view name) {
+std::shared_ptr<ResourceContainer> detail::container_of(const KernelInit& init, std::string_view name) {
   if (init.device.resources == nullptr) {
     throw_error(failed_precondition(str_cat("device ", init.device.name, " keeps no resources")));
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/kernels/state/random_stream.hpp>
+#include <dflow/kernels/state/node_stream.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -4,8 +4,8 @@
 #include <dflow/kernels/contract/kernel.hpp>
 #include <dflow/kernels/contract/kernel_context.hpp>
 #include <dflow/kernels/state/kept_resource.hpp>
-#include <dflow/state/variable_state.hpp>
 #include <dflow/ops/state/variable.hpp>
+#include <dflow/state/variable_state.hpp>
 
 #include <string>
 
@@ -58,7 +58,3 @@ void require_same_shape(const KernelContext& context, const AnyTensor& variable,
 void require_scalar(const KernelContext& context, int i);
 
 }  // namespace dflow::detail
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/state/variable_kernel.ipp>
-#endif

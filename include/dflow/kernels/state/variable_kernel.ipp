@@ -14,7 +14,7 @@ inline const std::string& kept_name(const Node& node) {
   return shared.empty() ? node.name : shared;
 }
 
-DFLOW_INLINE VariableKernel::VariableKernel(const KernelInit& init)
+VariableKernel::VariableKernel(const KernelInit& init)
     : name_(kept_name(init.node)),
       dtype_(init.node.types[0]),
       shape_(init.node.attrs_as<VariableOp>().shape),
@@ -22,7 +22,7 @@ DFLOW_INLINE VariableKernel::VariableKernel(const KernelInit& init)
   static_cast<void>(handle());
 }
 
-DFLOW_INLINE AnyTensor VariableKernel::find(ResourceContainer& container) const {
+AnyTensor VariableKernel::find(ResourceContainer& container) const {
   const auto state = container.lookup_or_create<VariableState>(
       name_, [this] { return std::make_shared<VariableState>(name_, dtype_, shape_); });
   if (state->dtype() != dtype_ || !state->shape().is_compatible_with(shape_)) {
@@ -32,7 +32,7 @@ DFLOW_INLINE AnyTensor VariableKernel::find(ResourceContainer& container) const 
   return make_resource_handle(state);
 }
 
-DFLOW_INLINE VariableState& variable_input(const KernelContext& context, int i, DType dtype) {
+VariableState& variable_input(const KernelContext& context, int i, DType dtype) {
   VariableState& state = context.resource<VariableState>(i);
   if (state.dtype() != dtype) {
     context.fail(str_cat(state.debug_string(), " does not hold elements of type ", dflow::name(dtype)));
@@ -40,15 +40,15 @@ DFLOW_INLINE VariableState& variable_input(const KernelContext& context, int i, 
   return state;
 }
 
-DFLOW_INLINE void ReadVariableKernel::operator()(KernelContext& context) const {
+void ReadVariableKernel::operator()(KernelContext& context) const {
   context.set_output(0, variable_input(context, 0, context.node().types[0]).read(context.node().outputs[0].shape));
 }
 
-DFLOW_INLINE void IsVariableInitializedKernel::operator()(KernelContext& context) const {
+void IsVariableInitializedKernel::operator()(KernelContext& context) const {
   *context.allocate_output<bool>(0, {}).data() = context.resource<VariableState>(0).is_initialized();
 }
 
-DFLOW_INLINE void assign_variable(const KernelContext& context, const Assign::Attrs& attrs, CopyTensor copy) {
+void assign_variable(const KernelContext& context, const Assign::Attrs& attrs, CopyTensor copy) {
   VariableState& state = variable_input(context, 0, context.node().types[0]);
   const AnyTensor& value = context.input(1);
   // The giver may write to a tensor that others hold (a fed one): the variable takes only what is its alone.
@@ -56,14 +56,14 @@ DFLOW_INLINE void assign_variable(const KernelContext& context, const Assign::At
   attrs.validate_shape ? state.assign(std::move(own)) : state.assign_any_shape(std::move(own));
 }
 
-DFLOW_INLINE void require_same_shape(const KernelContext& context, const AnyTensor& variable, const AnyTensor& value,
-                                     const char* what) {
+void require_same_shape(const KernelContext& context, const AnyTensor& variable, const AnyTensor& value,
+                        const char* what) {
   if (variable.shape() == value.shape()) return;
   context.fail(
       str_cat("the ", what, " has shape ", value.shape().to_string(), ", the variable ", variable.shape().to_string()));
 }
 
-DFLOW_INLINE void require_scalar(const KernelContext& context, int i) {
+void require_scalar(const KernelContext& context, int i) {
   const Shape& shape = context.input(i).shape();
   if (shape.rank() != 0) context.fail(str_cat("input ", i, " must be a scalar, got shape ", shape.to_string()));
 }

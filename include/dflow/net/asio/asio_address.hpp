@@ -21,7 +21,3 @@ struct AsioAddress {
 AsioAddress parse_asio_address(const std::string& address);
 
 }  // namespace dflow::net::detail
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/asio/asio_address.ipp>
-#endif

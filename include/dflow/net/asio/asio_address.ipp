@@ -15,14 +15,14 @@
 
 namespace dflow::net::detail {
 
-DFLOW_INLINE std::string AsioAddress::text() const {
+std::string AsioAddress::text() const {
   if (scheme == Scheme::unix_socket) return "unix://" + host;
   const bool is_bracketed = host.find(':') != std::string::npos;
   const std::string_view name = scheme == Scheme::tls ? "tls" : "tcp";
   return str_cat(name, "://", is_bracketed ? "[" : "", host, is_bracketed ? "]" : "", ":", port);
 }
 
-DFLOW_INLINE AsioAddress parse_asio_address(const std::string& address) {
+AsioAddress parse_asio_address(const std::string& address) {
   const auto refuse = [&](std::string_view why) {
     throw_error(invalid_argument(str_cat("'", address, "' is no address: ", why)));
   };

@@ -101,7 +101,3 @@ class AsioTransport final : public Transport {
 };
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/asio/asio_transport.ipp>
-#endif

@@ -42,7 +42,7 @@ struct AsioTransport::Threads {
   }
 };
 
-DFLOW_INLINE bool AsioTransport::has_tls() noexcept {
+bool AsioTransport::has_tls() noexcept {
 #if defined(DFLOW_HAS_OPENSSL)
   return true;
 #else
@@ -50,7 +50,7 @@ DFLOW_INLINE bool AsioTransport::has_tls() noexcept {
 #endif
 }
 
-DFLOW_INLINE AsioTransport::AsioTransport(const AsioTransportOptions& options) {
+AsioTransport::AsioTransport(const AsioTransportOptions& options) {
   if (options.threads < 1) throw_error(invalid_argument("a transport needs at least one thread"));
   if (options.max_waiting < 1) throw_error(invalid_argument("a listener needs room for one connection at least"));
   if (options.send_buffer_bytes < 0 || options.receive_buffer_bytes < 0) {
@@ -84,7 +84,7 @@ DFLOW_INLINE AsioTransport::AsioTransport(const AsioTransportOptions& options) {
   }
 }
 
-DFLOW_INLINE AsioTransport::~AsioTransport() {
+AsioTransport::~AsioTransport() {
   std::list<std::weak_ptr<detail::AsioEndable>> connects;
   bool has_users = false;
   {
@@ -100,7 +100,7 @@ DFLOW_INLINE AsioTransport::~AsioTransport() {
   threads_->end(!has_users && !threads_->is_current());
 }
 
-DFLOW_INLINE bool AsioTransport::is_exposed(const std::string& text) const {
+bool AsioTransport::is_exposed(const std::string& text) const {
   const detail::AsioAddress address = detail::parse_asio_address(text);
   if (address.scheme == detail::AsioAddress::Scheme::unix_socket) return false;
   if (address.scheme == detail::AsioAddress::Scheme::tls && shared_->options.tls.has_value()) {
@@ -112,7 +112,7 @@ DFLOW_INLINE bool AsioTransport::is_exposed(const std::string& text) const {
   return error || !numeric.is_loopback();
 }
 
-DFLOW_INLINE std::unique_ptr<Listener> AsioTransport::listen(const std::string& text) {
+std::unique_ptr<Listener> AsioTransport::listen(const std::string& text) {
   detail::AsioAddress address = detail::parse_asio_address(text);
   if (address.scheme == detail::AsioAddress::Scheme::tls) {
     if (!has_tls()) throw_error(unimplemented(str_cat("this build of dflow has no TLS for '", text, "'")));
@@ -152,8 +152,8 @@ DFLOW_INLINE std::unique_ptr<Listener> AsioTransport::listen(const std::string& 
   throw_error(std::move(status));
 }
 
-DFLOW_INLINE void AsioTransport::connect(const std::string& text, Clock::time_point deadline,
-                                         std::unique_ptr<Stream>& stream, Completion done) {
+void AsioTransport::connect(const std::string& text, Clock::time_point deadline, std::unique_ptr<Stream>& stream,
+                            Completion done) {
   Status status;
   try {
     detail::AsioAddress address = detail::parse_asio_address(text);

@@ -66,7 +66,3 @@ std::string to_text(std::span<const LogReport> reports);
 std::string to_json(std::span<const LogReport> reports);
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/inspect/inspect.ipp>
-#endif

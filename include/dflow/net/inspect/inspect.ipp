@@ -46,18 +46,18 @@ struct InspectAnswers {
   }
 };
 
-DFLOW_INLINE std::string seconds_text(std::int64_t ns) {
+std::string seconds_text(std::int64_t ns) {
   char text[32];
   const int size = std::snprintf(text, sizeof text, "%.1f s", static_cast<double>(ns) * 1e-9);
   return std::string(text, static_cast<std::size_t>(size));
 }
 
 /// A line for what a bounded list has left out.
-DFLOW_INLINE std::string left_out(std::string_view what, std::uint64_t all, std::size_t listed) {
+std::string left_out(std::string_view what, std::uint64_t all, std::size_t listed) {
   return all > listed ? str_cat("  and ", all - listed, " more ", what, "\n") : std::string();
 }
 
-DFLOW_INLINE std::string json_text(std::string_view text) {
+std::string json_text(std::string_view text) {
   std::string out = "\"";
   for (const char c : valid_utf8(text)) {  // others choose it
     if (c == '"' || c == '\\') {
@@ -73,7 +73,7 @@ DFLOW_INLINE std::string json_text(std::string_view text) {
   }
   return out + '"';
 }
-DFLOW_INLINE std::string json_text(std::uint64_t number) { return str_cat("\"", number, "\""); }
+std::string json_text(std::uint64_t number) { return str_cat("\"", number, "\""); }
 
 /// "[a, b]" of what `write_one` makes of each.
 template <class T, class WriteOne>
@@ -91,8 +91,8 @@ std::string json_list(const std::vector<T>& entries, WriteOne write_one) {
 namespace detail {
 
 /// The answers of all tasks, in the order of the cluster's.
-DFLOW_INLINE std::vector<InspectAnswer> ask_all(const ClusterSpec& cluster, Method method, const std::string& body,
-                                                InspectOptions options) {
+std::vector<InspectAnswer> ask_all(const ClusterSpec& cluster, Method method, const std::string& body,
+                                   InspectOptions options) {
   if (options.clock == nullptr) options.clock = std::make_shared<RealClock>();
   if (options.random == nullptr) options.random = system_seed;
   if (options.transport == nullptr) {
@@ -155,7 +155,7 @@ std::vector<Report> reports_of(const ClusterSpec& cluster, std::vector<InspectAn
 }
 
 /// Moves the times of a log to the clock of who has asked.
-DFLOW_INLINE void align_log(LogReply& log, const InspectAnswer& answer) {
+void align_log(LogReply& log, const InspectAnswer& answer) {
   const RoundTrip trip{answer.asked_ns, log.now_ns, log.now_ns, answer.returned_ns};
   const std::int64_t offset = ClockOffset().during(trip);
   log.now_ns = wrapped_difference(log.now_ns, offset);
@@ -165,26 +165,25 @@ DFLOW_INLINE void align_log(LogReply& log, const InspectAnswer& answer) {
   }
 }
 
-DFLOW_INLINE std::string_view name_of(LogRecord::What what) noexcept {
+std::string_view name_of(LogRecord::What what) noexcept {
   if (what == LogRecord::What::ran) return "ran";
   return what == LogRecord::What::sent ? "sent" : "received";
 }
 
 }  // namespace detail
 
-DFLOW_INLINE std::vector<TaskReport> inspect(const ClusterSpec& cluster, InspectOptions options) {
+std::vector<TaskReport> inspect(const ClusterSpec& cluster, InspectOptions options) {
   return detail::reports_of<TaskReport, TaskStatus>(
       cluster, detail::ask_all(cluster, Method::task_status, {}, std::move(options)),
       [](const TaskStatus&, const detail::InspectAnswer&) {});
 }
 
-DFLOW_INLINE std::vector<LogReport> inspect_logs(const ClusterSpec& cluster, const LogRequest& request,
-                                                 InspectOptions options) {
+std::vector<LogReport> inspect_logs(const ClusterSpec& cluster, const LogRequest& request, InspectOptions options) {
   return detail::reports_of<LogReport, LogReply>(
       cluster, detail::ask_all(cluster, Method::task_log, to_body(request), std::move(options)), detail::align_log);
 }
 
-DFLOW_INLINE std::string to_text(std::span<const LogReport> reports) {
+std::string to_text(std::span<const LogReport> reports) {
   std::string out;
   std::vector<std::pair<const LogRecord*, const LogReport*>> all;
   for (const LogReport& report : reports) {
@@ -217,7 +216,7 @@ DFLOW_INLINE std::string to_text(std::span<const LogReport> reports) {
   return out;
 }
 
-DFLOW_INLINE std::string to_json(std::span<const LogReport> reports) {
+std::string to_json(std::span<const LogReport> reports) {
   using detail::json_text;
   const std::vector<LogReport> all(reports.begin(), reports.end());
   const auto tasks = detail::json_list(all, [](const LogReport& report) {
@@ -236,7 +235,7 @@ DFLOW_INLINE std::string to_json(std::span<const LogReport> reports) {
   return str_cat("{\"tasks\": ", tasks, "}\n");
 }
 
-DFLOW_INLINE std::string to_text(std::span<const TaskReport> reports) {
+std::string to_text(std::span<const TaskReport> reports) {
   std::string out;
   for (const TaskReport& report : reports) {
     out += str_cat(report.task, " at ", report.address, "\n");
@@ -264,7 +263,7 @@ DFLOW_INLINE std::string to_text(std::span<const TaskReport> reports) {
   return out;
 }
 
-DFLOW_INLINE std::string to_json(std::span<const TaskReport> reports) {
+std::string to_json(std::span<const TaskReport> reports) {
   using detail::json_list;
   using detail::json_text;
   const std::vector<TaskReport> all(reports.begin(), reports.end());

@@ -91,7 +91,3 @@ class MetricsServer : public std::enable_shared_from_this<MetricsServer> {
 };
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/inspect/metrics.ipp>
-#endif

@@ -17,7 +17,7 @@ namespace dflow::net {
 namespace detail {
 
 /// A label's value as Prometheus reads it.
-DFLOW_INLINE std::string label_text(std::string_view value) {
+std::string label_text(std::string_view value) {
   std::string out;
   for (const char c : value) {
     if (c == '\\' || c == '"') out += '\\';
@@ -30,14 +30,14 @@ DFLOW_INLINE std::string label_text(std::string_view value) {
   return out;
 }
 
-DFLOW_INLINE std::string http_answer(std::string_view status, std::string_view type, std::string_view body) {
+std::string http_answer(std::string_view status, std::string_view type, std::string_view body) {
   return str_cat("HTTP/1.0 ", status, "\r\nContent-Type: ", type, "\r\nContent-Length: ", body.size(),
                  "\r\nConnection: close\r\n\r\n", body);
 }
 
 }  // namespace detail
 
-DFLOW_INLINE std::string prometheus_text(const TaskCounters& counters, const TaskGauges& gauges) {
+std::string prometheus_text(const TaskCounters& counters, const TaskGauges& gauges) {
   const std::string task = detail::label_text(gauges.task);
   std::string out;
   const auto head = [&](std::string_view name, std::string_view type, std::string_view help) {
@@ -64,14 +64,14 @@ DFLOW_INLINE std::string prometheus_text(const TaskCounters& counters, const Tas
   return out;
 }
 
-DFLOW_INLINE std::uint64_t resident_memory_bytes() {
+std::uint64_t resident_memory_bytes() {
   std::ifstream file("/proc/self/statm");
   std::uint64_t all = 0, resident = 0;
   if (!(file >> all >> resident)) return 0;
   return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-DFLOW_INLINE std::string metrics_address(const std::string& address) {
+std::string metrics_address(const std::string& address) {
   const std::size_t begin = address.starts_with(':') ? 1 : 0;
   const bool is_port = address.size() > begin && address.find_first_not_of("0123456789", begin) == std::string::npos;
   return is_port ? str_cat("127.0.0.1:", address.substr(begin)) : address;
@@ -128,7 +128,7 @@ class MetricsServer::Exchange : public std::enable_shared_from_this<Exchange> {
   TimerId timer_{};
 };
 
-DFLOW_INLINE void MetricsServer::listen(const std::string& address) {
+void MetricsServer::listen(const std::string& address) {
   accepting_ =
       std::make_shared<AcceptLoop>(options_.transport->listen(metrics_address(address)),
                                    AcceptLoop::Options{options_.clock, options_.log, "a connection to the metrics"},
@@ -139,7 +139,7 @@ DFLOW_INLINE void MetricsServer::listen(const std::string& address) {
   accepting_->start();
 }
 
-DFLOW_INLINE void MetricsServer::close() {
+void MetricsServer::close() {
   std::unordered_set<std::shared_ptr<Exchange>> open;
   {
     const std::lock_guard lock(mutex_);
@@ -150,7 +150,7 @@ DFLOW_INLINE void MetricsServer::close() {
   for (const std::shared_ptr<Exchange>& exchange : open) exchange->close();
 }
 
-DFLOW_INLINE void MetricsServer::admit(std::unique_ptr<Stream> stream) {
+void MetricsServer::admit(std::unique_ptr<Stream> stream) {
   const auto exchange = std::make_shared<Exchange>(std::move(stream), shared_from_this());
   {
     const std::lock_guard lock(mutex_);
@@ -160,12 +160,12 @@ DFLOW_INLINE void MetricsServer::admit(std::unique_ptr<Stream> stream) {
   exchange->start();
 }
 
-DFLOW_INLINE void MetricsServer::forget(const std::shared_ptr<Exchange>& exchange) {
+void MetricsServer::forget(const std::shared_ptr<Exchange>& exchange) {
   const std::lock_guard lock(mutex_);
   open_.erase(exchange);
 }
 
-DFLOW_INLINE std::string MetricsServer::answer(std::string_view request) const {
+std::string MetricsServer::answer(std::string_view request) const {
   const std::string_view line = request.substr(0, request.find_first_of("\r\n"));
   const std::size_t first = line.find(' ');
   if (first == std::string_view::npos) {

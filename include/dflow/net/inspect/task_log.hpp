@@ -95,7 +95,3 @@ class TaskLog {
 };
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/inspect/task_log.ipp>
-#endif

@@ -12,13 +12,13 @@ namespace dflow::net {
 
 namespace detail {
 
-DFLOW_INLINE std::string read_log_text(ByteReader& in) {
+std::string read_log_text(ByteReader& in) {
   const std::string_view text = in.string();
   if (text.size() > TaskLog::max_text_bytes) throw_error(out_of_range("a name in a task's log is too long"));
   return std::string(text);
 }
 
-DFLOW_INLINE std::size_t read_log_count(ByteReader& in, std::size_t min_bytes_each) {
+std::size_t read_log_count(ByteReader& in, std::size_t min_bytes_each) {
   const std::size_t count = in.count(min_bytes_each);
   if (count > TaskLog::max_records) throw_error(out_of_range(str_cat("a task's log with ", count, " entries")));
   return count;
@@ -26,7 +26,7 @@ DFLOW_INLINE std::size_t read_log_count(ByteReader& in, std::size_t min_bytes_ea
 
 }  // namespace detail
 
-DFLOW_INLINE void LogRequest::write(ByteWriter& out) const {
+void LogRequest::write(ByteWriter& out) const {
   out.u8(static_cast<std::uint8_t>(turn));
   out.boolean(clear);
   out.boolean(fetch);
@@ -34,7 +34,7 @@ DFLOW_INLINE void LogRequest::write(ByteWriter& out) const {
   for (const std::uint64_t step : steps) out.u64(step);
 }
 
-DFLOW_INLINE LogRequest LogRequest::read(ByteReader& in) {
+LogRequest LogRequest::read(ByteReader& in) {
   LogRequest request;
   const std::uint8_t turn = in.u8();
   if (turn > 2) throw_error(data_loss(str_cat("a log cannot be switched to ", int{turn})));
@@ -46,7 +46,7 @@ DFLOW_INLINE LogRequest LogRequest::read(ByteReader& in) {
   return request;
 }
 
-DFLOW_INLINE void LogReply::write(ByteWriter& out) const {
+void LogReply::write(ByteWriter& out) const {
   out.boolean(is_on);
   out.i64(now_ns);
   out.u64(num_dropped);
@@ -63,7 +63,7 @@ DFLOW_INLINE void LogReply::write(ByteWriter& out) const {
   }
 }
 
-DFLOW_INLINE LogReply LogReply::read(ByteReader& in) {
+LogReply LogReply::read(ByteReader& in) {
   LogReply reply;
   reply.is_on = in.boolean();
   reply.now_ns = in.i64();
@@ -84,10 +84,10 @@ DFLOW_INLINE LogReply LogReply::read(ByteReader& in) {
   return reply;
 }
 
-DFLOW_INLINE std::int64_t TaskLog::now_ns() const { return detail::clock_ns(clock_->now()); }
+std::int64_t TaskLog::now_ns() const { return detail::clock_ns(clock_->now()); }
 
-DFLOW_INLINE LogRecord TaskLog::begin_tensor(LogRecord::What what, std::uint64_t step, const RendezvousKey& key,
-                                             std::string_view peer) const {
+LogRecord TaskLog::begin_tensor(LogRecord::What what, std::uint64_t step, const RendezvousKey& key,
+                                std::string_view peer) const {
   return {.what = what,
           .step = step,
           .name = std::string(key.tensor_name()),
@@ -95,13 +95,13 @@ DFLOW_INLINE LogRecord TaskLog::begin_tensor(LogRecord::What what, std::uint64_t
           .start_ns = now_ns()};
 }
 
-DFLOW_INLINE void TaskLog::add_tensor(LogRecord record, const AnyTensor& tensor, Code code) {
+void TaskLog::add_tensor(LogRecord record, const AnyTensor& tensor, Code code) {
   record.bytes = tensor.is_initialized() ? static_cast<std::uint64_t>(tensor.bytes()) : 0;
   record.code = code;
   add(std::move(record));
 }
 
-DFLOW_INLINE void TaskLog::add(LogRecord record) {
+void TaskLog::add(LogRecord record) {
   if (!is_on()) return;
   for (std::string* text : {&record.name, &record.peer}) text->resize(std::min(text->size(), max_text_bytes));
   const std::lock_guard lock(mutex_);
@@ -113,7 +113,7 @@ DFLOW_INLINE void TaskLog::add(LogRecord record) {
   records_.push_back(std::move(record));
 }
 
-DFLOW_INLINE LogReply TaskLog::handle(const LogRequest& request) {
+LogReply TaskLog::handle(const LogRequest& request) {
   LogReply reply;
   const std::lock_guard lock(mutex_);
   if (request.turn != LogRequest::Switch::leave) is_on_.store(request.turn == LogRequest::Switch::on);

@@ -63,7 +63,3 @@ struct TaskStatus {
 std::string to_string(const TaskStatus::Wait& wait);
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/inspect/task_status.ipp>
-#endif

@@ -12,11 +12,9 @@ namespace dflow::net {
 
 namespace detail {
 
-DFLOW_INLINE void write_text(ByteWriter& out, std::string_view text) {
-  out.string(text.substr(0, TaskStatus::max_text_bytes));
-}
+void write_text(ByteWriter& out, std::string_view text) { out.string(text.substr(0, TaskStatus::max_text_bytes)); }
 
-DFLOW_INLINE std::string read_text(ByteReader& in) {
+std::string read_text(ByteReader& in) {
   const std::string_view text = in.string();
   if (text.size() > TaskStatus::max_text_bytes) throw_error(out_of_range("a name in a task's status is too long"));
   return std::string(text);
@@ -40,7 +38,7 @@ void read_entries(ByteReader& in, std::size_t min_bytes_each, std::vector<T>& en
 
 }  // namespace detail
 
-DFLOW_INLINE void TaskStatus::write(ByteWriter& out) const {
+void TaskStatus::write(ByteWriter& out) const {
   detail::write_text(out, task);
   out.u64(incarnation);
   out.i64(age_ns);
@@ -66,7 +64,7 @@ DFLOW_INLINE void TaskStatus::write(ByteWriter& out) const {
   out.u64(num_waits);
 }
 
-DFLOW_INLINE TaskStatus TaskStatus::read(ByteReader& in) {
+TaskStatus TaskStatus::read(ByteReader& in) {
   TaskStatus status;
   status.task = detail::read_text(in);
   status.incarnation = in.u64();
@@ -94,7 +92,7 @@ DFLOW_INLINE TaskStatus TaskStatus::read(ByteReader& in) {
   return status;
 }
 
-DFLOW_INLINE std::string to_string(const TaskStatus::Wait& wait) {
+std::string to_string(const TaskStatus::Wait& wait) {
   const bool is_in_loop = !wait.frame.empty() && wait.frame != ":0";
   return str_cat("step ", wait.step, ": ", wait.to, " waits for '", wait.tensor, "'",
                  is_in_loop ? str_cat(" (", wait.frame, ")") : std::string(), " from ", wait.from);

@@ -48,7 +48,3 @@ class WaitWatch : public std::enable_shared_from_this<WaitWatch> {
 };
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/inspect/wait_watch.ipp>
-#endif

@@ -10,7 +10,7 @@
 
 namespace dflow::net {
 
-DFLOW_INLINE void WaitWatch::start() {
+void WaitWatch::start() {
   if (interval_ <= Duration::zero()) return;
   const std::lock_guard lock(mutex_);
   if (is_stopped_) return;
@@ -22,18 +22,18 @@ DFLOW_INLINE void WaitWatch::start() {
   });
 }
 
-DFLOW_INLINE void WaitWatch::stop() {
+void WaitWatch::stop() {
   const std::lock_guard lock(mutex_);
   is_stopped_ = true;
   clock_->cancel(timer_);
 }
 
-DFLOW_INLINE bool WaitWatch::is_stopped() const {
+bool WaitWatch::is_stopped() const {
   const std::lock_guard lock(mutex_);
   return is_stopped_;
 }
 
-DFLOW_INLINE void WaitWatch::look() {
+void WaitWatch::look() {
   const std::vector<StepTable::Wait> waits = steps_->waits(max_waits);
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(interval_).count();
   std::vector<std::string> lines;

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <dflow/base/clock.hpp>
-#include <dflow/runtime/op_set.hpp>
 #include <dflow/net/client_sessions.hpp>
 #include <dflow/net/cluster_tasks.hpp>
 #include <dflow/net/master/master_messages.hpp>
 #include <dflow/net/protocol/connection.hpp>
 #include <dflow/net/visit.hpp>
+#include <dflow/runtime/op_set.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -97,7 +97,3 @@ class Master : public std::enable_shared_from_this<Master> {
 };
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/master/master.ipp>
-#endif

@@ -41,7 +41,7 @@ class FoundTarget final : public SessionTarget {
 };
 
 /// Errors: InvalidArgument for a node that only partitioning puts into a graph.
-DFLOW_INLINE void check_is_program(const GraphDef& def) {
+void check_is_program(const GraphDef& def) {
   for (const NodeDef& node : def.nodes) {
     if (node.op != Send::name && node.op != Recv::name) continue;
     throw_error(invalid_argument(str_cat("'", node.name, "' is a ", node.op,
@@ -75,7 +75,7 @@ struct Master::Ending {
 namespace detail {
 
 /// What was traced, in a reply whose time of answer is set.
-DFLOW_INLINE void add_trace(RunShareReply& reply, StepStats stats, Clock& clock) {
+void add_trace(RunShareReply& reply, StepStats stats, Clock& clock) {
   // Where the step began, by the steady clock.
   const auto since_1970 = clock.wall_now().time_since_epoch();
   const Duration ago = since_1970 - std::chrono::microseconds(stats.wall_start_us);
@@ -324,7 +324,7 @@ class Master::Kept {
   std::uint64_t next_partial_ = 1;
 };
 
-DFLOW_INLINE void Master::Run::finish(Status status, std::vector<AnyTensor> fetched) {
+void Master::Run::finish(Status status, std::vector<AnyTensor> fetched) {
   session->forget(this);
   registration.try_deregister();
   try {
@@ -342,7 +342,7 @@ DFLOW_INLINE void Master::Run::finish(Status status, std::vector<AnyTensor> fetc
 }
 
 /// In the pool.
-DFLOW_INLINE void Master::Request::start(std::shared_ptr<Request> self) {
+void Master::Request::start(std::shared_ptr<Request> self) {
   try {
     registration = cancellation.on_cancel([weak = std::weak_ptr<Partial>(partial)](const Status& why) {
       if (const std::shared_ptr<Partial> cancelled = weak.lock()) cancelled->ending.end(why);
@@ -362,7 +362,7 @@ DFLOW_INLINE void Master::Request::start(std::shared_ptr<Request> self) {
   }
 }
 
-DFLOW_INLINE void Master::Request::finish(const Status& status, std::vector<AnyTensor> fetched) {
+void Master::Request::finish(const Status& status, std::vector<AnyTensor> fetched) {
   registration.try_deregister();
   try {
     throw_if_error(partial->ending.explain(status));
@@ -378,10 +378,10 @@ DFLOW_INLINE void Master::Request::finish(const Status& status, std::vector<AnyT
   }
 }
 
-DFLOW_INLINE Master::Master(Options options) : options_(std::move(options)) {}
-DFLOW_INLINE Master::~Master() = default;
+Master::Master(Options options) : options_(std::move(options)) {}
+Master::~Master() = default;
 
-DFLOW_INLINE bool Master::handle(const Visit& visit, Incoming& request, Responder& respond) {
+bool Master::handle(const Visit& visit, Incoming& request, Responder& respond) {
   switch (static_cast<Method>(request.method)) {
     case Method::create_session:
       create_session(visit, request, respond);
@@ -423,7 +423,7 @@ DFLOW_INLINE bool Master::handle(const Visit& visit, Incoming& request, Responde
 
 // ---- sessions ----
 
-DFLOW_INLINE std::vector<std::string> Master::others_that_match(const std::vector<std::string>& filters) const {
+std::vector<std::string> Master::others_that_match(const std::vector<std::string>& filters) const {
   std::vector<std::string> tasks = options_.other_tasks;
   tasks.push_back(options_.task);
   const detail::TaskFilters wanted(filters);
@@ -433,23 +433,23 @@ DFLOW_INLINE std::vector<std::string> Master::others_that_match(const std::vecto
   return tasks;
 }
 
-DFLOW_INLINE ClusterTasks::Options Master::cluster_options() const {
+ClusterTasks::Options Master::cluster_options() const {
   return {options_.task, options_.next_session(), options_.peers, options_.steps, options_.clock, options_.pool};
 }
 
-DFLOW_INLINE std::shared_ptr<Master::Kept> Master::find(const Visit::Id& visit, std::uint64_t session) const {
+std::shared_ptr<Master::Kept> Master::find(const Visit::Id& visit, std::uint64_t session) const {
   const std::lock_guard lock(mutex_);
   throw_if_error(stopped_);
   if (std::shared_ptr<Kept> found = sessions_.find(visit, session)) return found;
   throw_error(not_found(str_cat("there is no session ", session)));
 }
 
-DFLOW_INLINE std::shared_ptr<Master::Kept> Master::take(const Visit::Id& visit, std::uint64_t session) {
+std::shared_ptr<Master::Kept> Master::take(const Visit::Id& visit, std::uint64_t session) {
   const std::lock_guard lock(mutex_);
   return sessions_.take(visit, session);
 }
 
-DFLOW_INLINE void Master::reserve(const Visit::Id& visit, Kept& session, std::uint64_t bytes) {
+void Master::reserve(const Visit::Id& visit, Kept& session, std::uint64_t bytes) {
   std::uint64_t all = bytes;
   if (const auto of_visit = sessions_.by_visit().find(visit); of_visit != sessions_.by_visit().end()) {
     for (const auto& [number, other] : of_visit->second) all += other->graph_bytes;
@@ -460,7 +460,7 @@ DFLOW_INLINE void Master::reserve(const Visit::Id& visit, Kept& session, std::ui
   session.graph_bytes += bytes;
 }
 
-DFLOW_INLINE void Master::create_session(const Visit& visit, Incoming& request, Responder& respond) {
+void Master::create_session(const Visit& visit, Incoming& request, Responder& respond) {
   const CreateSession create = from_body<CreateSession>(request.body);
   const std::vector<std::string> others = others_that_match(create.filters);
   std::shared_ptr<Kept> kept;
@@ -507,7 +507,7 @@ DFLOW_INLINE void Master::create_session(const Visit& visit, Incoming& request, 
       });
 }
 
-DFLOW_INLINE void Master::extend_session(const Visit::Id& visit, Incoming& request, Responder& respond) {
+void Master::extend_session(const Visit::Id& visit, Incoming& request, Responder& respond) {
   const SessionVersion expected = from_body<SessionVersion>(request.body);
   const std::shared_ptr<Kept> kept = find(visit, expected.session);
   const std::uint64_t bytes = request.payload.size();
@@ -532,7 +532,7 @@ DFLOW_INLINE void Master::extend_session(const Visit::Id& visit, Incoming& reque
   });
 }
 
-DFLOW_INLINE void Master::run_session(const Visit::Id& visit, Incoming& request, Responder& respond) {
+void Master::run_session(const Visit::Id& visit, Incoming& request, Responder& respond) {
   auto run = std::make_shared<Run>();
   run->clock = options_.clock;
   run->came = options_.clock->now();
@@ -554,13 +554,13 @@ DFLOW_INLINE void Master::run_session(const Visit::Id& visit, Incoming& request,
   });
 }
 
-DFLOW_INLINE void Master::end_session(const Visit::Id& visit, std::uint64_t session) {
+void Master::end_session(const Visit::Id& visit, std::uint64_t session) {
   std::vector<std::shared_ptr<Kept>> ended;
   if (std::shared_ptr<Kept> found = take(visit, session)) ended.push_back(std::move(found));
   drop(std::move(ended), cancelled("the session was closed"));
 }
 
-DFLOW_INLINE void Master::begin_partial_run(const Visit::Id& visit, Incoming& request, Responder& respond) {
+void Master::begin_partial_run(const Visit::Id& visit, Incoming& request, Responder& respond) {
   BeginPartialRun begin = from_body<BeginPartialRun>(request.body);
   const std::shared_ptr<Kept> kept = find(visit, begin.session);
   options_.pool->schedule([self = shared_from_this(), kept, begin = std::move(begin), respond = std::move(respond),
@@ -576,7 +576,7 @@ DFLOW_INLINE void Master::begin_partial_run(const Visit::Id& visit, Incoming& re
   });
 }
 
-DFLOW_INLINE void Master::continue_partial_run(const Visit::Id& visit, Incoming& request, Responder& respond) {
+void Master::continue_partial_run(const Visit::Id& visit, Incoming& request, Responder& respond) {
   auto next = std::make_shared<Request>();
   next->clock = options_.clock;
   next->came = options_.clock->now();
@@ -590,7 +590,7 @@ DFLOW_INLINE void Master::continue_partial_run(const Visit::Id& visit, Incoming&
   options_.pool->schedule([next = std::move(next)] { next->start(next); });
 }
 
-DFLOW_INLINE void Master::end_partial_run(const Visit::Id& visit, const PartialRunName& name) {
+void Master::end_partial_run(const Visit::Id& visit, const PartialRunName& name) {
   std::shared_ptr<Kept> kept;
   {
     const std::lock_guard lock(mutex_);
@@ -602,7 +602,7 @@ DFLOW_INLINE void Master::end_partial_run(const Visit::Id& visit, const PartialR
   options_.pool->schedule([ended = std::move(ended)]() mutable { ended.reset(); });
 }
 
-DFLOW_INLINE void Master::forget(const Visit& visit, const Status& why) {
+void Master::forget(const Visit& visit, const Status& why) {
   std::vector<std::shared_ptr<Kept>> ended;
   {
     const std::lock_guard lock(mutex_);
@@ -611,7 +611,7 @@ DFLOW_INLINE void Master::forget(const Visit& visit, const Status& why) {
   drop(std::move(ended), why);
 }
 
-DFLOW_INLINE void Master::stop(const Status& why) {
+void Master::stop(const Status& why) {
   std::vector<std::shared_ptr<Kept>> ended;
   {
     const std::lock_guard lock(mutex_);
@@ -622,20 +622,20 @@ DFLOW_INLINE void Master::stop(const Status& why) {
   drop(std::move(ended), why);
 }
 
-DFLOW_INLINE void Master::drop(std::vector<std::shared_ptr<Kept>> sessions, const Status& why) {
+void Master::drop(std::vector<std::shared_ptr<Kept>> sessions, const Status& why) {
   if (sessions.empty()) return;
   for (const std::shared_ptr<Kept>& kept : sessions) kept->end(why);
   options_.pool->schedule([sessions = std::move(sessions)]() mutable { sessions.clear(); });
 }
 
-DFLOW_INLINE std::size_t Master::num_sessions() const {
+std::size_t Master::num_sessions() const {
   const std::lock_guard lock(mutex_);
   return sessions_.size();
 }
 
 // ---- the cluster ----
 
-DFLOW_INLINE void Master::list_devices(const NameList& filters, Responder& respond) {
+void Master::list_devices(const NameList& filters, Responder& respond) {
   const std::vector<std::string> others = others_that_match(filters.names);
   ClusterTasks::find_async(cluster_options(), others, options_.startup_timeout,
                            [self = shared_from_this(), respond = std::move(respond)](
@@ -649,7 +649,7 @@ DFLOW_INLINE void Master::list_devices(const NameList& filters, Responder& respo
                            });
 }
 
-DFLOW_INLINE void Master::reset_cluster(ResetCluster reset, Responder& respond) {
+void Master::reset_cluster(ResetCluster reset, Responder& respond) {
   const std::vector<std::string> others = others_that_match(reset.filters.names);
   if (detail::TaskFilters(reset.filters.names).want(options_.task))
     reset_devices(options_.devices, reset.containers.names);

@@ -128,7 +128,3 @@ std::pair<std::vector<PayloadTensor>, Payload> to_payload(std::vector<AnyTensor>
 AnyTensor take_from_payload(const PayloadTensor& described, std::span<const std::byte>& payload);
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/master/master_messages.ipp>
-#endif

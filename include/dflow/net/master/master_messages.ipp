@@ -18,19 +18,19 @@ inline constexpr bool PassOptions::*switchable_passes[] = {&PassOptions::constan
 inline constexpr std::uint8_t lowers_control_flow = 16, raises_control_flow = 32, joins_nothing = 64,
                               leaves_chains = 128;
 
-DFLOW_INLINE void write_names(ByteWriter& out, const std::vector<std::string>& names) {
+void write_names(ByteWriter& out, const std::vector<std::string>& names) {
   out.count(names.size());
   for (const std::string& name : names) out.string(name);
 }
 
-DFLOW_INLINE std::vector<std::string> read_names(ByteReader& in) {
+std::vector<std::string> read_names(ByteReader& in) {
   std::vector<std::string> names;
   for (std::size_t i = in.count(1); i > 0; --i) names.emplace_back(in.string());
   return names;
 }
 
 /// Names of tasks or of containers: all are compared with all that a task knows. Errors: OutOfRange for too many.
-DFLOW_INLINE std::vector<std::string> read_few_names(ByteReader& in) {
+std::vector<std::string> read_few_names(ByteReader& in) {
   std::vector<std::string> names;
   std::size_t i = in.count(1);
   if (i > NameList::max_names) throw_error(out_of_range(str_cat(i, " names, more than ", NameList::max_names)));
@@ -40,7 +40,7 @@ DFLOW_INLINE std::vector<std::string> read_few_names(ByteReader& in) {
 
 using NamedTensors = std::vector<std::pair<std::string, PayloadTensor>>;
 
-DFLOW_INLINE void write_feeds(ByteWriter& out, const NamedTensors& feeds) {
+void write_feeds(ByteWriter& out, const NamedTensors& feeds) {
   out.count(feeds.size());
   for (const auto& [edge, tensor] : feeds) {
     out.string(edge);
@@ -48,7 +48,7 @@ DFLOW_INLINE void write_feeds(ByteWriter& out, const NamedTensors& feeds) {
   }
 }
 
-DFLOW_INLINE NamedTensors read_feeds(ByteReader& in) {
+NamedTensors read_feeds(ByteReader& in) {
   NamedTensors feeds;
   for (std::size_t i = in.count(5); i > 0; --i) {
     std::string edge(in.string());
@@ -58,7 +58,7 @@ DFLOW_INLINE NamedTensors read_feeds(ByteReader& in) {
 }
 
 /// The bytes of the elements if the type says how many they are, else the least that there can be.
-DFLOW_INLINE std::uint64_t element_bytes(const TensorHead& head) {
+std::uint64_t element_bytes(const TensorHead& head) {
   const std::uint64_t each = head.dtype == DType::string ? 1 : size_of(head.dtype);
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(static_cast<std::uint64_t>(head.shape.num_elements()), each, &bytes)) {
@@ -69,7 +69,7 @@ DFLOW_INLINE std::uint64_t element_bytes(const TensorHead& head) {
 
 }  // namespace detail
 
-DFLOW_INLINE void CreateSession::write(ByteWriter& out) const {
+void CreateSession::write(ByteWriter& out) const {
   out.i64(time_left_ns);
   out.boolean(soft_placement);
   std::uint8_t off = 0, bit = 1;
@@ -85,7 +85,7 @@ DFLOW_INLINE void CreateSession::write(ByteWriter& out) const {
   detail::write_names(out, filters);
 }
 
-DFLOW_INLINE CreateSession CreateSession::read(ByteReader& in) {
+CreateSession CreateSession::read(ByteReader& in) {
   CreateSession create;
   create.time_left_ns = in.i64();
   create.soft_placement = in.boolean();
@@ -102,24 +102,24 @@ DFLOW_INLINE CreateSession CreateSession::read(ByteReader& in) {
   return create;
 }
 
-DFLOW_INLINE void SessionVersion::write(ByteWriter& out) const {
+void SessionVersion::write(ByteWriter& out) const {
   out.u64(session);
   out.u64(version);
 }
 
-DFLOW_INLINE SessionVersion SessionVersion::read(ByteReader& in) {
+SessionVersion SessionVersion::read(ByteReader& in) {
   SessionVersion version;
   version.session = in.u64();
   version.version = in.u64();
   return version;
 }
 
-DFLOW_INLINE void PayloadTensor::write(ByteWriter& out) const {
+void PayloadTensor::write(ByteWriter& out) const {
   head.write(out);
   out.varint(bytes);
 }
 
-DFLOW_INLINE PayloadTensor PayloadTensor::read(ByteReader& in) {
+PayloadTensor PayloadTensor::read(ByteReader& in) {
   PayloadTensor tensor;
   tensor.head = TensorHead::read(in);
   if (tensor.head.is_dead) throw_error(data_loss("a dead tensor where a live one must be"));
@@ -131,7 +131,7 @@ DFLOW_INLINE PayloadTensor PayloadTensor::read(ByteReader& in) {
       str_cat("a tensor ", name(tensor.head.dtype), tensor.head.shape.to_string(), " of ", tensor.bytes, " bytes")));
 }
 
-DFLOW_INLINE void RunSession::write(ByteWriter& out) const {
+void RunSession::write(ByteWriter& out) const {
   out.u64(session);
   out.i64(time_left_ns);
   out.boolean(trace);
@@ -140,7 +140,7 @@ DFLOW_INLINE void RunSession::write(ByteWriter& out) const {
   detail::write_names(out, targets);
 }
 
-DFLOW_INLINE RunSession RunSession::read(ByteReader& in) {
+RunSession RunSession::read(ByteReader& in) {
   RunSession run;
   run.session = in.u64();
   run.time_left_ns = in.i64();
@@ -151,20 +151,20 @@ DFLOW_INLINE RunSession RunSession::read(ByteReader& in) {
   return run;
 }
 
-DFLOW_INLINE void RunSessionReply::write(ByteWriter& out) const {
+void RunSessionReply::write(ByteWriter& out) const {
   run.write(out);
   out.count(fetches.size());
   for (const PayloadTensor& tensor : fetches) tensor.write(out);
 }
 
-DFLOW_INLINE RunSessionReply RunSessionReply::read(ByteReader& in) {
+RunSessionReply RunSessionReply::read(ByteReader& in) {
   RunSessionReply reply;
   reply.run = RunShareReply::read(in);
   for (std::size_t i = in.count(4); i > 0; --i) reply.fetches.push_back(PayloadTensor::read(in));
   return reply;
 }
 
-DFLOW_INLINE void BeginPartialRun::write(ByteWriter& out) const {
+void BeginPartialRun::write(ByteWriter& out) const {
   out.u64(session);
   out.i64(time_left_ns);
   out.boolean(trace);
@@ -173,7 +173,7 @@ DFLOW_INLINE void BeginPartialRun::write(ByteWriter& out) const {
   detail::write_names(out, targets);
 }
 
-DFLOW_INLINE BeginPartialRun BeginPartialRun::read(ByteReader& in) {
+BeginPartialRun BeginPartialRun::read(ByteReader& in) {
   BeginPartialRun begin;
   begin.session = in.u64();
   begin.time_left_ns = in.i64();
@@ -184,26 +184,26 @@ DFLOW_INLINE BeginPartialRun BeginPartialRun::read(ByteReader& in) {
   return begin;
 }
 
-DFLOW_INLINE void PartialRunName::write(ByteWriter& out) const {
+void PartialRunName::write(ByteWriter& out) const {
   out.u64(session);
   out.u64(run);
 }
 
-DFLOW_INLINE PartialRunName PartialRunName::read(ByteReader& in) {
+PartialRunName PartialRunName::read(ByteReader& in) {
   PartialRunName name;
   name.session = in.u64();
   name.run = in.u64();
   return name;
 }
 
-DFLOW_INLINE void ContinuePartialRun::write(ByteWriter& out) const {
+void ContinuePartialRun::write(ByteWriter& out) const {
   name.write(out);
   detail::write_feeds(out, feeds);
   detail::write_names(out, fetches);
   out.boolean(until_end);
 }
 
-DFLOW_INLINE ContinuePartialRun ContinuePartialRun::read(ByteReader& in) {
+ContinuePartialRun ContinuePartialRun::read(ByteReader& in) {
   ContinuePartialRun next;
   next.name = PartialRunName::read(in);
   next.feeds = detail::read_feeds(in);
@@ -212,22 +212,22 @@ DFLOW_INLINE ContinuePartialRun ContinuePartialRun::read(ByteReader& in) {
   return next;
 }
 
-DFLOW_INLINE void NameList::write(ByteWriter& out) const { detail::write_names(out, names); }
-DFLOW_INLINE NameList NameList::read(ByteReader& in) { return {detail::read_few_names(in)}; }
+void NameList::write(ByteWriter& out) const { detail::write_names(out, names); }
+NameList NameList::read(ByteReader& in) { return {detail::read_few_names(in)}; }
 
-DFLOW_INLINE void ResetCluster::write(ByteWriter& out) const {
+void ResetCluster::write(ByteWriter& out) const {
   containers.write(out);
   filters.write(out);
 }
 
-DFLOW_INLINE ResetCluster ResetCluster::read(ByteReader& in) {
+ResetCluster ResetCluster::read(ByteReader& in) {
   ResetCluster reset;
   reset.containers = NameList::read(in);
   reset.filters = NameList::read(in);
   return reset;
 }
 
-DFLOW_INLINE std::pair<std::vector<PayloadTensor>, Payload> to_payload(std::vector<AnyTensor> tensors) {
+std::pair<std::vector<PayloadTensor>, Payload> to_payload(std::vector<AnyTensor> tensors) {
   struct Owner {
     std::vector<AnyTensor> tensors;
     std::vector<std::string> strings;
@@ -252,7 +252,7 @@ DFLOW_INLINE std::pair<std::vector<PayloadTensor>, Payload> to_payload(std::vect
   return {std::move(described), std::move(payload)};
 }
 
-DFLOW_INLINE AnyTensor take_from_payload(const PayloadTensor& described, std::span<const std::byte>& payload) {
+AnyTensor take_from_payload(const PayloadTensor& described, std::span<const std::byte>& payload) {
   if (described.bytes > payload.size()) throw_error(data_loss("a tensor whose elements are not all there"));
   const std::span<const std::byte> elements = payload.first(static_cast<std::size_t>(described.bytes));
   payload = payload.subspan(elements.size());

@@ -75,7 +75,3 @@ void reset(const ClusterSpec& cluster, std::vector<std::string> containers = {},
            ServerOptions options = {});
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/master/remote_master.ipp>
-#endif

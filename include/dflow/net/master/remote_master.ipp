@@ -160,7 +160,7 @@ class SessionOfMaster final : public RemoteSession {
   const std::shared_ptr<SessionAtMaster> session_;
 };
 
-DFLOW_INLINE std::vector<std::string> names_of(const ClusterSpec& cluster) {
+std::vector<std::string> names_of(const ClusterSpec& cluster) {
   std::vector<std::string> names;
   for (const ClusterSpec::Task& task : cluster.tasks()) names.push_back(task.name);
   return names;
@@ -168,27 +168,26 @@ DFLOW_INLINE std::vector<std::string> names_of(const ClusterSpec& cluster) {
 
 }  // namespace detail
 
-DFLOW_INLINE RemoteMaster::RemoteMaster(std::shared_ptr<State> state) : state_(std::move(state)) {}
+RemoteMaster::RemoteMaster(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-DFLOW_INLINE RemoteMaster::~RemoteMaster() { state_->client.peers->close(unavailable("the client has ended")); }
+RemoteMaster::~RemoteMaster() { state_->client.peers->close(unavailable("the client has ended")); }
 
-DFLOW_INLINE std::vector<DeviceInfo> RemoteMaster::devices() const {
+std::vector<DeviceInfo> RemoteMaster::devices() const {
   return from_body<DeviceList>(state_->call(Method::list_cluster_devices, to_body(NameList{state_->filters}))).devices;
 }
 
-DFLOW_INLINE void RemoteMaster::reset(std::vector<std::string> containers) const {
+void RemoteMaster::reset(std::vector<std::string> containers) const {
   state_->call(Method::reset_cluster, to_body(ResetCluster{{std::move(containers)}, {state_->filters}}));
 }
 
-DFLOW_INLINE std::string RemoteMaster::task() const { return state_->client.task; }
-DFLOW_INLINE std::uint64_t RemoteMaster::incarnation() const noexcept { return state_->client.incarnation; }
+std::string RemoteMaster::task() const { return state_->client.task; }
+std::uint64_t RemoteMaster::incarnation() const noexcept { return state_->client.incarnation; }
 
-DFLOW_INLINE std::unique_ptr<RemoteTasks> RemoteMaster::open(const OpTable&) {
+std::unique_ptr<RemoteTasks> RemoteMaster::open(const OpTable&) {
   throw_error(internal("the sessions of a remote master have no tasks of their own"));
 }
 
-DFLOW_INLINE std::unique_ptr<RemoteSession> RemoteMaster::open_session(const GraphStore& graph,
-                                                                       const SessionOptions& options) {
+std::unique_ptr<RemoteSession> RemoteMaster::open_session(const GraphStore& graph, const SessionOptions& options) {
   const Duration timeout = state_->client.startup_timeout;
   CreateSession create;
   create.time_left_ns = timeout.count();
@@ -206,8 +205,8 @@ DFLOW_INLINE std::unique_ptr<RemoteSession> RemoteMaster::open_session(const Gra
   return std::make_unique<detail::SessionOfMaster>(std::move(session));
 }
 
-DFLOW_INLINE std::shared_ptr<RemoteMaster> remote_master(const ClusterSpec& cluster, const std::string& task,
-                                                         std::vector<std::string> filters, ServerOptions options) {
+std::shared_ptr<RemoteMaster> remote_master(const ClusterSpec& cluster, const std::string& task,
+                                            std::vector<std::string> filters, ServerOptions options) {
   const detail::TaskFilters wanted({&task, 1});
   std::vector<std::string> found;
   for (const ClusterSpec::Task& candidate : cluster.tasks()) {
@@ -221,8 +220,8 @@ DFLOW_INLINE std::shared_ptr<RemoteMaster> remote_master(const ClusterSpec& clus
       RemoteMaster::State{detail::ThinClient(cluster, std::move(options)), found.front(), std::move(filters)})));
 }
 
-DFLOW_INLINE void reset(const ClusterSpec& cluster, std::vector<std::string> containers,
-                        std::vector<std::string> filters, ServerOptions options) {
+void reset(const ClusterSpec& cluster, std::vector<std::string> containers, std::vector<std::string> filters,
+           ServerOptions options) {
   std::vector<std::string> tasks = detail::names_of(cluster);
   const detail::TaskFilters wanted(filters);
   wanted.check(tasks);

@@ -30,7 +30,3 @@ void reset_tasks_async(Peers& peers, const std::vector<std::string>& tasks, std:
                        Clock::time_point deadline, UniqueFunction<void(Status)> done);
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/master/reset_devices.ipp>
-#endif

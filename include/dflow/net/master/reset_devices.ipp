@@ -2,11 +2,11 @@
 
 #include <dflow/base/str_cat.hpp>
 #include <dflow/core/resource.hpp>
-#include <dflow/state/awaited_resource.hpp>
 #include <dflow/net/call.hpp>
 #include <dflow/net/master/master_messages.hpp>
 #include <dflow/net/master/reset_devices.hpp>
 #include <dflow/runtime/device.hpp>
+#include <dflow/state/awaited_resource.hpp>
 
 #include <algorithm>
 #include <map>
@@ -20,7 +20,7 @@ namespace dflow::net {
 namespace detail {
 
 /// What is made meanwhile is made after the reset.
-DFLOW_INLINE void reset_container(ResourceContainers& resources, const std::string& container) {
+void reset_container(ResourceContainers& resources, const std::string& container) {
   for (const auto& [name, dropped] : resources.container(container)->take_all()) {
     const auto awaited = std::dynamic_pointer_cast<AwaitedResource>(dropped);
     if (awaited == nullptr) continue;
@@ -30,8 +30,7 @@ DFLOW_INLINE void reset_container(ResourceContainers& resources, const std::stri
 
 }  // namespace detail
 
-DFLOW_INLINE void reset_devices(std::span<const std::shared_ptr<Device>> devices,
-                                std::span<const std::string> containers) {
+void reset_devices(std::span<const std::shared_ptr<Device>> devices, std::span<const std::string> containers) {
   const auto is_own = [](const std::string& container) { return container.starts_with('_'); };
   for (const std::string& container : containers) {
     if (is_own(container)) throw_error(invalid_argument(str_cat("container '", container, "' is the library's own")));
@@ -79,9 +78,8 @@ struct TaskAnswers {
 
 }  // namespace detail
 
-DFLOW_INLINE void reset_tasks_async(Peers& peers, const std::vector<std::string>& tasks,
-                                    std::vector<std::string> containers, Clock::time_point deadline,
-                                    UniqueFunction<void(Status)> done) {
+void reset_tasks_async(Peers& peers, const std::vector<std::string>& tasks, std::vector<std::string> containers,
+                       Clock::time_point deadline, UniqueFunction<void(Status)> done) {
   if (tasks.empty()) return done({});
   const auto answers = std::make_shared<detail::TaskAnswers>();
   answers->num_asked = tasks.size();

@@ -52,7 +52,3 @@ inline std::int64_t wrapped_difference(std::int64_t a, std::int64_t b) noexcept 
 }  // namespace detail
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/protocol/clock_offset.ipp>
-#endif

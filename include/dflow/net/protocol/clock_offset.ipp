@@ -20,7 +20,7 @@ struct OffsetBounds {
 };
 
 /// Clocks that drift by more than the trip took on its way have the bounds change places.
-DFLOW_INLINE OffsetBounds bounds_of(const RoundTrip& trip) noexcept {
+OffsetBounds bounds_of(const RoundTrip& trip) noexcept {
   const auto [least, most] =
       std::minmax({wrapped_difference(trip.answered, trip.returned), wrapped_difference(trip.came, trip.asked)});
   return {least, most};
@@ -28,12 +28,12 @@ DFLOW_INLINE OffsetBounds bounds_of(const RoundTrip& trip) noexcept {
 
 }  // namespace detail
 
-DFLOW_INLINE void ClockOffset::add(const RoundTrip& trip) {
+void ClockOffset::add(const RoundTrip& trip) {
   const std::lock_guard lock(mutex_);
   trips_[num_added_++ % num_kept] = trip;
 }
 
-DFLOW_INLINE std::int64_t ClockOffset::during(const RoundTrip& trip) const {
+std::int64_t ClockOffset::during(const RoundTrip& trip) const {
   const detail::OffsetBounds bounds = detail::bounds_of(trip);
   std::int64_t best = bounds.middle();
   double least_error = bounds.width() / 2;

@@ -286,7 +286,3 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
 };
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/protocol/connection.ipp>
-#endif

@@ -11,17 +11,16 @@ namespace dflow::net {
 
 // ---- beginning and end ----
 
-DFLOW_INLINE std::shared_ptr<Connection> Connection::open(std::unique_ptr<Stream> stream, Role role,
-                                                          ConnectionOptions options, std::shared_ptr<Handler> handler,
-                                                          Opened done) {
+std::shared_ptr<Connection> Connection::open(std::unique_ptr<Stream> stream, Role role, ConnectionOptions options,
+                                             std::shared_ptr<Handler> handler, Opened done) {
   auto connection =
       std::make_shared<Connection>(std::move(stream), role, std::move(options), std::move(handler), std::move(done));
   connection->start();
   return connection;
 }
 
-DFLOW_INLINE Connection::Connection(std::unique_ptr<Stream> stream, Role role, ConnectionOptions options,
-                                    std::shared_ptr<Handler> handler, Opened done)
+Connection::Connection(std::unique_ptr<Stream> stream, Role role, ConnectionOptions options,
+                       std::shared_ptr<Handler> handler, Opened done)
     : stream_(std::move(stream)),
       options_(std::move(options)),
       own_channel_(options_.channel),
@@ -39,13 +38,13 @@ DFLOW_INLINE Connection::Connection(std::unique_ptr<Stream> stream, Role role, C
       opened_(std::move(done)),
       writer_(options_.chunk_bytes) {}
 
-DFLOW_INLINE Connection::~Connection() = default;
+Connection::~Connection() = default;
 
-DFLOW_INLINE std::string Connection::peer_name() const {
+std::string Connection::peer_name() const {
   return has_hello_.load(std::memory_order_acquire) ? handshake_.peer().self.task : stream_->peer();
 }
 
-DFLOW_INLINE void Connection::start() {
+void Connection::start() {
   {
     const std::lock_guard lock(mutex_);
     timer_ = options_.clock->schedule_after(options_.handshake_timeout, [weak = weak_from_this()] {
@@ -72,7 +71,7 @@ void Connection::guarded(const F& f) noexcept {
 }
 
 /// The first status counts. What waits is told outside of the lock.
-DFLOW_INLINE void Connection::fail(Status status, bool tell_peer) noexcept {
+void Connection::fail(Status status, bool tell_peer) noexcept {
   const std::shared_ptr<Connection> self = shared_from_this();
   detail::tell([&] { status = status.with_task(peer_name()); });
   std::unordered_map<std::uint64_t, std::shared_ptr<Pending>> calls;
@@ -120,10 +119,10 @@ DFLOW_INLINE void Connection::fail(Status status, bool tell_peer) noexcept {
   });
 }
 
-DFLOW_INLINE void Connection::close(const Status& why) { fail(why, true); }
+void Connection::close(const Status& why) { fail(why, true); }
 
 /// With the mutex held. The stream is closed when it is written, or when the peer does not read it.
-DFLOW_INLINE void Connection::say_goodbye(const Status& why) {
+void Connection::say_goodbye(const Status& why) {
   std::string body;
   ByteWriter out(body);
   write_status(out, why);
@@ -137,13 +136,13 @@ DFLOW_INLINE void Connection::say_goodbye(const Status& why) {
 
 // ---- reading ----
 
-DFLOW_INLINE void Connection::read_next() {
+void Connection::read_next() {
   stream_->read_some(reader_.room(), read_count_, [self = shared_from_this()](const Status& status) {
     self->guarded([&] { self->on_read(status); });
   });
 }
 
-DFLOW_INLINE void Connection::on_read(const Status& status) {
+void Connection::on_read(const Status& status) {
   if (!status.ok()) {
     // An orderly end says no more than that: whoever was cut off is told who is gone.
     return fail(unavailable(str_cat("the connection with ", peer_name(), " is lost: ", status.message())), false);
@@ -172,7 +171,7 @@ DFLOW_INLINE void Connection::on_read(const Status& status) {
   read_next();
 }
 
-DFLOW_INLINE void Connection::on_frame(const FrameHeader& header, std::string payload) {
+void Connection::on_frame(const FrameHeader& header, std::string payload) {
   detail::check_flags(header);
   detail::check_number(header);
   if (!is_open() && header.type != FrameType::goodbye) {
@@ -220,7 +219,7 @@ DFLOW_INLINE void Connection::on_frame(const FrameHeader& header, std::string pa
   }
 }
 
-DFLOW_INLINE void Connection::take_hello(std::string_view bytes) {
+void Connection::take_hello(std::string_view bytes) {
   if (has_hello_) throw_error(invalid_argument("a second hello"));
   const Sha256Digest proof = handshake_.take_hello(bytes);
   has_hello_.store(true, std::memory_order_release);
@@ -234,7 +233,7 @@ DFLOW_INLINE void Connection::take_hello(std::string_view bytes) {
   flush();
 }
 
-DFLOW_INLINE void Connection::take_proof(std::string_view bytes) {
+void Connection::take_proof(std::string_view bytes) {
   if (!has_hello_) throw_error(unauthenticated("a proof before the hello"));
   handshake_.take_proof(bytes);
   Opened opened;
@@ -254,7 +253,7 @@ DFLOW_INLINE void Connection::take_proof(std::string_view bytes) {
 // ---- writing ----
 
 /// With the mutex held.
-DFLOW_INLINE void Connection::flush() noexcept {
+void Connection::flush() noexcept {
   try {
     write_queued();
   } catch (...) {
@@ -264,14 +263,14 @@ DFLOW_INLINE void Connection::flush() noexcept {
 
 /// Of a frame that was lost on the way the peer would wait for the rest. The reader meets the end of the stream, and
 /// ends the connection.
-DFLOW_INLINE void Connection::give_up_writing() noexcept {
+void Connection::give_up_writing() noexcept {
   is_writing_ = true;
   stream_->close();
 }
 
 /// With the mutex held. One write at a time; what comes meanwhile goes together in the next, and so does what is said
 /// to all that one read has brought.
-DFLOW_INLINE void Connection::write_queued() {
+void Connection::write_queued() {
   constexpr std::uint64_t many_bytes = 64 << 10;
   if (is_writing_ || (is_answering_ && writer_.answer_bytes() < many_bytes)) return;
   auto batch = std::move(idle_batch_);
@@ -303,7 +302,7 @@ DFLOW_INLINE void Connection::write_queued() {
   });
 }
 
-DFLOW_INLINE void Connection::finish_write(const Status& status) {
+void Connection::finish_write(const Status& status) {
   // Dropped by the stream for want of memory: perhaps within `flush`, with the mutex held, and to write no more.
   if (!status.ok() && status.code() != Code::unavailable) return stream_->close();
   bool is_closed = false;
@@ -322,19 +321,19 @@ DFLOW_INLINE void Connection::finish_write(const Status& status) {
 }
 
 /// With the mutex held.
-DFLOW_INLINE Status Connection::check_requests() const {
+Status Connection::check_requests() const {
   if (writer_.request_bytes() <= options_.max_request_bytes) return {};
   return resource_exhausted(str_cat(peer_name(), " does not read what is sent to it")).with_task(peer_name());
 }
 
 /// With the mutex held.
-DFLOW_INLINE Status Connection::check_answers() const {
+Status Connection::check_answers() const {
   if (writer_.answer_bytes() <= options_.max_answer_bytes && writer_.num_payloads() / 2 <= options_.max_calls)
     return {};
   return resource_exhausted(str_cat(peer_name(), " asks, and does not read the answers"));
 }
 
-DFLOW_INLINE void Connection::send(FrameType type, std::uint64_t request, std::string body, std::uint16_t flags) {
+void Connection::send(FrameType type, std::uint64_t request, std::string body, std::uint16_t flags) {
   const std::lock_guard lock(mutex_);
   if (!closed_.ok()) return;
   writer_.add({.type = type, .flags = flags, .request = request}, std::move(body));
@@ -342,8 +341,8 @@ DFLOW_INLINE void Connection::send(FrameType type, std::uint64_t request, std::s
 }
 
 /// With the mutex held.
-DFLOW_INLINE void Connection::send_message(FrameType type, std::uint64_t request, std::uint16_t flags, std::string body,
-                                           Payload payload) {
+void Connection::send_message(FrameType type, std::uint64_t request, std::uint16_t flags, std::string body,
+                              Payload payload) {
   writer_.add({.type = type, .flags = flags, .request = request}, std::move(body));
   if (payload.size() != 0) {
     const std::uint16_t of_reply = type == FrameType::reply ? detail::flag_of_reply : std::uint16_t{0};
@@ -355,7 +354,7 @@ DFLOW_INLINE void Connection::send_message(FrameType type, std::uint64_t request
 // ---- heartbeats ----
 
 /// With the mutex held.
-DFLOW_INLINE void Connection::schedule_keep_alive() {
+void Connection::schedule_keep_alive() {
   could_send_ = options_.clock->now();
   last_heard_.store(std::max(last_heard_.load(), options_.clock->now().time_since_epoch().count()));
   timer_ = options_.clock->schedule_after(options_.heartbeat_interval, [weak = weak_from_this()] {
@@ -364,7 +363,7 @@ DFLOW_INLINE void Connection::schedule_keep_alive() {
 }
 
 /// What waits for a peer holds the memory that it is sent from.
-DFLOW_INLINE Status Connection::check_stall() {
+Status Connection::check_stall() {
   const Clock::time_point now = options_.clock->now();
   const std::lock_guard lock(mutex_);
   if (is_writing_ && now - began_writing_ >= options_.stall_timeout) {
@@ -375,11 +374,11 @@ DFLOW_INLINE Status Connection::check_stall() {
   return resource_exhausted(str_cat(peer_name(), " asks for tensors, and does not take them"));
 }
 
-DFLOW_INLINE void Connection::keep_alive() noexcept {
+void Connection::keep_alive() noexcept {
   guarded([this] { look_after(); });
 }
 
-DFLOW_INLINE void Connection::look_after() {
+void Connection::look_after() {
   const Clock::time_point heard{Clock::duration(last_heard_.load(std::memory_order_relaxed))};
   const Duration silence = options_.clock->now() - heard;
   if (silence >= options_.heartbeat_timeout) {

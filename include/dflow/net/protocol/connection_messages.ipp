@@ -21,7 +21,7 @@ inline constexpr std::uint16_t flag_post = 4;      ///< of requests: nobody wait
 inline constexpr std::uint64_t max_handshake_bytes = std::uint64_t{16} << 10;
 
 /// Errors: InvalidArgument for bits that the type does not know.
-DFLOW_INLINE void check_flags(const FrameHeader& header) {
+void check_flags(const FrameHeader& header) {
   std::uint16_t known = 0;
   if (header.type == FrameType::request) known = flag_post;
   if (header.type == FrameType::reply) known = flag_error;
@@ -32,7 +32,7 @@ DFLOW_INLINE void check_flags(const FrameHeader& header) {
 }
 
 /// Errors: InvalidArgument for a number that no request has.
-DFLOW_INLINE void check_number(const FrameHeader& header) {
+void check_number(const FrameHeader& header) {
   if (header.request >> 63 == 0) return;
   throw_error(
       invalid_argument(str_cat("a frame about the request ", header.request, ": their numbers are below 2^63")));
@@ -55,9 +55,7 @@ void put_before(std::string& body, Numbers... numbers) {
 }
 
 /// Payloads of a request and of the reply to one of the same number are told apart by the lowest bit.
-DFLOW_INLINE std::uint64_t inbound_key(std::uint64_t request, bool of_reply) noexcept {
-  return request << 1 | (of_reply ? 1 : 0);
-}
+std::uint64_t inbound_key(std::uint64_t request, bool of_reply) noexcept { return request << 1 | (of_reply ? 1 : 0); }
 
 }  // namespace detail
 
@@ -86,11 +84,11 @@ struct Connection::Inbound {
   std::vector<std::byte> bytes;  ///< of a request
 };
 
-DFLOW_INLINE Connection::Handler::~Handler() = default;
+Connection::Handler::~Handler() = default;
 
 // ---- Responder ----
 
-DFLOW_INLINE Responder& Responder::operator=(Responder&& other) noexcept {
+Responder& Responder::operator=(Responder&& other) noexcept {
   Responder old(std::move(*this));
   connection_ = std::move(other.connection_);
   request_ = other.request_;
@@ -98,7 +96,7 @@ DFLOW_INLINE Responder& Responder::operator=(Responder&& other) noexcept {
   return *this;
 }
 
-DFLOW_INLINE Responder::~Responder() {
+Responder::~Responder() {
   if (!is_due_) return;
   try {
     (*this)(internal("the request was dropped without a reply"));
@@ -107,14 +105,14 @@ DFLOW_INLINE Responder::~Responder() {
   }
 }
 
-DFLOW_INLINE void Responder::operator()(StatusOr<Outgoing> reply) {
+void Responder::operator()(StatusOr<Outgoing> reply) {
   if (!std::exchange(is_due_, false)) return;
   if (const std::shared_ptr<Connection> connection = connection_.lock()) connection->reply(request_, std::move(reply));
 }
 
 // ---- requests and replies of the peer ----
 
-DFLOW_INLINE void Connection::take_request(const FrameHeader& header, std::string body) {
+void Connection::take_request(const FrameHeader& header, std::string body) {
   ByteReader in(body);
   const std::uint16_t method = in.u16();
   const std::uint64_t size = in.u64();
@@ -139,8 +137,8 @@ DFLOW_INLINE void Connection::take_request(const FrameHeader& header, std::strin
   }
 }
 
-DFLOW_INLINE void Connection::deliver_request(std::uint64_t request, std::uint16_t method, std::string body,
-                                              std::vector<std::byte> payload) {
+void Connection::deliver_request(std::uint64_t request, std::uint16_t method, std::string body,
+                                 std::vector<std::byte> payload) {
   Incoming incoming{method, std::move(body), std::move(payload), {}};
   {
     const std::lock_guard lock(mutex_);
@@ -155,12 +153,12 @@ DFLOW_INLINE void Connection::deliver_request(std::uint64_t request, std::uint16
   if (handler_ != nullptr) handler_->on_request(shared_from_this(), std::move(incoming), {weak_from_this(), request});
 }
 
-DFLOW_INLINE void Connection::deliver_post(std::uint16_t method, std::string body) {
+void Connection::deliver_post(std::uint16_t method, std::string body) {
   if (!is_open() || handler_ == nullptr) return;
   handler_->on_request(shared_from_this(), {method, std::move(body), {}, {}}, {});
 }
 
-DFLOW_INLINE void Connection::take_reply(const FrameHeader& header, std::string body) {
+void Connection::take_reply(const FrameHeader& header, std::string body) {
   std::shared_ptr<Pending> call;
   {
     const std::lock_guard lock(mutex_);
@@ -191,8 +189,7 @@ DFLOW_INLINE void Connection::take_reply(const FrameHeader& header, std::string 
 }
 
 /// Asks the caller where the bytes go. They are thrown away if it does not know, or has given up.
-DFLOW_INLINE void Connection::place_reply(const std::shared_ptr<Pending>& call, Inbound& inbound,
-                                          std::string_view body) {
+void Connection::place_reply(const std::shared_ptr<Pending>& call, Inbound& inbound, std::string_view body) {
   StatusOr<PayloadMemory> memory = Status(internal("a reply with bytes nobody asked for"));
   {
     const std::lock_guard lock(mutex_);
@@ -228,7 +225,7 @@ DFLOW_INLINE void Connection::place_reply(const std::shared_ptr<Pending>& call, 
 }
 
 /// Nobody waits for the reply any more, or for the rest of the request; or the rest of a reply does not come.
-DFLOW_INLINE void Connection::take_cancel(const FrameHeader& header) {
+void Connection::take_cancel(const FrameHeader& header) {
   const bool of_reply = (header.flags & detail::flag_of_reply) != 0;
   inbound_.erase(detail::inbound_key(header.request, of_reply));
   if (of_reply) return finish_call(header.request, cancelled(str_cat(peer().task, " does not send the rest")), {});
@@ -247,7 +244,7 @@ DFLOW_INLINE void Connection::take_cancel(const FrameHeader& header) {
   source.cancel(cancelled(str_cat(peer().task, " does not wait any more")));
 }
 
-DFLOW_INLINE std::span<std::byte> Connection::on_chunk(const FrameHeader& header) {
+std::span<std::byte> Connection::on_chunk(const FrameHeader& header) {
   if (!is_open()) throw_error(failed_precondition("the peer has not proved who it is"));
   detail::check_flags(header);
   detail::check_number(header);
@@ -269,7 +266,7 @@ DFLOW_INLINE std::span<std::byte> Connection::on_chunk(const FrameHeader& header
                                       static_cast<std::size_t>(header.length));
 }
 
-DFLOW_INLINE void Connection::on_chunk_end(const FrameHeader& header) {
+void Connection::on_chunk_end(const FrameHeader& header) {
   taken_ += header.length;
   if (taken_ >= options_.window_bytes / 4) {
     std::string body;
@@ -284,7 +281,7 @@ DFLOW_INLINE void Connection::on_chunk_end(const FrameHeader& header) {
   if (inbound.received == inbound.size) complete(key);
 }
 
-DFLOW_INLINE void Connection::complete(std::uint64_t key) {
+void Connection::complete(std::uint64_t key) {
   const auto found = inbound_.find(key);
   Inbound inbound = std::move(found->second);
   inbound_.erase(found);
@@ -297,7 +294,7 @@ DFLOW_INLINE void Connection::complete(std::uint64_t key) {
 
 // ---- calls ----
 
-DFLOW_INLINE void Connection::call(Call call, CallDone done) noexcept {
+void Connection::call(Call call, CallDone done) noexcept {
   std::uint64_t request = 0;
   Status refused;
   try {
@@ -314,7 +311,7 @@ DFLOW_INLINE void Connection::call(Call call, CallDone done) noexcept {
 }
 
 /// Takes `done` when the call has its number, and then is ended by that.
-DFLOW_INLINE Status Connection::begin_call(Call& call, CallDone& done, std::uint64_t& request) {
+Status Connection::begin_call(Call& call, CallDone& done, std::uint64_t& request) {
   std::string body = std::move(call.message.body);
   detail::put_before(body, call.method, call.message.payload.size());
   if (body.size() > options_.max_body_bytes) {
@@ -362,7 +359,7 @@ DFLOW_INLINE Status Connection::begin_call(Call& call, CallDone& done, std::uint
   return {};
 }
 
-DFLOW_INLINE Status Connection::post(std::uint16_t method, std::string body, std::optional<std::uint64_t> mark) {
+Status Connection::post(std::uint16_t method, std::string body, std::optional<std::uint64_t> mark) {
   detail::put_before(body, method, std::uint64_t{0});
   if (body.size() > options_.max_body_bytes) {
     return invalid_argument(str_cat("a request of ", body.size(), " bytes, more than ", options_.max_body_bytes));
@@ -386,12 +383,12 @@ DFLOW_INLINE Status Connection::post(std::uint16_t method, std::string body, std
   return {};
 }
 
-DFLOW_INLINE std::vector<std::uint64_t> Connection::unread_posts() {
+std::vector<std::uint64_t> Connection::unread_posts() {
   const std::lock_guard lock(mutex_);
   return posts_.marks();
 }
 
-DFLOW_INLINE void Connection::give_up(std::uint64_t request, Status status) {
+void Connection::give_up(std::uint64_t request, Status status) {
   {
     const std::lock_guard lock(mutex_);
     const auto found = calls_.find(request);
@@ -403,7 +400,7 @@ DFLOW_INLINE void Connection::give_up(std::uint64_t request, Status status) {
   finish_call(request, status.with_task(peer_name()), {});
 }
 
-DFLOW_INLINE void Connection::finish_call(std::uint64_t request, Status status, std::string body) {
+void Connection::finish_call(std::uint64_t request, Status status, std::string body) {
   std::shared_ptr<Pending> call;
   {
     const std::lock_guard lock(mutex_);
@@ -422,7 +419,7 @@ DFLOW_INLINE void Connection::finish_call(std::uint64_t request, Status status, 
 }
 
 /// One that cannot be given for want of memory ends the connection: the peer would wait for it.
-DFLOW_INLINE void Connection::reply(std::uint64_t request, StatusOr<Outgoing> outcome) noexcept {
+void Connection::reply(std::uint64_t request, StatusOr<Outgoing> outcome) noexcept {
   Status wrong;
   try {
     wrong = answer(request, std::move(outcome));
@@ -432,7 +429,7 @@ DFLOW_INLINE void Connection::reply(std::uint64_t request, StatusOr<Outgoing> ou
   if (!wrong.ok()) fail(std::move(wrong), true);
 }
 
-DFLOW_INLINE Status Connection::answer(std::uint64_t request, StatusOr<Outgoing> outcome) {
+Status Connection::answer(std::uint64_t request, StatusOr<Outgoing> outcome) {
   std::string body;
   Payload payload;
   std::uint16_t flags = 0;

@@ -66,7 +66,3 @@ void check_payload(const FrameHeader& header, std::span<const std::span<const st
 void describe_payload(FrameHeader& header, std::span<const std::span<const std::byte>> parts) noexcept;
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/protocol/frame.ipp>
-#endif

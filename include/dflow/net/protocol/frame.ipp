@@ -16,7 +16,7 @@ inline constexpr std::size_t checked_bytes = FrameHeader::size - sizeof(std::uin
 
 }  // namespace detail
 
-DFLOW_INLINE FrameHeaderBytes to_bytes(const FrameHeader& header) noexcept {
+FrameHeaderBytes to_bytes(const FrameHeader& header) noexcept {
   FrameHeaderBytes bytes;
   std::size_t at = 0;
   const auto put = [&](auto value) {
@@ -34,8 +34,7 @@ DFLOW_INLINE FrameHeaderBytes to_bytes(const FrameHeader& header) noexcept {
   return bytes;
 }
 
-DFLOW_INLINE FrameHeader read_frame_header(std::span<const std::byte, FrameHeader::size> bytes,
-                                           std::uint64_t max_length) {
+FrameHeader read_frame_header(std::span<const std::byte, FrameHeader::size> bytes, std::uint64_t max_length) {
   ByteReader in(bytes);
   if (in.u32() != detail::frame_magic) throw_error(invalid_argument("what came is no frame of dflow"));
   if (const int version = in.u8(); version != FrameHeader::version) {
@@ -61,7 +60,7 @@ DFLOW_INLINE FrameHeader read_frame_header(std::span<const std::byte, FrameHeade
   return header;
 }
 
-DFLOW_INLINE void describe_payload(FrameHeader& header, std::span<const std::span<const std::byte>> parts) noexcept {
+void describe_payload(FrameHeader& header, std::span<const std::span<const std::byte>> parts) noexcept {
   header.length = 0;
   header.checksum = 0;
   for (const std::span<const std::byte> part : parts) {
@@ -70,7 +69,7 @@ DFLOW_INLINE void describe_payload(FrameHeader& header, std::span<const std::spa
   }
 }
 
-DFLOW_INLINE void check_payload(const FrameHeader& header, std::span<const std::span<const std::byte>> parts) {
+void check_payload(const FrameHeader& header, std::span<const std::span<const std::byte>> parts) {
   FrameHeader found;
   describe_payload(found, parts);
   if (found.length == header.length && found.checksum == header.checksum) return;

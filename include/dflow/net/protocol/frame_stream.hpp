@@ -144,7 +144,3 @@ class FrameWriter {
 };
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/protocol/frame_stream.ipp>
-#endif

@@ -16,13 +16,13 @@ namespace detail {
 inline constexpr std::size_t read_buffer_bytes = std::size_t{64} << 10;
 }  // namespace detail
 
-DFLOW_INLINE FrameReader::FrameReader(FrameSink& sink, std::uint64_t max_body_bytes, std::uint64_t max_chunk_bytes)
+FrameReader::FrameReader(FrameSink& sink, std::uint64_t max_body_bytes, std::uint64_t max_chunk_bytes)
     : sink_(sink),
       max_body_bytes_(max_body_bytes),
       max_chunk_bytes_(max_chunk_bytes),
       buffer_(detail::read_buffer_bytes) {}
 
-DFLOW_INLINE std::span<std::byte> FrameReader::room() noexcept {
+std::span<std::byte> FrameReader::room() noexcept {
   // Only a chunk leaves nothing in the buffer before it is complete.
   reads_direct_ = state_ == State::chunk && !target_.empty();
   if (reads_direct_) return target_.subspan(static_cast<std::size_t>(done_));
@@ -35,7 +35,7 @@ DFLOW_INLINE std::span<std::byte> FrameReader::room() noexcept {
   return std::span(buffer_).subspan(end_);
 }
 
-DFLOW_INLINE void FrameReader::take(std::size_t count) {
+void FrameReader::take(std::size_t count) {
   if (reads_direct_) {
     checksum_ = crc32c_extend(checksum_, target_.subspan(static_cast<std::size_t>(done_), count));
     done_ += count;
@@ -48,7 +48,7 @@ DFLOW_INLINE void FrameReader::take(std::size_t count) {
 }
 
 /// True if there may be more to do with what is buffered.
-DFLOW_INLINE bool FrameReader::step() {
+bool FrameReader::step() {
   if (state_ == State::header) {
     if (buffered() < FrameHeader::size) return false;
     begin_frame();
@@ -69,7 +69,7 @@ DFLOW_INLINE bool FrameReader::step() {
   return true;
 }
 
-DFLOW_INLINE void FrameReader::begin_frame() {
+void FrameReader::begin_frame() {
   const auto bytes = std::span(buffer_).subspan(begin_).first<FrameHeader::size>();
   header_ = read_frame_header(bytes, std::max(max_body_bytes_, max_chunk_bytes_));
   begin_ += FrameHeader::size;
@@ -85,7 +85,7 @@ DFLOW_INLINE void FrameReader::begin_frame() {
   if (is_chunk) target_ = sink_.on_chunk(header_);
 }
 
-DFLOW_INLINE void FrameReader::finish_frame() {
+void FrameReader::finish_frame() {
   if (checksum_ != header_.checksum) throw_error(data_loss("the payload of a frame has a wrong checksum"));
   const bool is_chunk = state_ == State::chunk;
   state_ = State::header;
@@ -99,25 +99,25 @@ DFLOW_INLINE void FrameReader::finish_frame() {
 
 // ---- FrameWriter ----
 
-DFLOW_INLINE void FrameWriter::Batch::clear() {
+void FrameWriter::Batch::clear() {
   parts.clear();
   headers.clear();
   bodies.clear();
   owners.clear();
 }
 
-DFLOW_INLINE std::uint64_t* FrameWriter::count_of(FrameType type) noexcept {
+std::uint64_t* FrameWriter::count_of(FrameType type) noexcept {
   if (type == FrameType::reply || type == FrameType::pong || type == FrameType::credit) return &answer_bytes_;
   return type == FrameType::request ? &request_bytes_ : nullptr;
 }
 
-DFLOW_INLINE void FrameWriter::add(FrameHeader header, std::string body) {
+void FrameWriter::add(FrameHeader header, std::string body) {
   const std::uint64_t bytes = sizeof(Frame) + body.size();
   frames_.push_back({header, std::move(body)});
   if (std::uint64_t* const count = count_of(header.type)) *count += bytes;
 }
 
-DFLOW_INLINE void FrameWriter::add_payload(const FrameHeader& header, Payload payload) {
+void FrameWriter::add_payload(const FrameHeader& header, Payload payload) {
   // A payload has ended with its last part: an empty one would be left for a chunk of nothing.
   std::erase_if(payload.parts, [](std::span<const std::byte> part) { return part.empty(); });
   if (payload.parts.empty()) return;
@@ -130,7 +130,7 @@ DFLOW_INLINE void FrameWriter::add_payload(const FrameHeader& header, Payload pa
   }
 }
 
-DFLOW_INLINE bool FrameWriter::drop_payload(const FrameHeader& header) {
+bool FrameWriter::drop_payload(const FrameHeader& header) {
   const auto [begin, end] = by_request_.equal_range(header.request);
   const auto found = std::find_if(begin, end, [&](const auto& entry) { return entry.second->header == header; });
   if (found == end) return false;
@@ -139,20 +139,20 @@ DFLOW_INLINE bool FrameWriter::drop_payload(const FrameHeader& header) {
   return true;
 }
 
-DFLOW_INLINE void FrameWriter::forget(std::list<Sending>::iterator sending) {
+void FrameWriter::forget(std::list<Sending>::iterator sending) {
   const auto [begin, end] = by_request_.equal_range(sending->header.request);
   by_request_.erase(std::find_if(begin, end, [&](const auto& entry) { return entry.second == sending; }));
   payloads_.erase(sending);
 }
 
-DFLOW_INLINE void FrameWriter::clear() {
+void FrameWriter::clear() {
   frames_.clear();
   payloads_.clear();
   by_request_.clear();
   answer_bytes_ = request_bytes_ = 0;
 }
 
-DFLOW_INLINE bool FrameWriter::next(Batch& batch) {
+bool FrameWriter::next(Batch& batch) {
   std::uint64_t bytes = 0;
   batch.bodies.reserve(frames_.size());  // bodies do not move: parts point into short ones
   for (; !frames_.empty() && bytes < max_batch_bytes; frames_.pop_front()) {
@@ -182,7 +182,7 @@ DFLOW_INLINE bool FrameWriter::next(Batch& batch) {
 }
 
 /// Of as many bytes as a chunk, and the credit, allow.
-DFLOW_INLINE std::uint64_t FrameWriter::add_chunk(Sending& sending, Batch& batch) {
+std::uint64_t FrameWriter::add_chunk(Sending& sending, Batch& batch) {
   std::uint64_t room = std::min(chunk_bytes_, credit_);
   const std::size_t at = batch.parts.size();
   batch.parts.emplace_back();

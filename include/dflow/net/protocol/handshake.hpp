@@ -78,7 +78,3 @@ class Handshake {
 };
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/protocol/handshake.ipp>
-#endif

@@ -14,7 +14,7 @@ namespace detail {
 inline constexpr std::string_view other_secrets = " were given different secrets of the cluster";
 }  // namespace detail
 
-DFLOW_INLINE std::string Hello::to_bytes() const {
+std::string Hello::to_bytes() const {
   std::string bytes;
   ByteWriter out(bytes);
   out.u8(static_cast<std::uint8_t>(role));
@@ -26,7 +26,7 @@ DFLOW_INLINE std::string Hello::to_bytes() const {
   return bytes;
 }
 
-DFLOW_INLINE Hello Hello::from_bytes(std::string_view bytes) {
+Hello Hello::from_bytes(std::string_view bytes) {
   ByteReader in(bytes);
   Hello hello;
   const std::uint8_t role = in.u8(), channel = in.u8();
@@ -45,7 +45,7 @@ DFLOW_INLINE Hello Hello::from_bytes(std::string_view bytes) {
   return hello;
 }
 
-DFLOW_INLINE Handshake::Handshake(const Options& options) : secret_(options.secret) {
+Handshake::Handshake(const Options& options) : secret_(options.secret) {
   self_.role = options.role;
   self_.channel = options.channel;
   self_.self = options.self;
@@ -58,7 +58,7 @@ DFLOW_INLINE Handshake::Handshake(const Options& options) : secret_(options.secr
   own_ = self_.to_bytes();
 }
 
-DFLOW_INLINE Sha256Digest Handshake::take_hello(std::string_view bytes) {
+Sha256Digest Handshake::take_hello(std::string_view bytes) {
   peer_ = Hello::from_bytes(bytes);
   theirs_ = bytes;
   const TaskIdentity &us = self_.self, &them = peer_.self;
@@ -86,7 +86,7 @@ DFLOW_INLINE Sha256Digest Handshake::take_hello(std::string_view bytes) {
   return proof_of(self_.role);
 }
 
-DFLOW_INLINE void Handshake::take_proof(std::string_view bytes) const {
+void Handshake::take_proof(std::string_view bytes) const {
   const Sha256Digest expected = proof_of(peer_.role);
   if (bytes.size() == expected.size()) {
     Sha256Digest got;
@@ -97,14 +97,14 @@ DFLOW_INLINE void Handshake::take_proof(std::string_view bytes) const {
       explain(unauthenticated(str_cat("'", self_.self.task, "' and '", peer_.self.task, "'", detail::other_secrets))));
 }
 
-DFLOW_INLINE Status Handshake::explain(const Status& refused) const {
+Status Handshake::explain(const Status& refused) const {
   const bool knows_no_secret = secret_.empty() && refused.message().ends_with(detail::other_secrets);
   if (refused.code() != Code::unauthenticated || !knows_no_secret) return refused;
   return unauthenticated(
       str_cat("'", self_.self.task, "' was given no secret of the cluster, and '", peer_.self.task, "' has one"));
 }
 
-DFLOW_INLINE Sha256Digest Handshake::proof_of(Role role) const {
+Sha256Digest Handshake::proof_of(Role role) const {
   const bool connects = self_.role == Role::connector;
   const std::string &first = connects ? own_ : theirs_, &second = connects ? theirs_ : own_;
   HmacSha256 proof(secret_);

@@ -35,7 +35,3 @@ struct TaskIdentity {
 std::uint64_t incarnation_at(Clock::wall_time_point now, std::uint64_t random) noexcept;
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/protocol/identity.ipp>
-#endif

@@ -8,14 +8,14 @@
 
 namespace dflow::net {
 
-DFLOW_INLINE void TaskIdentity::write(ByteWriter& out) const {
+void TaskIdentity::write(ByteWriter& out) const {
   out.string(cluster);
   out.string(task);
   out.u64(incarnation);
   out.u64(op_fingerprint);
 }
 
-DFLOW_INLINE TaskIdentity TaskIdentity::read(ByteReader& in) {
+TaskIdentity TaskIdentity::read(ByteReader& in) {
   TaskIdentity identity;
   for (std::string* name : {&identity.cluster, &identity.task}) {
     const std::string_view text = in.string();
@@ -31,7 +31,7 @@ DFLOW_INLINE TaskIdentity TaskIdentity::read(ByteReader& in) {
   return identity;
 }
 
-DFLOW_INLINE std::uint64_t incarnation_at(Clock::wall_time_point now, std::uint64_t random) noexcept {
+std::uint64_t incarnation_at(Clock::wall_time_point now, std::uint64_t random) noexcept {
   constexpr int random_bits = 12;
   const auto since_1970 = std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch()).count();
   const std::uint64_t low = random & ((std::uint64_t{1} << random_bits) - 1);

@@ -83,7 +83,3 @@ class SimulatedNetwork {
 };
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/simulation/simulated_network.ipp>
-#endif

@@ -257,7 +257,7 @@ class SimulatedTransport final : public Transport {
 }  // namespace detail
 
 /// Without power its connections end as any others, but nobody is told.
-DFLOW_INLINE void SimulatedNetwork::State::forget_process(const SimulatedProcess& process) {
+void SimulatedNetwork::State::forget_process(const SimulatedProcess& process) {
   const std::lock_guard lock(mutex);
   const bool has_power = !without_power.contains(process.name());
   std::vector<std::shared_ptr<detail::SimulatedPort>> closed;
@@ -274,16 +274,16 @@ DFLOW_INLINE void SimulatedNetwork::State::forget_process(const SimulatedProcess
   }
 }
 
-DFLOW_INLINE SimulatedNetwork::SimulatedNetwork(Simulation& simulation, const SimulatedNetworkOptions& options)
+SimulatedNetwork::SimulatedNetwork(Simulation& simulation, const SimulatedNetworkOptions& options)
     : state_(std::make_shared<State>(simulation, options)) {
   if (options.window_bytes == 0) throw_error(invalid_argument("a connection needs a window of at least one byte"));
   if (!(options.interface_bytes_per_second >= 0)) {
     throw_error(invalid_argument("an interface cannot carry fewer than no bytes"));
   }
 }
-DFLOW_INLINE SimulatedNetwork::~SimulatedNetwork() = default;
+SimulatedNetwork::~SimulatedNetwork() = default;
 
-DFLOW_INLINE std::shared_ptr<Transport> SimulatedNetwork::transport(const std::shared_ptr<SimulatedProcess>& process) {
+std::shared_ptr<Transport> SimulatedNetwork::transport(const std::shared_ptr<SimulatedProcess>& process) {
   {
     const std::lock_guard lock(state_->mutex);
     state_->without_power.erase(process->name());
@@ -297,23 +297,23 @@ DFLOW_INLINE std::shared_ptr<Transport> SimulatedNetwork::transport(const std::s
   return std::make_shared<detail::SimulatedTransport>(state_, process);
 }
 
-DFLOW_INLINE void SimulatedNetwork::set_link(const SimulatedLink& link) {
+void SimulatedNetwork::set_link(const SimulatedLink& link) {
   const std::lock_guard lock(state_->mutex);
   state_->link = link;
 }
 
-DFLOW_INLINE void SimulatedNetwork::block(const std::string& from, const std::string& to) {
+void SimulatedNetwork::block(const std::string& from, const std::string& to) {
   const std::lock_guard lock(state_->mutex);
   state_->blocked.emplace(from, to);
 }
 
-DFLOW_INLINE void SimulatedNetwork::unblock(const std::string& from, const std::string& to) {
+void SimulatedNetwork::unblock(const std::string& from, const std::string& to) {
   const std::lock_guard lock(state_->mutex);
   state_->blocked.erase({from, to});
   state_->resume();
 }
 
-DFLOW_INLINE void SimulatedNetwork::heal() {
+void SimulatedNetwork::heal() {
   const std::lock_guard lock(state_->mutex);
   state_->blocked.clear();
   for (const auto& [number, connection] : state_->connections) {
@@ -326,7 +326,7 @@ DFLOW_INLINE void SimulatedNetwork::heal() {
   state_->resume();
 }
 
-DFLOW_INLINE void SimulatedNetwork::reset(const std::string& a, const std::string& b, double share) {
+void SimulatedNetwork::reset(const std::string& a, const std::string& b, double share) {
   const std::lock_guard lock(state_->mutex);
   state_->for_each_between(a, b, share, [&](const auto& connection, int at) {
     state_->break_off(connection, at);
@@ -334,12 +334,12 @@ DFLOW_INLINE void SimulatedNetwork::reset(const std::string& a, const std::strin
   });
 }
 
-DFLOW_INLINE void SimulatedNetwork::forget(const std::string& a, const std::string& b, double share) {
+void SimulatedNetwork::forget(const std::string& a, const std::string& b, double share) {
   const std::lock_guard lock(state_->mutex);
   state_->for_each_between(a, b, share, [&](const auto& connection, int at) { state_->break_off(connection, at); });
 }
 
-DFLOW_INLINE void SimulatedNetwork::stall(const std::string& reader, const std::string& from, Duration time) {
+void SimulatedNetwork::stall(const std::string& reader, const std::string& from, Duration time) {
   const std::lock_guard lock(state_->mutex);
   const Clock::time_point until = state_->simulation.after(time);
   state_->for_each_between(reader, from, 1, [&](const auto& connection, int at) {
@@ -347,7 +347,7 @@ DFLOW_INLINE void SimulatedNetwork::stall(const std::string& reader, const std::
   });
 }
 
-DFLOW_INLINE void SimulatedNetwork::power_off(SimulatedProcess& process) {
+void SimulatedNetwork::power_off(SimulatedProcess& process) {
   {
     const std::lock_guard lock(state_->mutex);
     state_->without_power.insert(process.name());
@@ -355,7 +355,7 @@ DFLOW_INLINE void SimulatedNetwork::power_off(SimulatedProcess& process) {
   process.crash();
 }
 
-DFLOW_INLINE std::size_t SimulatedNetwork::num_connections() const {
+std::size_t SimulatedNetwork::num_connections() const {
   const std::lock_guard lock(state_->mutex);
   return state_->connections.size();
 }

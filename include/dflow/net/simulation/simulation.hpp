@@ -120,7 +120,3 @@ class SimulatedProcess {
 };
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/simulation/simulation.ipp>
-#endif

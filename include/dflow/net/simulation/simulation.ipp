@@ -27,7 +27,7 @@ struct Simulation::Life {
 namespace detail {
 
 /// The process whose event the calling thread runs.
-DFLOW_INLINE const Simulation::Life*& current_life() noexcept {
+const Simulation::Life*& current_life() noexcept {
   static constinit thread_local const Simulation::Life* life = nullptr;
   return life;
 }
@@ -263,12 +263,12 @@ class SimulatedPool final : public ThreadPool {
 
 // ---- Simulation ----
 
-DFLOW_INLINE Simulation::Simulation(std::uint64_t seed, const SimulationOptions& options)
+Simulation::Simulation(std::uint64_t seed, const SimulationOptions& options)
     : state_(std::make_shared<State>(seed, options)) {
   if (options.num_threads < 1) throw_error(invalid_argument("a simulated pool has at least one thread"));
 }
 
-DFLOW_INLINE Simulation::~Simulation() {
+Simulation::~Simulation() {
   std::vector<std::weak_ptr<Life>> lives;
   {
     const std::lock_guard lock(state_->mutex);
@@ -297,30 +297,30 @@ DFLOW_INLINE Simulation::~Simulation() {
   }
 }
 
-DFLOW_INLINE std::uint64_t Simulation::seed() const noexcept { return state_->seed; }
-DFLOW_INLINE Clock::time_point Simulation::now() const noexcept { return state_->now(); }
-DFLOW_INLINE Clock::time_point Simulation::after(Duration delay) const noexcept { return state_->after(delay); }
+std::uint64_t Simulation::seed() const noexcept { return state_->seed; }
+Clock::time_point Simulation::now() const noexcept { return state_->now(); }
+Clock::time_point Simulation::after(Duration delay) const noexcept { return state_->after(delay); }
 
-DFLOW_INLINE std::uint64_t Simulation::random() noexcept { return state_->random(); }
-DFLOW_INLINE std::uint64_t Simulation::random_below(std::uint64_t n) noexcept { return state_->random_below(n); }
-DFLOW_INLINE Duration Simulation::random_between(Duration least, Duration most) noexcept {
+std::uint64_t Simulation::random() noexcept { return state_->random(); }
+std::uint64_t Simulation::random_below(std::uint64_t n) noexcept { return state_->random_below(n); }
+Duration Simulation::random_between(Duration least, Duration most) noexcept {
   const auto span = static_cast<std::uint64_t>(std::max(Duration::zero(), most - least).count());
   return least + Duration(static_cast<Duration::rep>(state_->random_below(span + 1)));
 }
-DFLOW_INLINE bool Simulation::chance(double probability) noexcept {
+bool Simulation::chance(double probability) noexcept {
   return static_cast<double>(state_->random() >> 11) * 0x1p-53 < probability;
 }
 
-DFLOW_INLINE std::shared_ptr<SimulatedProcess> Simulation::start(std::string name) {
+std::shared_ptr<SimulatedProcess> Simulation::start(std::string name) {
   return std::make_shared<SimulatedProcess>(state_, std::move(name));
 }
-DFLOW_INLINE void Simulation::schedule_after(Duration delay, Task event) {
+void Simulation::schedule_after(Duration delay, Task event) {
   state_->add(state_->after(delay), nullptr, std::move(event));
 }
 
-DFLOW_INLINE bool Simulation::run_one() { return state_->run_one(); }
+bool Simulation::run_one() { return state_->run_one(); }
 
-DFLOW_INLINE bool Simulation::run_until(FunctionRef<bool()> condition, Clock::time_point deadline) {
+bool Simulation::run_until(FunctionRef<bool()> condition, Clock::time_point deadline) {
   const auto limit_waits = [this](Clock::time_point limit) {
     const std::lock_guard lock(state_->mutex);
     return std::exchange(state_->limit, limit);
@@ -333,18 +333,18 @@ DFLOW_INLINE bool Simulation::run_until(FunctionRef<bool()> condition, Clock::ti
   return holds;
 }
 
-DFLOW_INLINE void Simulation::run_for(Duration time) {
+void Simulation::run_for(Duration time) {
   const Clock::time_point deadline = after(time);
   run_until([] { return false; }, deadline);
   if (now() < deadline) state_->now_ticks.store(deadline.time_since_epoch().count(), std::memory_order_relaxed);
 }
 
-DFLOW_INLINE std::uint64_t Simulation::trace_hash() const noexcept {
+std::uint64_t Simulation::trace_hash() const noexcept {
   const std::lock_guard lock(state_->mutex);
   return state_->trace;
 }
-DFLOW_INLINE void Simulation::note(std::uint64_t value) noexcept { state_->note(value); }
-DFLOW_INLINE void Simulation::note(std::string_view bytes) noexcept {
+void Simulation::note(std::uint64_t value) noexcept { state_->note(value); }
+void Simulation::note(std::string_view bytes) noexcept {
   const std::lock_guard lock(state_->mutex);
   state_->mix(bytes.size());
   while (bytes.size() >= sizeof(std::uint64_t)) {
@@ -355,14 +355,14 @@ DFLOW_INLINE void Simulation::note(std::string_view bytes) noexcept {
   }
   for (const char c : bytes) state_->mix(static_cast<unsigned char>(c));
 }
-DFLOW_INLINE std::uint64_t Simulation::num_events() const noexcept {
+std::uint64_t Simulation::num_events() const noexcept {
   const std::lock_guard lock(state_->mutex);
   return state_->num_events;
 }
 
 // ---- SimulatedProcess ----
 
-DFLOW_INLINE SimulatedProcess::SimulatedProcess(std::shared_ptr<Simulation::State> state, std::string name)
+SimulatedProcess::SimulatedProcess(std::shared_ptr<Simulation::State> state, std::string name)
     : state_(std::move(state)), life_(std::make_shared<Simulation::Life>(std::move(name))) {
   clock_ = std::make_shared<detail::SimulatedClock>(state_, life_);
   pool_ = std::make_shared<detail::SimulatedPool>(state_, life_);
@@ -370,15 +370,15 @@ DFLOW_INLINE SimulatedProcess::SimulatedProcess(std::shared_ptr<Simulation::Stat
   std::erase_if(state_->lives, [](const std::weak_ptr<Simulation::Life>& life) { return life.expired(); });
   state_->lives.push_back(life_);
 }
-DFLOW_INLINE SimulatedProcess::~SimulatedProcess() = default;
+SimulatedProcess::~SimulatedProcess() = default;
 
-DFLOW_INLINE const std::string& SimulatedProcess::name() const noexcept { return life_->name; }
-DFLOW_INLINE bool SimulatedProcess::is_alive() const noexcept { return life_->is_alive; }
-DFLOW_INLINE void SimulatedProcess::schedule_after(Duration delay, Task event) {
+const std::string& SimulatedProcess::name() const noexcept { return life_->name; }
+bool SimulatedProcess::is_alive() const noexcept { return life_->is_alive; }
+void SimulatedProcess::schedule_after(Duration delay, Task event) {
   state_->add(state_->after(delay), life_, std::move(event));
 }
-DFLOW_INLINE void SimulatedProcess::crash() { state_->crash(*life_); }
-DFLOW_INLINE void SimulatedProcess::on_crash(Task hook) {
+void SimulatedProcess::crash() { state_->crash(*life_); }
+void SimulatedProcess::on_crash(Task hook) {
   const std::lock_guard lock(state_->mutex);
   if (life_->is_alive) life_->hooks.push_back(std::move(hook));
 }

@@ -46,7 +46,3 @@ class AcceptLoop : public std::enable_shared_from_this<AcceptLoop> {
 };
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/transport/accept_loop.ipp>
-#endif

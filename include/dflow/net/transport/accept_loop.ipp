@@ -10,7 +10,7 @@
 
 namespace dflow::net {
 
-DFLOW_INLINE AcceptLoop::AcceptLoop(std::unique_ptr<Listener> listener, Options options, Admit admit)
+AcceptLoop::AcceptLoop(std::unique_ptr<Listener> listener, Options options, Admit admit)
     : listener_(std::move(listener)), options_(std::move(options)), admit_(std::move(admit)) {}
 
 struct AcceptLoop::Accept {
@@ -18,7 +18,7 @@ struct AcceptLoop::Accept {
   std::atomic<bool> has_ended{false};  ///< what throws may have dropped the completion too, which tells of that
 };
 
-DFLOW_INLINE void AcceptLoop::accept_next() noexcept {
+void AcceptLoop::accept_next() noexcept {
   std::shared_ptr<Accept> accept;
   try {
     accept = std::make_shared<Accept>();
@@ -38,7 +38,7 @@ DFLOW_INLINE void AcceptLoop::accept_next() noexcept {
   }
 }
 
-DFLOW_INLINE void AcceptLoop::accept_later(const Status& why) noexcept {
+void AcceptLoop::accept_later(const Status& why) noexcept {
   try {
     options_.log(str_cat(options_.what, " could not be accepted: ", why.to_string()));
   } catch (...) {  // what it says is lost

@@ -40,7 +40,3 @@ class MemoryTransport final : public Transport {
 };
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/transport/memory_transport.ipp>
-#endif

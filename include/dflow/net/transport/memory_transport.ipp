@@ -300,14 +300,14 @@ class MemoryListener final : public Listener {
 
 }  // namespace detail
 
-DFLOW_INLINE MemoryTransport::MemoryTransport(std::shared_ptr<ThreadPool> pool, const MemoryTransportOptions& options)
+MemoryTransport::MemoryTransport(std::shared_ptr<ThreadPool> pool, const MemoryTransportOptions& options)
     : network_(std::make_shared<Network>(std::move(pool), options)) {
   if (network_->pool == nullptr) throw_error(invalid_argument("a transport needs a pool for its completions"));
   if (options.buffer_bytes == 0) throw_error(invalid_argument("a connection needs a buffer of at least one byte"));
 }
-DFLOW_INLINE MemoryTransport::~MemoryTransport() = default;
+MemoryTransport::~MemoryTransport() = default;
 
-DFLOW_INLINE std::unique_ptr<Listener> MemoryTransport::listen(const std::string& address) {
+std::unique_ptr<Listener> MemoryTransport::listen(const std::string& address) {
   if (address.empty()) throw_error(invalid_argument("an address cannot be empty"));
   auto port = std::make_shared<detail::MemoryPort>(network_->pool, network_->options.max_waiting);
   auto listener = std::make_unique<detail::MemoryListener>(network_, address, port);
@@ -318,8 +318,8 @@ DFLOW_INLINE std::unique_ptr<Listener> MemoryTransport::listen(const std::string
   return listener;
 }
 
-DFLOW_INLINE void MemoryTransport::connect(const std::string& address, Clock::time_point,
-                                           std::unique_ptr<Stream>& stream, Completion done) {
+void MemoryTransport::connect(const std::string& address, Clock::time_point, std::unique_ptr<Stream>& stream,
+                              Completion done) {
   const std::string client = "a client of " + address;
   const auto end_of = [&](const std::string& peer) {
     return detail::MemoryPipe::End{std::make_shared<Strand>(network_->pool),

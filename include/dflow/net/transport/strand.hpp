@@ -29,7 +29,3 @@ class Strand : public std::enable_shared_from_this<Strand> {
 };
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/transport/strand.ipp>
-#endif

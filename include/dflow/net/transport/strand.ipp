@@ -6,7 +6,7 @@
 
 namespace dflow::net {
 
-DFLOW_INLINE void Strand::post(Task task) {
+void Strand::post(Task task) {
   std::list<Task> one, dropped;
   one.push_back(std::move(task));
   {
@@ -26,7 +26,7 @@ DFLOW_INLINE void Strand::post(Task task) {
   }
 }
 
-DFLOW_INLINE void Strand::run() {
+void Strand::run() {
   constexpr int turn = 32;
   for (int i = 0;; ++i) {
     std::list<Task> task;

@@ -87,7 +87,3 @@ class Transport {
 };
 
 }  // namespace dflow::net
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/transport/transport.ipp>
-#endif

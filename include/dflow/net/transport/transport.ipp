@@ -4,8 +4,8 @@
 
 namespace dflow::net {
 
-DFLOW_INLINE Stream::~Stream() = default;
-DFLOW_INLINE Listener::~Listener() = default;
-DFLOW_INLINE Transport::~Transport() = default;
+Stream::~Stream() = default;
+Listener::~Listener() = default;
+Transport::~Transport() = default;
 
 }  // namespace dflow::net

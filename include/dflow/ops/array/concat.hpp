@@ -137,7 +137,3 @@ std::vector<Output<T>> unpack(const Output<T>& x, std::int64_t num, std::int64_t
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/array/concat.ipp>
-#endif

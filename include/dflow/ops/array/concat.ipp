@@ -5,7 +5,6 @@
 #include <dflow/ops/array/concat.hpp>
 #include <dflow/ops/array/index_list.hpp>
 #include <dflow/ops/array/slice.hpp>
-#include <dflow/ops/expr.hpp>
 
 #include <optional>
 #include <vector>
@@ -15,14 +14,14 @@ namespace dflow {
 namespace detail {
 
 /// The axis on scalar input 0, made non-negative, if it is known.
-DFLOW_INLINE std::optional<int> known_axis(const InferContext& context, int rank) {
+std::optional<int> known_axis(const InferContext& context, int rank) {
   const std::optional<SmallIntegers> value = known_integers(context, 0);
   if (!value) return std::nullopt;
   return context.normalize_axis((*value)[0], rank);
 }
 
 /// What the shapes of inputs [first, last) say together, leaving out dimension `skipped` (-1: none).
-DFLOW_INLINE PartialShape merged_inputs(const InferContext& context, int first, int skipped) {
+PartialShape merged_inputs(const InferContext& context, int first, int skipped) {
   PartialShape merged = PartialShape::unknown();
   for (int i = first; i < context.num_inputs(); ++i) {
     const PartialShape& x = context.input(i);
@@ -36,7 +35,7 @@ DFLOW_INLINE PartialShape merged_inputs(const InferContext& context, int first, 
   return merged;
 }
 
-DFLOW_INLINE int rank_of_inputs(const InferContext& context, int first) {
+int rank_of_inputs(const InferContext& context, int first) {
   int rank = -1;
   for (int i = first; i < context.num_inputs(); ++i) {
     const PartialShape& x = context.input(i);
@@ -49,14 +48,14 @@ DFLOW_INLINE int rank_of_inputs(const InferContext& context, int first) {
   return rank;
 }
 
-DFLOW_INLINE std::vector<AnyOutput> outputs_of(const BuiltNode& node, std::int64_t count) {
+std::vector<AnyOutput> outputs_of(const BuiltNode& node, std::int64_t count) {
   std::vector<AnyOutput> outputs;
   outputs.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < static_cast<int>(count); ++i) outputs.push_back(node.output(i));
   return outputs;
 }
 
-DFLOW_INLINE std::vector<AnyOutput> all_dy(const GradientContext& context) {
+std::vector<AnyOutput> all_dy(const GradientContext& context) {
   std::vector<AnyOutput> edges;
   edges.reserve(static_cast<std::size_t>(context.num_outputs()));
   for (int i = 0; i < context.num_outputs(); ++i) edges.push_back(context.dy(i));
@@ -65,7 +64,7 @@ DFLOW_INLINE std::vector<AnyOutput> all_dy(const GradientContext& context) {
 
 }  // namespace detail
 
-DFLOW_INLINE void Concat::infer(InferContext& context) {
+void Concat::infer(InferContext& context) {
   static_cast<void>(context.with_rank(0, 0));
   if (context.num_inputs() < 2) context.fail("needs at least one value");
   const int rank = detail::rank_of_inputs(context, 1);
@@ -83,7 +82,7 @@ DFLOW_INLINE void Concat::infer(InferContext& context) {
 }
 
 /// dx of a value is the slice of dy where it went.
-DFLOW_INLINE void Concat::gradient(GradientContext& context) {
+void Concat::gradient(GradientContext& context) {
   const Expr dy = context.dy();
   GraphStore& graph = context.graph();
   const int count = context.num_inputs() - 1;
@@ -112,7 +111,7 @@ DFLOW_INLINE void Concat::gradient(GradientContext& context) {
   }
 }
 
-DFLOW_INLINE void ConcatOffset::infer(InferContext& context) {
+void ConcatOffset::infer(InferContext& context) {
   static_cast<void>(context.with_rank(0, 0));
   if (context.num_outputs() < 1) context.fail("needs at least one shape");
   if (context.num_outputs() + 1 != context.num_inputs()) context.fail("needs as many shapes as it has outputs");
@@ -121,7 +120,7 @@ DFLOW_INLINE void ConcatOffset::infer(InferContext& context) {
   for (int i = 0; i < context.num_outputs(); ++i) context.set_output(i, shape);
 }
 
-DFLOW_INLINE void Split::infer(InferContext& context) {
+void Split::infer(InferContext& context) {
   static_cast<void>(context.with_rank(0, 0));
   const std::int64_t count = context.attrs<Split>().num_split;
   if (count < 1) context.fail(str_cat("cannot split into ", count, " parts"));
@@ -139,13 +138,13 @@ DFLOW_INLINE void Split::infer(InferContext& context) {
   for (int i = 0; i < context.num_outputs(); ++i) context.set_output(i, part);
 }
 
-DFLOW_INLINE void Split::gradient(GradientContext& context) {
+void Split::gradient(GradientContext& context) {
   std::vector<AnyOutput> inputs = detail::all_dy(context);
   inputs.insert(inputs.begin(), context.input(0));
   context.set_dx(1, build<Concat>(std::span<const AnyOutput>(inputs)));
 }
 
-DFLOW_INLINE void Pack::infer(InferContext& context) {
+void Pack::infer(InferContext& context) {
   if (context.num_inputs() < 1) context.fail("needs at least one value");
   const PartialShape part = detail::merged_inputs(context, 0, -1);
   if (!part.has_rank()) return;
@@ -154,13 +153,13 @@ DFLOW_INLINE void Pack::infer(InferContext& context) {
   context.set_output(0, part.inserted(axis, context.num_inputs()));
 }
 
-DFLOW_INLINE void Pack::gradient(GradientContext& context) {
+void Pack::gradient(GradientContext& context) {
   const Attrs& attrs = context.attrs<Pack>();
   const std::vector<AnyOutput> parts = detail::any_unpack(context.dy(), context.num_inputs(), attrs.axis);
   for (int i = 0; i < context.num_inputs(); ++i) context.set_dx(i, parts[static_cast<std::size_t>(i)]);
 }
 
-DFLOW_INLINE void Unpack::infer(InferContext& context) {
+void Unpack::infer(InferContext& context) {
   const Attrs& attrs = context.attrs<Unpack>();
   if (attrs.num < 0) context.fail(str_cat("cannot unpack into ", attrs.num, " parts"));
   const PartialShape& value = context.input(0);
@@ -173,27 +172,25 @@ DFLOW_INLINE void Unpack::infer(InferContext& context) {
   for (int i = 0; i < context.num_outputs(); ++i) context.set_output(i, value.erased(axis));
 }
 
-DFLOW_INLINE void Unpack::gradient(GradientContext& context) {
+void Unpack::gradient(GradientContext& context) {
   const std::vector<AnyOutput> parts = detail::all_dy(context);
   context.set_dx(0, build<Pack>(std::span<const AnyOutput>(parts), {.axis = context.attrs<Unpack>().axis}));
 }
 
-DFLOW_INLINE AnyOutput detail::any_concat(std::int32_t axis, std::span<const AnyOutput> values, const At& at) {
+AnyOutput detail::any_concat(std::int32_t axis, std::span<const AnyOutput> values, const At& at) {
   GraphStore& graph = graph_of(values, Concat::name, at);
   std::vector<AnyOutput> inputs{int32_constant(graph, axis, {.where = at.where})};
   inputs.insert(inputs.end(), values.begin(), values.end());
   return build<Concat>(std::span<const AnyOutput>(inputs), {}, at);
 }
 
-DFLOW_INLINE std::vector<AnyOutput> detail::any_split(std::int32_t axis, std::int64_t count, const AnyOutput& x,
-                                                      const At& at) {
+std::vector<AnyOutput> detail::any_split(std::int32_t axis, std::int64_t count, const AnyOutput& x, const At& at) {
   GraphStore& graph = graph_of({&x, 1}, Split::name, at);
   const AnyOutput dim = int32_constant(graph, axis, {.where = at.where});
   return outputs_of(build<Split>({dim, x}, {.num_split = count}, at), count);
 }
 
-DFLOW_INLINE std::vector<AnyOutput> detail::any_unpack(const AnyOutput& x, std::int64_t num, std::int64_t axis,
-                                                       const At& at) {
+std::vector<AnyOutput> detail::any_unpack(const AnyOutput& x, std::int64_t num, std::int64_t axis, const At& at) {
   return outputs_of(build<Unpack>({x}, {.num = num, .axis = axis}, at), num);
 }
 

@@ -117,7 +117,3 @@ Output<T> placeholder(Graph& graph, const PlaceholderShape& shape = PartialShape
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/array/constant.ipp>
-#endif

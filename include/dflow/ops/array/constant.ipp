@@ -4,7 +4,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE void Const::infer(InferContext& context) {
+void Const::infer(InferContext& context) {
   const AnyTensor& value = context.attrs<Const>().value;
   if (!value.is_initialized()) context.fail("a constant needs a value");
   if (value.dtype() != context.type_arg(0)) {
@@ -14,11 +14,9 @@ DFLOW_INLINE void Const::infer(InferContext& context) {
   context.set_output(0, value.shape());
 }
 
-DFLOW_INLINE void Placeholder::infer(InferContext& context) {
-  context.set_output(0, context.attrs<Placeholder>().shape);
-}
+void Placeholder::infer(InferContext& context) { context.set_output(0, context.attrs<Placeholder>().shape); }
 
-DFLOW_INLINE PlaceholderShape::PlaceholderShape(std::initializer_list<std::int64_t> dims, std::source_location where) {
+PlaceholderShape::PlaceholderShape(std::initializer_list<std::int64_t> dims, std::source_location where) {
   try {
     shape_ = PartialShape(dims);
   } catch (const Error& error) {
@@ -26,7 +24,7 @@ DFLOW_INLINE PlaceholderShape::PlaceholderShape(std::initializer_list<std::int64
   }
 }
 
-DFLOW_INLINE AnyOutput detail::any_constant(GraphStore& graph, AnyTensor value, const At& at) {
+AnyOutput detail::any_constant(GraphStore& graph, AnyTensor value, const At& at) {
   if (!value.is_initialized()) {
     throw_error(invalid_argument("the tensor is empty: it has neither shape nor elements")
                     .with_node(Const::name, at.name)
@@ -37,12 +35,11 @@ DFLOW_INLINE AnyOutput detail::any_constant(GraphStore& graph, AnyTensor value, 
   return build<Const>(graph, {}, {.value = std::move(value)}, at, types);
 }
 
-DFLOW_INLINE void detail::require_constant(const Status& status, const At& at) {
+void detail::require_constant(const Status& status, const At& at) {
   if (!status.ok()) throw_error(status.with_node(Const::name, at.name).with_location(at.where));
 }
 
-DFLOW_INLINE AnyOutput detail::any_placeholder(GraphStore& graph, DType dtype, const PartialShape& shape,
-                                               const At& at) {
+AnyOutput detail::any_placeholder(GraphStore& graph, DType dtype, const PartialShape& shape, const At& at) {
   TypeArgs types;
   types.push_back(dtype);
   return build<Placeholder>(graph, {}, {.shape = shape}, at, types);

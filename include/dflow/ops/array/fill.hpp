@@ -75,7 +75,3 @@ Output<T> range(Graph& graph, T start, T limit, T delta = T(1), const At& at = {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/array/fill.ipp>
-#endif

@@ -4,7 +4,6 @@
 #include <dflow/op/expr.hpp>
 #include <dflow/ops/array/fill.hpp>
 #include <dflow/ops/array/shape.hpp>
-#include <dflow/ops/expr.hpp>
 #include <dflow/ops/reduction/reduce.hpp>
 
 #include <cmath>
@@ -15,12 +14,12 @@
 
 namespace dflow {
 
-DFLOW_INLINE void Fill::infer(InferContext& context) {
+void Fill::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   detail::infer_shape_argument(context);
 }
 
-DFLOW_INLINE void Fill::gradient(GradientContext& context) { context.set_dx(1, detail::sum_of_all(context.dy())); }
+void Fill::gradient(GradientContext& context) { context.set_dx(1, detail::sum_of_all(context.dy())); }
 
 namespace detail {
 
@@ -60,13 +59,13 @@ std::int64_t count_range(T start, T limit, T delta) {
 
 }  // namespace detail
 
-DFLOW_INLINE std::int64_t detail::range_size(const AnyTensor& start, const AnyTensor& limit, const AnyTensor& delta) {
+std::int64_t detail::range_size(const AnyTensor& start, const AnyTensor& limit, const AnyTensor& delta) {
   return visit_dtype<RealTypes>(start.dtype(), [&]<class T>() {
     return count_range(Tensor<T>::of(start).scalar(), Tensor<T>::of(limit).scalar(), Tensor<T>::of(delta).scalar());
   });
 }
 
-DFLOW_INLINE void Range::infer(InferContext& context) {
+void Range::infer(InferContext& context) {
   for (int i = 0; i < 3; ++i) static_cast<void>(context.with_rank(i, 0));
   const AnyTensor *start = context.value(0), *limit = context.value(1), *delta = context.value(2);
   std::int64_t size = dynamic;
@@ -80,12 +79,12 @@ DFLOW_INLINE void Range::infer(InferContext& context) {
   context.set_output(0, {size});
 }
 
-DFLOW_INLINE AnyOutput detail::any_fill(GraphStore& graph, const IndexList& dims, AnyTensor value, const At& at) {
+AnyOutput detail::any_fill(GraphStore& graph, const IndexList& dims, AnyTensor value, const At& at) {
   const AnyOutput scalar = any_constant(graph, std::move(value), {.where = at.where});
   return build<Fill>({dims.edge(graph, at), scalar}, {}, at);
 }
 
-DFLOW_INLINE AnyOutput detail::counting(const AnyOutput& n, const At& at) {
+AnyOutput detail::counting(const AnyOutput& n, const At& at) {
   GraphStore& graph = *n.graph();
   return build<Range>({int32_constant(graph, 0, at), n, int32_constant(graph, 1, at)}, {}, at);
 }

@@ -30,7 +30,3 @@ Output<T> embedding_lookup(const Output<T>& table, const Output<I>& ids, const A
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/array/gather.ipp>
-#endif

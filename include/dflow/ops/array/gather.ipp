@@ -7,11 +7,10 @@
 #include <dflow/ops/array/reshape.hpp>
 #include <dflow/ops/array/shape.hpp>
 #include <dflow/ops/array/slice.hpp>
-#include <dflow/ops/expr.hpp>
 
 namespace dflow {
 
-DFLOW_INLINE void Gather::infer(InferContext& context) {
+void Gather::infer(InferContext& context) {
   const PartialShape params = context.with_rank_at_least(0, 1);
   const PartialShape& indices = context.input(1);
   if (!params.has_rank() || !indices.has_rank()) return;
@@ -23,7 +22,7 @@ DFLOW_INLINE void Gather::infer(InferContext& context) {
 namespace detail {
 
 /// dy [...batch, ...row] as [number of indices, ...row].
-DFLOW_INLINE AnyOutput rows_of(const Expr& dy, const Expr& indices, const Expr& params) {
+AnyOutput rows_of(const Expr& dy, const Expr& indices, const Expr& params) {
   GraphStore& graph = *dy.graph();
   const PartialShape& shape = params.shape();
   if (shape.has_rank()) {
@@ -43,7 +42,7 @@ DFLOW_INLINE AnyOutput rows_of(const Expr& dy, const Expr& indices, const Expr& 
 
 }  // namespace detail
 
-DFLOW_INLINE void Gather::gradient(GradientContext& context) {
+void Gather::gradient(GradientContext& context) {
   const Expr params = context.input(0), indices = context.input(1), dy = context.dy();
   if (indices.shape().rank() == 1) return context.set_dx(0, IndexedSlices{dy, indices, shape_of(params)});
   const AnyOutput flat = detail::any_reshape(indices, {-1}, {});

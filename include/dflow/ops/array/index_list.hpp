@@ -86,7 +86,3 @@ AnyOutput int32_constant(GraphStore& graph, std::span<const std::int64_t> values
 }  // namespace detail
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/array/index_list.ipp>
-#endif

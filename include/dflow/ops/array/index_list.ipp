@@ -10,7 +10,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE DType IndexList::dtype() const {
+DType IndexList::dtype() const {
   if (edge_.is_valid()) return edge_.dtype();
   for (const std::int64_t value : values_) {
     if (!std::in_range<std::int32_t>(value)) return DType::int64;
@@ -18,7 +18,7 @@ DFLOW_INLINE DType IndexList::dtype() const {
   return DType::int32;
 }
 
-DFLOW_INLINE AnyOutput IndexList::edge(GraphStore& graph, DType dtype, const At& at) const {
+AnyOutput IndexList::edge(GraphStore& graph, DType dtype, const At& at) const {
   if (edge_.is_valid()) return edge_;
   const Shape shape{static_cast<std::int64_t>(values_.size())};
   const At here{.where = at.where};
@@ -28,8 +28,7 @@ DFLOW_INLINE AnyOutput IndexList::edge(GraphStore& graph, DType dtype, const At&
 
 namespace detail {
 
-DFLOW_INLINE SmallIntegers::SmallIntegers(const AnyTensor& integers)
-    : size_(static_cast<int>(integers.num_elements())) {
+SmallIntegers::SmallIntegers(const AnyTensor& integers) : size_(static_cast<int>(integers.num_elements())) {
   if (integers.dtype() == DType::int64) {
     std::copy_n(static_cast<const std::int64_t*>(integers.raw_data()), size_, values_.begin());
   } else {
@@ -37,7 +36,7 @@ DFLOW_INLINE SmallIntegers::SmallIntegers(const AnyTensor& integers)
   }
 }
 
-DFLOW_INLINE std::optional<SmallIntegers> known_integers(const InferContext& context, int i) {
+std::optional<SmallIntegers> known_integers(const InferContext& context, int i) {
   const AnyTensor* tensor = context.value(i);
   if (tensor == nullptr) return std::nullopt;
   if (tensor->num_elements() > SmallIntegers::max_size) {
@@ -47,7 +46,7 @@ DFLOW_INLINE std::optional<SmallIntegers> known_integers(const InferContext& con
   return SmallIntegers(*tensor);
 }
 
-DFLOW_INLINE void infer_shape_argument(InferContext& context) {
+void infer_shape_argument(InferContext& context) {
   const PartialShape dims = context.with_rank(0, 1);
   if (const std::optional<SmallIntegers> known = known_integers(context, 0)) {
     if (known->size() > max_rank) context.fail(str_cat("a tensor has at most ", max_rank, " dimensions"));
@@ -63,22 +62,22 @@ DFLOW_INLINE void infer_shape_argument(InferContext& context) {
   }
 }
 
-DFLOW_INLINE const AnyTensor* constant_value(const AnyOutput& edge) {
+const AnyTensor* constant_value(const AnyOutput& edge) {
   const Node& node = edge.node();
   return node.op->role == OpRole::constant ? &node.attrs_as<Const>().value : nullptr;
 }
 
-DFLOW_INLINE std::optional<SmallIntegers> constant_integers(const AnyOutput& edge) {
+std::optional<SmallIntegers> constant_integers(const AnyOutput& edge) {
   const AnyTensor* tensor = constant_value(edge);
   if (tensor == nullptr || tensor->num_elements() > SmallIntegers::max_size) return std::nullopt;
   return SmallIntegers(*tensor);
 }
 
-DFLOW_INLINE AnyOutput int32_constant(GraphStore& graph, std::int32_t value, const At& at) {
+AnyOutput int32_constant(GraphStore& graph, std::int32_t value, const At& at) {
   return any_constant(graph, Tensor<std::int32_t>(value), at);
 }
 
-DFLOW_INLINE AnyOutput int32_constant(GraphStore& graph, std::span<const std::int64_t> values, const At& at) {
+AnyOutput int32_constant(GraphStore& graph, std::span<const std::int64_t> values, const At& at) {
   Tensor<std::int32_t> tensor({static_cast<std::int64_t>(values.size())});
   std::int32_t* to = tensor.data();
   for (const std::int64_t value : values) *to++ = narrow<std::int32_t>(value);

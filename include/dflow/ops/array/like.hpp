@@ -53,7 +53,3 @@ Output<T> stop_gradient(const Output<T>& x, const At& at = {}) {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/array/like.ipp>
-#endif

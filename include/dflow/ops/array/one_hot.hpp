@@ -42,7 +42,3 @@ Output<T> one_hot(const Output<I>& indices, const Output<std::int32_t>& depth, c
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/array/one_hot.ipp>
-#endif

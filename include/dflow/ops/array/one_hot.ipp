@@ -4,7 +4,6 @@
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/index_list.hpp>
 #include <dflow/ops/array/one_hot.hpp>
-#include <dflow/ops/expr.hpp>
 #include <dflow/ops/reduction/reduce.hpp>
 
 #include <optional>
@@ -12,7 +11,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE void OneHot::infer(InferContext& context) {
+void OneHot::infer(InferContext& context) {
   for (int i = 1; i < 4; ++i) static_cast<void>(context.with_rank(i, 0));
   const std::int64_t axis = context.attrs<OneHot>().axis;
   if (axis < -1) context.fail(str_cat("axis ", axis, " is below -1"));
@@ -29,7 +28,7 @@ DFLOW_INLINE void OneHot::infer(InferContext& context) {
 }
 
 /// y = off + (on - off) * hot, where hot is 1 at the indices and 0 elsewhere.
-DFLOW_INLINE void OneHot::gradient(GradientContext& context) {
+void OneHot::gradient(GradientContext& context) {
   const Expr dy = context.dy();
   const AnyOutput one = scalar_like(dy, 1), zero = scalar_like(dy, 0);
   const auto part = [&](const AnyOutput& on, const AnyOutput& off) {
@@ -40,8 +39,8 @@ DFLOW_INLINE void OneHot::gradient(GradientContext& context) {
   context.set_dx(3, part(zero, one));
 }
 
-DFLOW_INLINE AnyOutput detail::any_one_hot(const AnyOutput& indices, std::int32_t depth, AnyTensor on, AnyTensor off,
-                                           OneHot::Attrs attrs, const At& at) {
+AnyOutput detail::any_one_hot(const AnyOutput& indices, std::int32_t depth, AnyTensor on, AnyTensor off,
+                              OneHot::Attrs attrs, const At& at) {
   GraphStore& graph = graph_of({&indices, 1}, OneHot::name, at);
   const At here{.where = at.where};
   const AnyOutput on_value = any_constant(graph, std::move(on), here),

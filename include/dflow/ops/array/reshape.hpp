@@ -69,7 +69,3 @@ Output<T> squeeze(const Output<T>& x, std::vector<std::int64_t> axes = {}, const
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/array/reshape.ipp>
-#endif

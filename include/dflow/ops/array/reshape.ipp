@@ -1,8 +1,8 @@
 #pragma once
 
 #include <dflow/base/checked.hpp>
+#include <dflow/op/expr.hpp>
 #include <dflow/ops/array/reshape.hpp>
-#include <dflow/ops/expr.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -15,7 +15,7 @@ namespace detail {
 
 /// What the open dimension of `dims` is beside a 0, for an x without elements: what is left when neither side counts
 /// its zeros, so that [0, 3] becomes [0, -1] as [0, 3]. Rounded down: any number leaves the tensor without elements.
-DFLOW_INLINE std::int64_t open_dim_beside_zero(const InferContext& context, const SmallIntegers& dims) {
+std::int64_t open_dim_beside_zero(const InferContext& context, const SmallIntegers& dims) {
   const auto product_of_positive = [&](std::span<const std::int64_t> all) {
     SmallIntegers positive;
     for (const std::int64_t dim : all) {
@@ -29,7 +29,7 @@ DFLOW_INLINE std::int64_t open_dim_beside_zero(const InferContext& context, cons
 }
 
 /// `dims` with its -1 replaced, as far as x is known.
-DFLOW_INLINE PartialShape reshaped_dims(const InferContext& context, SmallIntegers dims) {
+PartialShape reshaped_dims(const InferContext& context, SmallIntegers dims) {
   const PartialShape& x = context.input(0);
   const auto wanted = [&] { return dims_to_string(dims.span()); };
   if (dims.size() > max_rank) context.fail(str_cat("the shape has ", dims.size(), " dimensions, more than ", max_rank));
@@ -66,11 +66,11 @@ DFLOW_INLINE PartialShape reshaped_dims(const InferContext& context, SmallIntege
 }
 
 /// x in its own shape again: what the gradients of all reshaping ops are.
-DFLOW_INLINE AnyOutput reshape_like(const Expr& dy, const Expr& x) { return build<Reshape>({dy, shape_of(x)}); }
+AnyOutput reshape_like(const Expr& dy, const Expr& x) { return build<Reshape>({dy, shape_of(x)}); }
 
 }  // namespace detail
 
-DFLOW_INLINE void Reshape::infer(InferContext& context) {
+void Reshape::infer(InferContext& context) {
   const PartialShape shape = context.with_rank(1, 1);
   if (const std::optional<detail::SmallIntegers> dims = detail::known_integers(context, 1)) {
     context.set_output(0, detail::reshaped_dims(context, *dims));
@@ -81,11 +81,11 @@ DFLOW_INLINE void Reshape::infer(InferContext& context) {
   }
 }
 
-DFLOW_INLINE void Reshape::gradient(GradientContext& context) {
+void Reshape::gradient(GradientContext& context) {
   context.set_dx(0, detail::reshape_like(context.dy(), context.input(0)));
 }
 
-DFLOW_INLINE void ExpandDims::infer(InferContext& context) {
+void ExpandDims::infer(InferContext& context) {
   const PartialShape& dim = context.input(1);
   if (dim.has_rank() && (dim.rank() > 1 || (dim.rank() == 1 && dim[0] != 1 && dim[0] != dynamic))) {
     context.fail(str_cat("dim must be a scalar, got shape ", dim.to_string()));
@@ -98,11 +98,11 @@ DFLOW_INLINE void ExpandDims::infer(InferContext& context) {
   context.set_output(0, x.inserted(context.normalize_axis((*value)[0], x.rank() + 1), 1));
 }
 
-DFLOW_INLINE void ExpandDims::gradient(GradientContext& context) {
+void ExpandDims::gradient(GradientContext& context) {
   context.set_dx(0, detail::reshape_like(context.dy(), context.input(0)));
 }
 
-DFLOW_INLINE void Squeeze::infer(InferContext& context) {
+void Squeeze::infer(InferContext& context) {
   const PartialShape& x = context.input(0);
   if (!x.has_rank()) return;
   const std::vector<std::int64_t>& listed = context.attrs<Squeeze>().squeeze_dims;
@@ -120,15 +120,15 @@ DFLOW_INLINE void Squeeze::infer(InferContext& context) {
   context.set_output(0, PartialShape(kept.span()));
 }
 
-DFLOW_INLINE void Squeeze::gradient(GradientContext& context) {
+void Squeeze::gradient(GradientContext& context) {
   context.set_dx(0, detail::reshape_like(context.dy(), context.input(0)));
 }
 
-DFLOW_INLINE AnyOutput detail::any_reshape(const AnyOutput& x, const IndexList& shape, const At& at) {
+AnyOutput detail::any_reshape(const AnyOutput& x, const IndexList& shape, const At& at) {
   return build<Reshape>({x, shape.edge(graph_of({&x, 1}, Reshape::name, at), at)}, {}, at);
 }
 
-DFLOW_INLINE AnyOutput detail::any_expand_dims(const AnyOutput& x, std::int32_t axis, const At& at) {
+AnyOutput detail::any_expand_dims(const AnyOutput& x, std::int32_t axis, const At& at) {
   GraphStore& graph = graph_of({&x, 1}, ExpandDims::name, at);
   return build<ExpandDims>({x, int32_constant(graph, axis, {.where = at.where})}, {}, at);
 }

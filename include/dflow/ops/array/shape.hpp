@@ -49,7 +49,3 @@ Output<std::int32_t> size(const Output<T>& x, const At& at = {}) {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/array/shape.ipp>
-#endif

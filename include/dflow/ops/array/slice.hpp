@@ -59,7 +59,3 @@ Output<T> pad(const Output<T>& x, const Output<I>& paddings, const At& at = {}) 
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/array/slice.ipp>
-#endif

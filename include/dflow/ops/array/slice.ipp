@@ -5,7 +5,6 @@
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/reshape.hpp>
 #include <dflow/ops/array/slice.hpp>
-#include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/cast.hpp>
 
 #include <algorithm>
@@ -17,9 +16,8 @@ namespace dflow {
 namespace detail {
 
 /// Extent `i` of the slice as far as it follows from its dimension, begin and size, any of which may be unknown.
-DFLOW_INLINE std::int64_t sliced_dim(const InferContext& context, int i, std::int64_t dim,
-                                     const std::optional<SmallIntegers>& begin,
-                                     const std::optional<SmallIntegers>& size) {
+std::int64_t sliced_dim(const InferContext& context, int i, std::int64_t dim, const std::optional<SmallIntegers>& begin,
+                        const std::optional<SmallIntegers>& size) {
   const std::int64_t wanted = size ? (*size)[i] : dynamic;
   if (wanted < -1) context.fail(str_cat("size[", i, "] = ", wanted, " is below -1"));
   if (!begin) return wanted;
@@ -34,11 +32,11 @@ DFLOW_INLINE std::int64_t sliced_dim(const InferContext& context, int i, std::in
 }
 
 /// x, an integer vector, in the int32 that shapes are.
-DFLOW_INLINE Expr as_int32(const AnyOutput& x) { return x.dtype() == DType::int32 ? x : cast_to(x, DType::int32); }
+Expr as_int32(const AnyOutput& x) { return x.dtype() == DType::int32 ? x : cast_to(x, DType::int32); }
 
 }  // namespace detail
 
-DFLOW_INLINE void Slice::infer(InferContext& context) {
+void Slice::infer(InferContext& context) {
   const std::int64_t rank = context.merge_dim(context.with_rank(1, 1)[0], context.with_rank(2, 1)[0]);
   PartialShape x = context.input(0);
   if (rank > max_rank) context.fail(str_cat("begin has ", rank, " entries, more than a tensor has dimensions"));
@@ -56,7 +54,7 @@ DFLOW_INLINE void Slice::infer(InferContext& context) {
 }
 
 /// dx is dy padded up to the shape of x.
-DFLOW_INLINE void Slice::gradient(GradientContext& context) {
+void Slice::gradient(GradientContext& context) {
   const Expr x = context.input(0), y = context.output(0), begin = context.input(1), dy = context.dy();
   const std::optional<detail::SmallIntegers> known = detail::constant_integers(begin);
   if (known && x.shape().is_fully_defined() && y.shape().is_fully_defined()) {
@@ -74,7 +72,7 @@ DFLOW_INLINE void Slice::gradient(GradientContext& context) {
   context.set_dx(0, build<Pad>({dy, detail::any_concat(1, columns)}));
 }
 
-DFLOW_INLINE void Pad::infer(InferContext& context) {
+void Pad::infer(InferContext& context) {
   const PartialShape paddings = context.with_rank(1, 2);
   static_cast<void>(context.merge_dim(paddings[1], 2));
   if (paddings[0] > max_rank)
@@ -98,7 +96,7 @@ DFLOW_INLINE void Pad::infer(InferContext& context) {
 }
 
 /// dx is the part of dy that x fills.
-DFLOW_INLINE void Pad::gradient(GradientContext& context) {
+void Pad::gradient(GradientContext& context) {
   const Expr x = context.input(0), dy = context.dy();
   GraphStore& graph = context.graph();
   if (const std::optional<detail::SmallIntegers> widths = detail::constant_integers(context.input(1))) {
@@ -111,15 +109,14 @@ DFLOW_INLINE void Pad::gradient(GradientContext& context) {
   context.set_dx(0, build<Slice>({dy, detail::any_reshape(before, {-1}, {}), shape_of(x)}));
 }
 
-DFLOW_INLINE AnyOutput detail::any_slice(const AnyOutput& x, const IndexList& begin, const IndexList& size,
-                                         const At& at) {
+AnyOutput detail::any_slice(const AnyOutput& x, const IndexList& begin, const IndexList& size, const At& at) {
   GraphStore& graph = graph_of({&x, 1}, Slice::name, at);
   const bool is_wide = begin.dtype() == DType::int64 || size.dtype() == DType::int64;
   const DType index = is_wide ? DType::int64 : DType::int32;
   return build<Slice>({x, begin.edge(graph, index, at), size.edge(graph, index, at)}, {}, at);
 }
 
-DFLOW_INLINE AnyOutput detail::any_pad(const AnyOutput& x, std::initializer_list<PadWidth> paddings, const At& at) {
+AnyOutput detail::any_pad(const AnyOutput& x, std::initializer_list<PadWidth> paddings, const At& at) {
   Tensor<std::int64_t> widths({static_cast<std::int64_t>(paddings.size()), 2});
   std::int64_t* to = widths.data();
   for (const PadWidth& width : paddings) {

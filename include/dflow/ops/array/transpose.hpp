@@ -40,7 +40,3 @@ Output<T> invert_permutation(const Output<T>& x, const At& at = {}) {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/array/transpose.ipp>
-#endif

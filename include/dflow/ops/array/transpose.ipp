@@ -4,13 +4,12 @@
 #include <dflow/ops/array/fill.hpp>
 #include <dflow/ops/array/shape.hpp>
 #include <dflow/ops/array/transpose.hpp>
-#include <dflow/ops/expr.hpp>
 
 #include <optional>
 
 namespace dflow {
 
-DFLOW_INLINE void Transpose::infer(InferContext& context) {
+void Transpose::infer(InferContext& context) {
   const PartialShape perm = context.with_rank(1, 1);
   if (perm[0] > max_rank) context.fail(str_cat("perm has ", perm[0], " entries, more than a tensor has dimensions"));
   PartialShape x = context.input(0);
@@ -30,7 +29,7 @@ DFLOW_INLINE void Transpose::infer(InferContext& context) {
   context.set_output(0, PartialShape(dims.span()));
 }
 
-DFLOW_INLINE void Transpose::gradient(GradientContext& context) {
+void Transpose::gradient(GradientContext& context) {
   const Expr perm = context.input(1);
   if (const std::optional<detail::SmallIntegers> order = detail::constant_integers(perm)) {
     detail::SmallIntegers inverse = *order;
@@ -40,9 +39,9 @@ DFLOW_INLINE void Transpose::gradient(GradientContext& context) {
   context.set_dx(0, build<Transpose>({context.dy(), build<InvertPermutation>({perm})}));
 }
 
-DFLOW_INLINE void InvertPermutation::infer(InferContext& context) { context.set_output(0, context.with_rank(0, 1)); }
+void InvertPermutation::infer(InferContext& context) { context.set_output(0, context.with_rank(0, 1)); }
 
-DFLOW_INLINE AnyOutput detail::any_transpose(const AnyOutput& x, const IndexList& perm, const At& at) {
+AnyOutput detail::any_transpose(const AnyOutput& x, const IndexList& perm, const At& at) {
   GraphStore& graph = graph_of({&x, 1}, Transpose::name, at);
   if (perm.is_given()) return build<Transpose>({x, perm.edge(graph, at)}, {}, at);
   const At here{.where = at.where};

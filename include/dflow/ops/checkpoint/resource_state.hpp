@@ -44,7 +44,3 @@ struct AssignResourceState : StatefulOp<"AssignResourceState"> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/checkpoint/resource_state.ipp>
-#endif

@@ -61,7 +61,3 @@ struct MergeV2Checkpoints : StatefulOp<"MergeV2Checkpoints"> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/checkpoint/save_restore.ipp>
-#endif

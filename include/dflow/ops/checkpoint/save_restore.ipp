@@ -10,7 +10,7 @@ namespace dflow {
 namespace detail {
 
 /// prefix [], names [n], slices [n]
-DFLOW_INLINE void infer_checkpoint_names(InferContext& context, std::size_t num_tensors) {
+void infer_checkpoint_names(InferContext& context, std::size_t num_tensors) {
   static_cast<void>(context.with_rank(0, 0));
   const PartialShape list{static_cast<std::int64_t>(num_tensors)};
   static_cast<void>(context.merge(context.input(1), list));
@@ -19,7 +19,7 @@ DFLOW_INLINE void infer_checkpoint_names(InferContext& context, std::size_t num_
 
 }  // namespace detail
 
-DFLOW_INLINE void SaveV2::infer(InferContext& context) {
+void SaveV2::infer(InferContext& context) {
   const Attrs& attrs = context.attrs<SaveV2>();
   detail::infer_checkpoint_names(context, attrs.dtypes.size());
   if (attrs.shard < 0 || attrs.shard >= attrs.num_shards) {
@@ -27,7 +27,7 @@ DFLOW_INLINE void SaveV2::infer(InferContext& context) {
   }
 }
 
-DFLOW_INLINE void RestoreV2::infer(InferContext& context) {
+void RestoreV2::infer(InferContext& context) {
   const Attrs& attrs = context.attrs<RestoreV2>();
   detail::infer_checkpoint_names(context, attrs.dtypes.size());
   if (attrs.shapes.empty()) return;
@@ -37,6 +37,6 @@ DFLOW_INLINE void RestoreV2::infer(InferContext& context) {
   for (std::size_t i = 0; i < attrs.shapes.size(); ++i) context.set_output(static_cast<int>(i), attrs.shapes[i]);
 }
 
-DFLOW_INLINE void MergeV2Checkpoints::infer(InferContext& context) { static_cast<void>(context.with_rank(1, 0)); }
+void MergeV2Checkpoints::infer(InferContext& context) { static_cast<void>(context.with_rank(1, 0)); }
 
 }  // namespace dflow

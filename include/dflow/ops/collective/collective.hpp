@@ -140,7 +140,3 @@ std::vector<Output<T>> broadcast_to_devices(const Output<T>& value, const std::v
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/collective/collective.ipp>
-#endif

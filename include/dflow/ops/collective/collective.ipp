@@ -2,12 +2,12 @@
 
 #include <dflow/base/checked.hpp>
 #include <dflow/graph/graph_store.hpp>
+#include <dflow/op/expr.hpp>
 #include <dflow/ops/array/concat.hpp>
 #include <dflow/ops/array/index_list.hpp>
 #include <dflow/ops/array/like.hpp>
 #include <dflow/ops/array/slice.hpp>
 #include <dflow/ops/collective/collective.hpp>
-#include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/reduction/add_n.hpp>
@@ -19,7 +19,7 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE void require_members(const InferContext& context, int num_inputs) {
+void require_members(const InferContext& context, int num_inputs) {
   if (context.num_outputs() < 1) context.fail("needs at least one member");
   if (context.num_inputs() != num_inputs) {
     context.fail(str_cat("has ", context.num_inputs(), " values for ", num_inputs, " members"));
@@ -27,7 +27,7 @@ DFLOW_INLINE void require_members(const InferContext& context, int num_inputs) {
 }
 
 /// The members whose results something depends on; at least one, in a gradient.
-DFLOW_INLINE std::vector<int> members_with_dy(const GradientContext& context) {
+std::vector<int> members_with_dy(const GradientContext& context) {
   std::vector<int> members;
   for (int i = 0; i < context.num_outputs(); ++i) {
     if (context.has_dy(i)) members.push_back(i);
@@ -37,7 +37,7 @@ DFLOW_INLINE std::vector<int> members_with_dy(const GradientContext& context) {
 
 /// The sum, or mean, of the gradients that results have, for each member; where its own result has none, it is
 /// another's.
-DFLOW_INLINE std::vector<Expr> reduced_dy(const GradientContext& context, ReduceBy reduction = ReduceBy::sum) {
+std::vector<Expr> reduced_dy(const GradientContext& context, ReduceBy reduction = ReduceBy::sum) {
   const std::vector<int> members = members_with_dy(context);
   std::vector<AnyOutput> gradients;
   gradients.reserve(members.size());
@@ -49,7 +49,7 @@ DFLOW_INLINE std::vector<Expr> reduced_dy(const GradientContext& context, Reduce
 }
 
 /// The gradient with respect to a factor is the product of the others: right also where factors are 0.
-DFLOW_INLINE void product_gradient(GradientContext& context) {
+void product_gradient(GradientContext& context) {
   const std::vector<Expr> sums = reduced_dy(context);
   for (int i = 0; i < context.num_inputs(); ++i) {
     Expr dx = widened(sums[static_cast<std::size_t>(i)]);
@@ -61,7 +61,7 @@ DFLOW_INLINE void product_gradient(GradientContext& context) {
 }
 
 /// Elements equal to the minimum or maximum share its gradient evenly.
-DFLOW_INLINE void shared_extremum_gradient(GradientContext& context) {
+void shared_extremum_gradient(GradientContext& context) {
   const std::vector<Expr> sums = reduced_dy(context);
   std::vector<AnyOutput> hits;
   for (int i = 0; i < context.num_inputs(); ++i) {
@@ -76,7 +76,7 @@ DFLOW_INLINE void shared_extremum_gradient(GradientContext& context) {
 
 }  // namespace detail
 
-DFLOW_INLINE void AllReduce::infer(InferContext& context) {
+void AllReduce::infer(InferContext& context) {
   detail::require_members(context, context.num_outputs());
   const ReduceBy reduction = context.attrs<AllReduce>().reduction;
   const bool orders = reduction == ReduceBy::minimum || reduction == ReduceBy::maximum;
@@ -86,7 +86,7 @@ DFLOW_INLINE void AllReduce::infer(InferContext& context) {
   for (int i = 0; i < context.num_outputs(); ++i) context.set_output(i, shape);
 }
 
-DFLOW_INLINE void AllReduce::gradient(GradientContext& context) {
+void AllReduce::gradient(GradientContext& context) {
   const ReduceBy reduction = context.attrs<AllReduce>().reduction;
   if (reduction == ReduceBy::product) return detail::product_gradient(context);
   if (reduction != ReduceBy::sum && reduction != ReduceBy::mean) return detail::shared_extremum_gradient(context);
@@ -100,7 +100,7 @@ DFLOW_INLINE void AllReduce::gradient(GradientContext& context) {
   }
 }
 
-DFLOW_INLINE void AllGather::infer(InferContext& context) {
+void AllGather::infer(InferContext& context) {
   detail::require_members(context, context.num_outputs());
   PartialShape shape = PartialShape::unknown();
   std::int64_t rows = 0;
@@ -123,7 +123,7 @@ DFLOW_INLINE void AllGather::infer(InferContext& context) {
 }
 
 /// The gradient with respect to a value is the sum of its rows in the gradients of all results.
-DFLOW_INLINE void AllGather::gradient(GradientContext& context) {
+void AllGather::gradient(GradientContext& context) {
   const int count = context.num_inputs();
   if (count == 1) return context.set_dx(0, context.dy());
   GraphStore& graph = context.graph();
@@ -143,30 +143,28 @@ DFLOW_INLINE void AllGather::gradient(GradientContext& context) {
   }
 }
 
-DFLOW_INLINE void CollectiveBroadcast::infer(InferContext& context) {
+void CollectiveBroadcast::infer(InferContext& context) {
   detail::require_members(context, 1);
   for (int i = 0; i < context.num_outputs(); ++i) context.set_output(i, context.input(0));
 }
 
-DFLOW_INLINE void CollectiveBroadcast::gradient(GradientContext& context) {
+void CollectiveBroadcast::gradient(GradientContext& context) {
   const std::vector<int> members = detail::members_with_dy(context);
   context.set_dx(0, detail::reduced_dy(context)[static_cast<std::size_t>(members.front())]);
 }
 
-DFLOW_INLINE std::vector<AnyOutput> detail::any_all_reduce(std::span<const AnyOutput> values, ReduceBy reduction,
-                                                           const At& at) {
+std::vector<AnyOutput> detail::any_all_reduce(std::span<const AnyOutput> values, ReduceBy reduction, const At& at) {
   const auto count = static_cast<std::int64_t>(values.size());
   return outputs_of(build<AllReduce>(values, {.reduction = reduction, .count = count}, at), count);
 }
 
-DFLOW_INLINE std::vector<AnyOutput> detail::any_all_gather(std::span<const AnyOutput> values, const At& at) {
+std::vector<AnyOutput> detail::any_all_gather(std::span<const AnyOutput> values, const At& at) {
   const auto count = static_cast<std::int64_t>(values.size());
   return outputs_of(build<AllGather>(values, {.count = count}, at), count);
 }
 
-DFLOW_INLINE std::vector<AnyOutput> detail::any_broadcast_to_devices(const AnyOutput& value,
-                                                                     std::span<const std::string> devices,
-                                                                     const At& at) {
+std::vector<AnyOutput> detail::any_broadcast_to_devices(const AnyOutput& value, std::span<const std::string> devices,
+                                                        const At& at) {
   GraphStore& graph = graph_of({&value, 1}, CollectiveBroadcast::name, at);
   const auto count = static_cast<std::int64_t>(devices.size());
   const BuiltNode node = build<CollectiveBroadcast>({value}, {.count = count}, at);

@@ -79,7 +79,3 @@ Output<T> ensure_shape(const Output<T>& x, const PartialShape& shape, const At& 
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/control/check.ipp>
-#endif

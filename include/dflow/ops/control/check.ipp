@@ -1,15 +1,14 @@
 #pragma once
 
+#include <dflow/op/expr.hpp>
 #include <dflow/ops/control/check.hpp>
-#include <dflow/ops/expr.hpp>
 
 #include <utility>
 #include <vector>
 
 namespace dflow {
 
-DFLOW_INLINE void detail::require_listed_types(InferContext& context, const std::vector<DType>& listed,
-                                               std::string_view attribute) {
+void detail::require_listed_types(InferContext& context, const std::vector<DType>& listed, std::string_view attribute) {
   if (listed.empty()) return;
   const auto num_listed = static_cast<int>(listed.size());
   bool fits = context.num_inputs() == 1 + num_listed;
@@ -22,26 +21,26 @@ DFLOW_INLINE void detail::require_listed_types(InferContext& context, const std:
   }
 }
 
-DFLOW_INLINE void Assert::infer(InferContext& context) {
+void Assert::infer(InferContext& context) {
   static_cast<void>(context.with_rank(0, 0));
   detail::require_listed_types(context, context.attrs<Assert>().T, "T");
 }
 
-DFLOW_INLINE void CheckNumerics::infer(InferContext& context) { context.set_output(0, context.input(0)); }
+void CheckNumerics::infer(InferContext& context) { context.set_output(0, context.input(0)); }
 
-DFLOW_INLINE void CheckNumerics::gradient(GradientContext& context) {
+void CheckNumerics::gradient(GradientContext& context) {
   std::string message = str_cat("gradient of: ", context.attrs<CheckNumerics>().message);
   context.set_dx(0, build<CheckNumerics>({context.dy()}, {.message = std::move(message)}));
 }
 
-DFLOW_INLINE void EnsureShape::infer(InferContext& context) {
+void EnsureShape::infer(InferContext& context) {
   context.set_output(0, context.merge(context.input(0), context.attrs<EnsureShape>().shape));
 }
 
-DFLOW_INLINE void EnsureShape::gradient(GradientContext& context) { context.set_dx(0, context.dy()); }
+void EnsureShape::gradient(GradientContext& context) { context.set_dx(0, context.dy()); }
 
-DFLOW_INLINE Operation assert_that(const Output<bool>& condition, std::span<const AnyOutput> data, Assert::Attrs attrs,
-                                   const At& at) {
+Operation assert_that(const Output<bool>& condition, std::span<const AnyOutput> data, Assert::Attrs attrs,
+                      const At& at) {
   std::vector<AnyOutput> inputs{condition};
   inputs.insert(inputs.end(), data.begin(), data.end());
   return build<Assert>(std::span<const AnyOutput>(inputs), std::move(attrs), at);

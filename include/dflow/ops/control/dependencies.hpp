@@ -36,7 +36,3 @@ std::tuple<Output<Ts>...> tuple(const Output<Ts>&... edges) {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/control/dependencies.ipp>
-#endif

@@ -5,8 +5,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE AnyOutput detail::any_with_dependencies(std::span<const Operation> operations, const AnyOutput& x,
-                                                     const At& at) {
+AnyOutput detail::any_with_dependencies(std::span<const Operation> operations, const AnyOutput& x, const At& at) {
   GraphStore& graph = graph_of({&x, 1}, Identity::name, at);
   const ScopeGuard after = enter_control_dependencies(graph, operations, at.where);
   return build<Identity>({x}, {}, at);

@@ -158,7 +158,3 @@ Output<bool> loop_cond(const Output<bool>& side, const At& at = {});
 }  // namespace frames
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/control/frames.ipp>
-#endif

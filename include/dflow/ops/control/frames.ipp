@@ -5,12 +5,12 @@
 
 namespace dflow {
 
-DFLOW_INLINE void Switch::infer(InferContext& context) {
+void Switch::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   for (int side = 0; side < 2; ++side) context.set_output(side, context.input(0));
 }
 
-DFLOW_INLINE void Merge::infer(InferContext& context) {
+void Merge::infer(InferContext& context) {
   if (context.num_inputs() == 0) context.fail("it has no inputs");
   PartialShape shape = context.input(0);
   for (int i = 1; i < context.num_inputs(); ++i) shape = shape.generalized_with(context.input(i));
@@ -28,7 +28,7 @@ DFLOW_INLINE void Merge::infer(InferContext& context) {
   context.set_output(1, Shape{});
 }
 
-DFLOW_INLINE void Enter::infer(InferContext& context) {
+void Enter::infer(InferContext& context) {
   const Enter::Attrs& attrs = context.attrs<Enter>();
   if (attrs.frame_name.empty()) context.fail("the frame has no name");
   if (attrs.parallel_iterations < 1) {
@@ -37,9 +37,9 @@ DFLOW_INLINE void Enter::infer(InferContext& context) {
   context.set_output(0, context.input(0));
 }
 
-DFLOW_INLINE void Exit::infer(InferContext& context) { context.set_output(0, context.input(0)); }
+void Exit::infer(InferContext& context) { context.set_output(0, context.input(0)); }
 
-DFLOW_INLINE void NextIteration::infer(InferContext& context) {
+void NextIteration::infer(InferContext& context) {
   const PartialShape &next = context.input(0), &merged = context.input(1);
   // What the Merge says of its shape holds in all iterations.
   bool fits = !merged.has_rank() || (next.has_rank() && next.rank() == merged.rank());
@@ -52,12 +52,12 @@ DFLOW_INLINE void NextIteration::infer(InferContext& context) {
   }
 }
 
-DFLOW_INLINE void LoopCond::infer(InferContext& context) {
+void LoopCond::infer(InferContext& context) {
   static_cast<void>(context.with_rank(0, 0));
   context.set_output(0, Shape{});
 }
 
-DFLOW_INLINE Output<bool> frames::loop_cond(const Output<bool>& side, const At& at) {
+Output<bool> frames::loop_cond(const Output<bool>& side, const At& at) {
   return Output<bool>::unchecked(build<LoopCond>({side}, {}, at).output(0));
 }
 

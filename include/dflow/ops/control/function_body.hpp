@@ -64,7 +64,3 @@ class CaptureList {
 PartialShape common_shape(const PartialShape& a, const PartialShape& b);
 
 }  // namespace dflow::detail
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/control/function_body.ipp>
-#endif

@@ -9,8 +9,8 @@
 
 namespace dflow::detail {
 
-DFLOW_INLINE FunctionBody::FunctionBody(GraphStore& graph, std::string_view name, std::source_location where,
-                                        std::optional<std::source_location> place, FunctionBegin::Attrs attrs)
+FunctionBody::FunctionBody(GraphStore& graph, std::string_view name, std::source_location where,
+                           std::optional<std::source_location> place, FunctionBegin::Attrs attrs)
     : graph_(graph), where_(where) {
   GraphStore::Scope scope = graph.scope();
   scope.control_inputs.clear();
@@ -26,7 +26,7 @@ DFLOW_INLINE FunctionBody::FunctionBody(GraphStore& graph, std::string_view name
   scope_.emplace(graph.enter(std::move(scope)));
 }
 
-DFLOW_INLINE AnyOutput FunctionBody::add_argument(DType dtype, const PartialShape& shape) {
+AnyOutput FunctionBody::add_argument(DType dtype, const PartialShape& shape) {
   const std::string name = graph_.unique_name("argument").substr(graph_.scope().name_prefix.size());
   TypeArgs types;
   types.push_back(dtype);
@@ -34,7 +34,7 @@ DFLOW_INLINE AnyOutput FunctionBody::add_argument(DType dtype, const PartialShap
                                  {.name = name, .where = where_}, types);
 }
 
-DFLOW_INLINE void FunctionBody::finish(const BodyResults& results) {
+void FunctionBody::finish(const BodyResults& results) {
   GraphStore::Scope scope = graph_.scope();
   scope.control_inputs.clear();
   for (const Operation& target : results.targets) {
@@ -49,7 +49,7 @@ DFLOW_INLINE void FunctionBody::finish(const BodyResults& results) {
 }
 
 /// What the body between these nodes reads of what is around it, each edge once, but for constants.
-DFLOW_INLINE std::vector<Endpoint> captures_of(const GraphStore& graph, NodeId begin, NodeId last) {
+std::vector<Endpoint> captures_of(const GraphStore& graph, NodeId begin, NodeId last) {
   std::vector<Endpoint> captures;
   for (const NodeId id : IndexRange<NodeId>(begin + 1, last + 1)) {
     const Node& node = graph.node(id);
@@ -64,15 +64,15 @@ DFLOW_INLINE std::vector<Endpoint> captures_of(const GraphStore& graph, NodeId b
   return captures;
 }
 
-DFLOW_INLINE void FunctionBody::find_captures(NodeId last) { captures_ = captures_of(graph_, begin_, last); }
+void FunctionBody::find_captures(NodeId last) { captures_ = captures_of(graph_, begin_, last); }
 
-DFLOW_INLINE void CaptureList::add(const FunctionBody& body) {
+void CaptureList::add(const FunctionBody& body) {
   for (const Endpoint edge : body.captures()) {
     if (std::find(all_.begin(), all_.end(), edge) == all_.end()) all_.push_back(edge);
   }
 }
 
-DFLOW_INLINE PartialShape common_shape(const PartialShape& a, const PartialShape& b) {
+PartialShape common_shape(const PartialShape& a, const PartialShape& b) {
   if (!a.has_rank() || !b.has_rank() || a.rank() != b.rank()) return PartialShape::unknown();
   std::vector<std::int64_t> dims;
   dims.reserve(static_cast<std::size_t>(a.rank()));

@@ -103,7 +103,3 @@ BuiltNode any_loop(std::span<const AnyOutput> initial, BuildBody condition, Buil
                    const At& at);
 
 }  // namespace dflow::detail
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/control/function_builders.ipp>
-#endif

@@ -31,9 +31,9 @@ inline void complete_shapes(std::vector<PartialShape>& shapes, std::size_t n, st
           .with_location(where));
 }
 
-DFLOW_INLINE FunctionHandle define_function(GraphStore& graph, std::string_view name, std::vector<DType> types,
-                                            std::vector<PartialShape> shapes, BuildBody build_it, const At& at,
-                                            FunctionBegin::Attrs attrs) {
+FunctionHandle define_function(GraphStore& graph, std::string_view name, std::vector<DType> types,
+                               std::vector<PartialShape> shapes, BuildBody build_it, const At& at,
+                               FunctionBegin::Attrs attrs) {
   complete_shapes(shapes, types.size(), "arguments", name, at.where);
   const std::optional<std::source_location> around = graph.scope().where;
   const ScopeGuard place = enter_place(graph, at.where);
@@ -85,8 +85,8 @@ inline void require_declared(const BodyResults& results, const FunctionHandle& f
   }
 }
 
-DFLOW_INLINE FunctionHandle define_recursion(GraphStore& graph, std::string_view name, Recursion known,
-                                             BuildRecursion build_it, const At& at) {
+FunctionHandle define_recursion(GraphStore& graph, std::string_view name, Recursion known, BuildRecursion build_it,
+                                const At& at) {
   complete_shapes(known.argument_shapes, known.argument_types.size(), "arguments", name, at.where);
   complete_shapes(known.result_shapes, known.result_types.size(), "results", name, at.where);
   const std::optional<std::source_location> around = graph.scope().where;
@@ -126,9 +126,9 @@ DFLOW_INLINE FunctionHandle define_recursion(GraphStore& graph, std::string_view
                   .with_location(at.where));
 }
 
-DFLOW_INLINE FunctionHandle register_function(GraphStore& graph, std::string_view name, std::vector<DType> types,
-                                              std::vector<PartialShape> shapes, BuildBody build_it, const At& at,
-                                              FunctionBegin::Attrs attrs) {
+FunctionHandle register_function(GraphStore& graph, std::string_view name, std::vector<DType> types,
+                                 std::vector<PartialShape> shapes, BuildBody build_it, const At& at,
+                                 FunctionBegin::Attrs attrs) {
   check_node_name(name, "register_function", graph.scope().where.value_or(at.where));
   GraphStore::Scope root = graph.scope();
   root.name_prefix.clear();
@@ -147,7 +147,7 @@ DFLOW_INLINE FunctionHandle register_function(GraphStore& graph, std::string_vie
 }
 
 /// "(float, int32) -> (float)".
-DFLOW_INLINE std::string signature_text(std::span<const DType> arguments, std::span<const DType> results) {
+std::string signature_text(std::span<const DType> arguments, std::span<const DType> results) {
   const auto list = [](std::span<const DType> types) {
     std::string text = "(";
     for (std::size_t i = 0; i < types.size(); ++i) {
@@ -159,9 +159,8 @@ DFLOW_INLINE std::string signature_text(std::span<const DType> arguments, std::s
   return str_cat(list(arguments), " -> ", list(results));
 }
 
-DFLOW_INLINE FunctionHandle find_function(GraphStore& graph, std::string_view name,
-                                          std::span<const DType> argument_types, std::span<const DType> result_types,
-                                          const At& at) {
+FunctionHandle find_function(GraphStore& graph, std::string_view name, std::span<const DType> argument_types,
+                             std::span<const DType> result_types, const At& at) {
   const std::source_location where = graph.scope().where.value_or(at.where);
   const NodeId begin = graph.find(name);
   if (!begin.is_valid() || graph.node(begin).op->role != OpRole::function) {
@@ -198,7 +197,7 @@ DFLOW_INLINE FunctionHandle find_function(GraphStore& graph, std::string_view na
   return handle;
 }
 
-DFLOW_INLINE BuiltNode FunctionHandle::call(std::span<const AnyOutput> arguments, const At& at) const {
+BuiltNode FunctionHandle::call(std::span<const AnyOutput> arguments, const At& at) const {
   if (graph == nullptr || arguments.size() != argument_types.size()) {
     throw_error(invalid_argument(str_cat("function '", name, "' takes ", argument_types.size(), " arguments, not ",
                                          arguments.size(), argument_types.empty() ? ", or was moved from" : ""))
@@ -229,13 +228,13 @@ DFLOW_INLINE BuiltNode FunctionHandle::call(std::span<const AnyOutput> arguments
   return build<CallFunction>(*graph, inputs, std::move(attrs), at);
 }
 
-DFLOW_INLINE BuiltNode any_call(GraphStore& graph, BuildBody build_it, std::string_view name, const At& at,
-                                FunctionBegin::Attrs attrs) {
+BuiltNode any_call(GraphStore& graph, BuildBody build_it, std::string_view name, const At& at,
+                   FunctionBegin::Attrs attrs) {
   return define_function(graph, name, {}, {}, build_it, at, attrs).call({}, at);
 }
 
-DFLOW_INLINE BuiltNode any_branch(const AnyOutput& which, const std::vector<std::string>& branch_names,
-                                  FunctionRef<BodyResults(std::size_t)> build_it, std::string_view name, const At& at) {
+BuiltNode any_branch(const AnyOutput& which, const std::vector<std::string>& branch_names,
+                     FunctionRef<BodyResults(std::size_t)> build_it, std::string_view name, const At& at) {
   if (!which.is_valid()) {
     throw_error(invalid_argument(str_cat(name, ": the condition is an empty Output")).with_location(at.where));
   }
@@ -285,7 +284,7 @@ DFLOW_INLINE BuiltNode any_branch(const AnyOutput& which, const std::vector<std:
   return node;
 }
 
-DFLOW_INLINE std::vector<std::string> numbered_branches(std::size_t n) {
+std::vector<std::string> numbered_branches(std::size_t n) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < n; ++i) names.push_back(str_cat("branch_", i));
   return names;
@@ -311,8 +310,8 @@ inline std::string variable_text(const LoopOptions& options, std::size_t i) {
   return str_cat(options.kind, ": ", options.variable, " ", i - options.num_unnamed);
 }
 
-DFLOW_INLINE BuiltNode any_loop(std::span<const AnyOutput> initial, BuildBody condition, BuildBody body,
-                                const LoopOptions& options, const At& at) {
+BuiltNode any_loop(std::span<const AnyOutput> initial, BuildBody condition, BuildBody body, const LoopOptions& options,
+                   const At& at) {
   const auto is_empty = [](const AnyOutput& variable) { return !variable.is_valid(); };
   if (initial.empty() || std::any_of(initial.begin(), initial.end(), is_empty)) {
     throw_error(invalid_argument("while_loop: there are no variables, or one is empty").with_location(at.where));

@@ -199,7 +199,3 @@ struct KeptListElement : StandardOp<"KeptListElement"> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/control/functional.ipp>
-#endif

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <dflow/graph/infer_context.hpp>
+#include <dflow/op/expr.hpp>
 #include <dflow/ops/control/functional.hpp>
 #include <dflow/ops/control/tensor_list.hpp>
-#include <dflow/ops/expr.hpp>
 
 namespace dflow {
 
@@ -20,7 +20,7 @@ inline void set_listed_shapes(InferContext& context, const std::vector<PartialSh
 
 }  // namespace detail
 
-DFLOW_INLINE void FunctionArgument::infer(InferContext& context) {
+void FunctionArgument::infer(InferContext& context) {
   const FunctionArgument::Attrs& attrs = context.attrs<FunctionArgument>();
   if (attrs.number < 0 || attrs.number >= max_arguments) {
     context.fail(str_cat("number ", attrs.number, ", not one of 0 to ", max_arguments - 1));
@@ -28,22 +28,22 @@ DFLOW_INLINE void FunctionArgument::infer(InferContext& context) {
   context.set_output(0, attrs.shape);
 }
 
-DFLOW_INLINE void CallFunction::infer(InferContext& context) {
+void CallFunction::infer(InferContext& context) {
   detail::set_listed_shapes(context, context.attrs<CallFunction>().output_shapes);
 }
 
-DFLOW_INLINE void If::infer(InferContext& context) {
+void If::infer(InferContext& context) {
   static_cast<void>(context.with_rank(0, 0));
   detail::set_listed_shapes(context, context.attrs<If>().output_shapes);
 }
 
-DFLOW_INLINE void Case::infer(InferContext& context) {
+void Case::infer(InferContext& context) {
   static_cast<void>(context.with_rank(0, 0));
   if (context.attrs<Case>().branches.empty()) context.fail("there are no branches");
   detail::set_listed_shapes(context, context.attrs<Case>().output_shapes);
 }
 
-DFLOW_INLINE void While::infer(InferContext& context) {
+void While::infer(InferContext& context) {
   const While::Attrs& attrs = context.attrs<While>();
   if (attrs.parallel_iterations < 1) {
     context.fail(str_cat("parallel_iterations is ", attrs.parallel_iterations, ", less than 1"));
@@ -62,28 +62,28 @@ DFLOW_INLINE void While::infer(InferContext& context) {
   detail::set_listed_shapes(context, attrs.output_shapes);
 }
 
-DFLOW_INLINE void KeptListPush::infer(InferContext& context) {
+void KeptListPush::infer(InferContext& context) {
   if (context.num_inputs() != 2) context.fail(str_cat("takes a list and one value, not ", context.num_inputs() - 1));
   context.set_output(0, PartialShape::unknown());
 }
 
-DFLOW_INLINE void KeptHandleElement::infer(InferContext& context) {
+void KeptHandleElement::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   context.set_output(0, PartialShape::unknown());
 }
-DFLOW_INLINE void KeptListElement::infer(InferContext& context) {
+void KeptListElement::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   context.set_output(0, PartialShape::unknown());
 }
-DFLOW_INLINE void KeptElement::infer(InferContext& context) {
+void KeptElement::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   context.set_output(0, context.attrs<KeptElement>().shape);
 }
 
-DFLOW_INLINE void KeptElement::gradient(GradientContext& context) {
+void KeptElement::gradient(GradientContext& context) {
   context.set_dx(0, build<TensorListOne>({context.input(1), context.dy()}));
 }
-DFLOW_INLINE void KeptListElement::gradient(GradientContext& context) {
+void KeptListElement::gradient(GradientContext& context) {
   context.set_dx(0, build<TensorListOneList>({context.input(1), context.dy()}));
 }
 

@@ -30,7 +30,3 @@ Operation no_op_after(GraphStore& graph, std::span<const Operation> operations, 
 }  // namespace detail
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/control/no_op.ipp>
-#endif

@@ -8,12 +8,12 @@
 
 namespace dflow {
 
-DFLOW_INLINE Operation detail::no_op_after(GraphStore& graph, std::span<const Operation> operations, const At& at) {
+Operation detail::no_op_after(GraphStore& graph, std::span<const Operation> operations, const At& at) {
   const ScopeGuard after = enter_control_dependencies(graph, operations, at.where);
   return build<NoOp>(graph, {}, {}, at);
 }
 
-DFLOW_INLINE Operation group(std::span<const Operation> operations, const At& at) {
+Operation group(std::span<const Operation> operations, const At& at) {
   const auto reject = [&at](std::string message) {
     throw_error(invalid_argument(std::move(message)).with_node(NoOp::name, at.name).with_location(at.where));
   };
@@ -27,6 +27,6 @@ DFLOW_INLINE Operation group(std::span<const Operation> operations, const At& at
   return detail::no_op_after(*operations.front().graph(), operations, at);
 }
 
-DFLOW_INLINE Operation no_op(Graph& graph, const At& at) { return detail::no_op_after(*graph.store(), {}, at); }
+Operation no_op(Graph& graph, const At& at) { return detail::no_op_after(*graph.store(), {}, at); }
 
 }  // namespace dflow

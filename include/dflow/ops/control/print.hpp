@@ -44,7 +44,3 @@ Output<T> print(const Output<T>& value, std::initializer_list<AnyOutput> data, s
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/control/print.ipp>
-#endif

@@ -208,7 +208,3 @@ detail::EdgesOf<State> scan(F&& f, const Elems& elems, const State& initial, con
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/control/row_loops.ipp>
-#endif

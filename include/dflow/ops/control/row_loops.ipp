@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/graph/graph_store.hpp>
+#include <dflow/op/expr.hpp>
 #include <dflow/ops/array/concat.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/reshape.hpp>
@@ -8,7 +9,6 @@
 #include <dflow/ops/control/check.hpp>
 #include <dflow/ops/control/row_loops.hpp>
 #include <dflow/ops/control/tensor_array.hpp>
-#include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/compare.hpp>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct RowCount {
 };
 
 /// Errors: InvalidArgument for tensors without rows, or of different numbers of them.
-DFLOW_INLINE RowCount count_rows(std::span<const AnyOutput> elems, std::string_view name, const At& at) {
+RowCount count_rows(std::span<const AnyOutput> elems, std::string_view name, const At& at) {
   RowCount count;
   for (const AnyOutput& each : elems) {
     const PartialShape& shape = each.shape();
@@ -52,7 +52,7 @@ DFLOW_INLINE RowCount count_rows(std::span<const AnyOutput> elems, std::string_v
 }
 
 /// What is not built by the library itself comes from where the caller was.
-DFLOW_INLINE ScopeGuard enter_callers_place(GraphStore& graph, const std::optional<std::source_location>& around) {
+ScopeGuard enter_callers_place(GraphStore& graph, const std::optional<std::source_location>& around) {
   GraphStore::Scope scope = graph.scope();
   scope.where = around;
   return graph.enter(std::move(scope));
@@ -182,7 +182,7 @@ class RowLoopBuilder {
   std::vector<OutputInfo> gathered_;  ///< what one iteration gives
 };
 
-DFLOW_INLINE RowResults any_row_loop(const RowLoop& loop, BuildRow build_row, const At& at) {
+RowResults any_row_loop(const RowLoop& loop, BuildRow build_row, const At& at) {
   const auto is_empty = [](const AnyOutput& edge) { return !edge.is_valid(); };
   if (loop.elems.empty() || std::any_of(loop.elems.begin(), loop.elems.end(), is_empty)) {
     throw_error(

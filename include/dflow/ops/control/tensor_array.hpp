@@ -159,7 +159,3 @@ struct BodyValue<TensorStack<T>> : ListBodyValue<TensorStack<T>> {};
 }  // namespace detail
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/control/tensor_array.ipp>
-#endif

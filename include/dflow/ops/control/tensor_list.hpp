@@ -203,7 +203,3 @@ AnyOutput sum_of_gradients(const std::vector<AnyOutput>& gradients);
 }  // namespace detail
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/control/tensor_list.ipp>
-#endif

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/graph/infer_context.hpp>
+#include <dflow/op/expr.hpp>
 #include <dflow/op/gradient_context.hpp>
 #include <dflow/ops/array/concat.hpp>
 #include <dflow/ops/array/constant.hpp>
@@ -9,7 +10,6 @@
 #include <dflow/ops/array/slice.hpp>
 #include <dflow/ops/control/functional.hpp>
 #include <dflow/ops/control/tensor_list.hpp>
-#include <dflow/ops/expr.hpp>
 #include <dflow/ops/reduction/add_n.hpp>
 
 #include <algorithm>
@@ -80,61 +80,61 @@ inline AnyOutput gradient_element(const AnyOutput& list, const AnyOutput& index,
                                   two_types(like.dtype(), index.dtype()));
 }
 
-DFLOW_INLINE AnyOutput zero_gradient(const AnyOutput& edge) {
+AnyOutput zero_gradient(const AnyOutput& edge) {
   if (edge.dtype() == DType::variant) return build<EmptyTensorList>(*edge.graph(), {});  // of elements of any shape
   return dflow::zeros_like(edge);
 }
 
-DFLOW_INLINE AnyOutput sum_of_gradients(const std::vector<AnyOutput>& gradients) {
+AnyOutput sum_of_gradients(const std::vector<AnyOutput>& gradients) {
   if (gradients.front().dtype() == DType::variant) return build<TensorListSum>(gradients);
   return build<AddN>(gradients);
 }
 
 }  // namespace detail
 
-DFLOW_INLINE void EmptyTensorList::infer(InferContext& context) {
+void EmptyTensorList::infer(InferContext& context) {
   detail::infer_list(context, context.attrs<EmptyTensorList>().element_shape);
 }
 
-DFLOW_INLINE void TensorListReserve::infer(InferContext& context) {
+void TensorListReserve::infer(InferContext& context) {
   static_cast<void>(context.with_rank(0, 0));
   detail::infer_list(context, context.attrs<TensorListReserve>().element_shape);
 }
 
-DFLOW_INLINE void TensorListLength::infer(InferContext& context) { context.set_output(0, Shape{}); }
+void TensorListLength::infer(InferContext& context) { context.set_output(0, Shape{}); }
 
-DFLOW_INLINE void TensorListResize::infer(InferContext& context) {
+void TensorListResize::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   detail::infer_list(context, context.input(0));
 }
-DFLOW_INLINE void TensorListResize::gradient(GradientContext& context) {
+void TensorListResize::gradient(GradientContext& context) {
   context.set_dx(0, build<TensorListResize>({context.dy(), context.input(1)}));  // what was dropped has none
 }
 
-DFLOW_INLINE void TensorListFromTensor::infer(InferContext& context) {
+void TensorListFromTensor::infer(InferContext& context) {
   detail::infer_list(context, detail::without_leading_dim(context.with_rank_at_least(0, 1)));
 }
-DFLOW_INLINE void TensorListFromTensor::gradient(GradientContext& context) {
+void TensorListFromTensor::gradient(GradientContext& context) {
   const Expr x = context.input(0);
   context.set_dx(0, build<TensorListToTensor>({context.dy(), shape_of(x)}, {}, {}, detail::one_type(x.dtype())));
 }
 
-DFLOW_INLINE void TensorListStack::infer(InferContext& context) {
+void TensorListStack::infer(InferContext& context) {
   const std::int64_t count = context.attrs<TensorListStack>().num_elements;
   if (count < -1) context.fail(str_cat("num_elements is ", count));
   const PartialShape element = context.merge(context.input(0), detail::listed_element_shape(context, 1));
   context.set_output(0, detail::with_leading_dim(count < 0 ? dynamic : count, element));
 }
-DFLOW_INLINE void TensorListStack::gradient(GradientContext& context) {
+void TensorListStack::gradient(GradientContext& context) {
   context.set_dx(0, build<TensorListFromTensor>({context.dy()}));
 }
 
-DFLOW_INLINE void TensorListToTensor::infer(InferContext& context) { detail::infer_dense(context, 1); }
-DFLOW_INLINE void TensorListToTensor::gradient(GradientContext& context) {
+void TensorListToTensor::infer(InferContext& context) { detail::infer_dense(context, 1); }
+void TensorListToTensor::gradient(GradientContext& context) {
   context.set_dx(0, build<TensorListFromTensor>({context.dy()}));
 }
 
-DFLOW_INLINE void TensorListConcatV2::infer(InferContext& context) {
+void TensorListConcatV2::infer(InferContext& context) {
   static_cast<void>(context.with_rank(2, 1));
   const PartialShape element = context.merge(context.input(0), detail::listed_element_shape(context, 1));
   context.set_output(0, element);
@@ -143,18 +143,18 @@ DFLOW_INLINE void TensorListConcatV2::infer(InferContext& context) {
   if (element.rank() == 0) context.fail("scalars cannot be concatenated; stacking makes them a vector");
   context.set_output(0, element.with_dim(0, dynamic));
 }
-DFLOW_INLINE void TensorListConcatV2::gradient(GradientContext& context) {
+void TensorListConcatV2::gradient(GradientContext& context) {
   if (!context.has_dy(0)) return;
   context.set_dx(0, build<TensorListSplit>({context.dy(), context.input(1), context.output(1)}));
 }
 
-DFLOW_INLINE void TensorListSplit::infer(InferContext& context) {
+void TensorListSplit::infer(InferContext& context) {
   const PartialShape x = context.with_rank_at_least(0, 1), asked = detail::listed_element_shape(context, 1);
   static_cast<void>(context.with_rank(2, 1));
   if (asked.has_rank() && asked.rank() == 0) context.fail("an element has a leading dimension");
   detail::infer_list(context, context.merge(detail::with_any_rows(x), detail::with_any_rows(asked)));
 }
-DFLOW_INLINE void TensorListSplit::gradient(GradientContext& context) {
+void TensorListSplit::gradient(GradientContext& context) {
   const Expr x = context.input(0);
   const AnyOutput lengths = context.input(2);
   const Expr count = shape_of(lengths);  // [1]
@@ -163,111 +163,111 @@ DFLOW_INLINE void TensorListSplit::gradient(GradientContext& context) {
       0, build<TensorListConcatV2>({all, detail::element_extents(x), lengths}, {}, {}, detail::one_type(x.dtype())));
 }
 
-DFLOW_INLINE void TensorListGetItem::infer(InferContext& context) {
+void TensorListGetItem::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   context.set_output(0, context.merge(context.input(0), detail::listed_element_shape(context, 2)));
 }
-DFLOW_INLINE void TensorListGetItem::gradient(GradientContext& context) {
+void TensorListGetItem::gradient(GradientContext& context) {
   context.set_dx(0, build<TensorListOne>({context.input(1), context.dy()}));
 }
 
-DFLOW_INLINE void TensorListSetItem::infer(InferContext& context) {
+void TensorListSetItem::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   detail::require_element_shape(context, 2);
   detail::infer_list(context, context.input(0));
 }
-DFLOW_INLINE void TensorListSetItem::gradient(GradientContext& context) {
+void TensorListSetItem::gradient(GradientContext& context) {
   // First what reads the list, so that the other may change it in place.
   context.set_dx(2, detail::gradient_element(context.dy(), context.input(1), context.input(2)));
   context.set_dx(0, build<TensorListUnset>({context.dy(), context.input(1)}));
 }
 
-DFLOW_INLINE void TensorListPushBack::infer(InferContext& context) {
+void TensorListPushBack::infer(InferContext& context) {
   detail::require_element_shape(context, 1);
   detail::infer_list(context, context.input(0));
   context.set_output(1, Shape{});
 }
-DFLOW_INLINE void TensorListPushBack::gradient(GradientContext& context) {
+void TensorListPushBack::gradient(GradientContext& context) {
   if (!context.has_dy(0)) return;
   context.set_dx(1, detail::gradient_element(context.dy(), context.output(1), context.input(1)));
   context.set_dx(0, build<TensorListUnset>({context.dy(), context.output(1)}));
 }
 
-DFLOW_INLINE void TensorListPopBack::infer(InferContext& context) {
+void TensorListPopBack::infer(InferContext& context) {
   detail::infer_list(context, context.input(0));
   context.set_output(1, context.merge(context.input(0), detail::listed_element_shape(context, 1)));
   context.set_output(2, Shape{});
 }
-DFLOW_INLINE void TensorListPopBack::gradient(GradientContext& context) {
+void TensorListPopBack::gradient(GradientContext& context) {
   std::vector<AnyOutput> parts;
   if (context.has_dy(0)) parts.push_back(build<TensorListUnset>({context.dy(0), context.output(2)}));
   if (context.has_dy(1)) parts.push_back(build<TensorListOne>({context.output(2), context.dy(1)}));
   if (!parts.empty()) context.set_dx(0, build<TensorListSum>(parts));
 }
 
-DFLOW_INLINE void TensorListGather::infer(InferContext& context) {
+void TensorListGather::infer(InferContext& context) {
   const PartialShape indices = context.with_rank(1, 1);
   const PartialShape element = context.merge(context.input(0), detail::listed_element_shape(context, 2));
   context.set_output(0, detail::with_leading_dim(indices.dim(0), element));
 }
-DFLOW_INLINE void TensorListGather::gradient(GradientContext& context) {
+void TensorListGather::gradient(GradientContext& context) {
   const AnyOutput any_size = detail::any_constant(context.graph(), Tensor<std::int32_t>::full({}, -1), {});
   context.set_dx(0, build<TensorListScatter>({context.dy(), context.input(1), any_size}));
 }
 
-DFLOW_INLINE void TensorListScatter::infer(InferContext& context) {
+void TensorListScatter::infer(InferContext& context) {
   const PartialShape x = context.with_rank_at_least(0, 1), indices = context.with_rank(1, 1);
   static_cast<void>(context.with_rank(2, 0));
   if (x.has_rank()) static_cast<void>(context.merge_dim(x.dim(0), indices.dim(0)));
   detail::infer_list(context, detail::without_leading_dim(x));
 }
-DFLOW_INLINE void TensorListScatter::gradient(GradientContext& context) {
+void TensorListScatter::gradient(GradientContext& context) {
   const Expr x = context.input(0);
   context.set_dx(0, build<TensorListGatherRows>({context.dy(), context.input(1), shape_of(x)}, {}, {},
                                                 detail::one_type(x.dtype())));
 }
 
-DFLOW_INLINE void TensorListGatherRows::infer(InferContext& context) {
+void TensorListGatherRows::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 1));
   detail::infer_dense(context, 2);
 }
-DFLOW_INLINE void TensorListGatherRows::gradient(GradientContext& context) {
+void TensorListGatherRows::gradient(GradientContext& context) {
   const AnyOutput any_size = detail::any_constant(context.graph(), Tensor<std::int32_t>::full({}, -1), {});
   context.set_dx(0, build<TensorListScatter>({context.dy(), context.input(1), any_size}));
 }
 
-DFLOW_INLINE void TensorListSum::infer(InferContext& context) {
+void TensorListSum::infer(InferContext& context) {
   if (context.num_inputs() == 0) context.fail("there are no lists");
   for (int i = 0; i < context.num_inputs(); ++i) {
     if (context.input_dtype(i) != DType::variant) context.fail(str_cat("input ", i, " is no list of tensors"));
   }
   detail::infer_list(context);
 }
-DFLOW_INLINE void TensorListSum::gradient(GradientContext& context) {
+void TensorListSum::gradient(GradientContext& context) {
   for (int i = 0; i < context.num_inputs(); ++i) context.set_dx(i, context.dy());
 }
 
-DFLOW_INLINE void TensorListOne::infer(InferContext& context) {
+void TensorListOne::infer(InferContext& context) {
   static_cast<void>(context.with_rank(0, 0));
   detail::infer_list(context);
 }
-DFLOW_INLINE void TensorListOne::gradient(GradientContext& context) {
+void TensorListOne::gradient(GradientContext& context) {
   context.set_dx(1, detail::gradient_element(context.dy(), context.input(0), context.input(1)));
 }
 
-DFLOW_INLINE void TensorListOneList::infer(InferContext& context) {
+void TensorListOneList::infer(InferContext& context) {
   static_cast<void>(context.with_rank(0, 0));
   detail::infer_list(context);
 }
-DFLOW_INLINE void TensorListOneList::gradient(GradientContext& context) {
+void TensorListOneList::gradient(GradientContext& context) {
   context.set_dx(1, build<KeptListElement>({context.dy(), context.input(0)}));
 }
 
-DFLOW_INLINE void TensorListUnset::infer(InferContext& context) {
+void TensorListUnset::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   detail::infer_list(context, context.input(0));
 }
-DFLOW_INLINE void TensorListUnset::gradient(GradientContext& context) {
+void TensorListUnset::gradient(GradientContext& context) {
   context.set_dx(0, build<TensorListUnset>({context.dy(), context.input(1)}));
 }
 

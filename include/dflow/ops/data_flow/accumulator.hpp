@@ -110,7 +110,3 @@ struct AccumulatorNumAccumulated : StatefulOp<"AccumulatorNumAccumulated"> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/data_flow/accumulator.ipp>
-#endif

@@ -8,7 +8,7 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE void infer_accumulator(InferContext& context, const AccumulatorAttrs& attrs, bool is_sparse) {
+void infer_accumulator(InferContext& context, const AccumulatorAttrs& attrs, bool is_sparse) {
   if (attrs.reduction_type != "MEAN" && attrs.reduction_type != "SUM") {
     context.fail(str_cat("reduction_type is '", attrs.reduction_type, "', not MEAN or SUM"));
   }
@@ -17,7 +17,7 @@ DFLOW_INLINE void infer_accumulator(InferContext& context, const AccumulatorAttr
 }
 
 /// indices [n] and values [n, row...] of a variable [limit, row...]
-DFLOW_INLINE void set_rows(InferContext& context) {
+void set_rows(InferContext& context) {
   const PartialShape& shape = context.input(0);
   context.set_output(0, PartialShape{dynamic});
   context.set_output(1, shape.has_rank() && shape.rank() > 0
@@ -27,42 +27,42 @@ DFLOW_INLINE void set_rows(InferContext& context) {
 
 }  // namespace detail
 
-DFLOW_INLINE void ConditionalAccumulator::infer(InferContext& context) {
+void ConditionalAccumulator::infer(InferContext& context) {
   detail::infer_accumulator(context, context.attrs<ConditionalAccumulator>(), false);
 }
-DFLOW_INLINE void SparseConditionalAccumulator::infer(InferContext& context) {
+void SparseConditionalAccumulator::infer(InferContext& context) {
   detail::infer_accumulator(context, context.attrs<SparseConditionalAccumulator>(), true);
 }
-DFLOW_INLINE void AccumulatorApplyGradient::infer(InferContext& context) {
+void AccumulatorApplyGradient::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   static_cast<void>(context.merge(context.input(0), context.input(2)));
 }
-DFLOW_INLINE void SparseAccumulatorApplyGradient::infer(InferContext& context) {
+void SparseAccumulatorApplyGradient::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   const PartialShape rows = context.with_rank(2, 1), shape = context.with_rank_at_least(0, 1);
   if (shape.has_rank()) {
     static_cast<void>(context.merge(rows.concatenated(shape.subshape(1, shape.rank())), context.input(3)));
   }
 }
-DFLOW_INLINE void AccumulatorTakeGradient::infer(InferContext& context) {
+void AccumulatorTakeGradient::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   context.set_output(0, context.input(0));
 }
-DFLOW_INLINE void SparseAccumulatorTakeGradient::infer(InferContext& context) {
+void SparseAccumulatorTakeGradient::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   detail::set_rows(context);
 }
-DFLOW_INLINE void AccumulatorTakeRanks::infer(InferContext& context) {
+void AccumulatorTakeRanks::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 1));
   static_cast<void>(context.with_rank(2, 0));
   context.set_output(0, context.input(0));
 }
-DFLOW_INLINE void SparseAccumulatorTakeRanks::infer(InferContext& context) {
+void SparseAccumulatorTakeRanks::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 1));
   static_cast<void>(context.with_rank(2, 0));
   detail::set_rows(context);
 }
-DFLOW_INLINE void AccumulatorSetGlobalStep::infer(InferContext& context) { static_cast<void>(context.with_rank(1, 0)); }
-DFLOW_INLINE void AccumulatorNumAccumulated::infer(InferContext& context) { context.set_output(0, Shape{}); }
+void AccumulatorSetGlobalStep::infer(InferContext& context) { static_cast<void>(context.with_rank(1, 0)); }
+void AccumulatorNumAccumulated::infer(InferContext& context) { context.set_output(0, Shape{}); }
 
 }  // namespace dflow

@@ -186,7 +186,3 @@ class Barrier {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/data_flow/barrier.ipp>
-#endif

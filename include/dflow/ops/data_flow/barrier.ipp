@@ -8,18 +8,18 @@
 
 namespace dflow {
 
-DFLOW_INLINE void BarrierOp::infer(InferContext& context) {
+void BarrierOp::infer(InferContext& context) {
   const auto& attrs = context.attrs<BarrierOp>();
   if (attrs.component_types.empty()) context.fail("an element has no components");
   detail::infer_queue(context, attrs.component_types, attrs.shapes, -1);
 }
-DFLOW_INLINE void BarrierInsertMany::infer(InferContext& context) {
+void BarrierInsertMany::infer(InferContext& context) {
   const std::int64_t component = context.attrs<BarrierInsertMany>().component_index;
   if (component < 0) context.fail(str_cat("there is no component ", component));
   const PartialShape keys = context.with_rank(1, 1), values = context.with_rank_at_least(2, 1);
   if (values.has_rank()) static_cast<void>(context.merge_dim(keys.dim(0), values.dim(0)));
 }
-DFLOW_INLINE void BarrierTakeMany::infer(InferContext& context) {
+void BarrierTakeMany::infer(InferContext& context) {
   const auto& attrs = context.attrs<BarrierTakeMany>();
   if (!attrs.shapes.empty() && attrs.shapes.size() != attrs.component_types.size()) {
     context.fail(str_cat(attrs.shapes.size(), " shapes for ", attrs.component_types.size(), " components"));
@@ -32,14 +32,13 @@ DFLOW_INLINE void BarrierTakeMany::infer(InferContext& context) {
     context.set_output(static_cast<int>(i) + 2, rows.concatenated(element));
   }
 }
-DFLOW_INLINE void BarrierClose::infer(InferContext&) {}
-DFLOW_INLINE void BarrierReadySize::infer(InferContext& context) { context.set_output(0, Shape{}); }
-DFLOW_INLINE void BarrierIncompleteSize::infer(InferContext& context) { context.set_output(0, Shape{}); }
+void BarrierClose::infer(InferContext&) {}
+void BarrierReadySize::infer(InferContext& context) { context.set_output(0, Shape{}); }
+void BarrierIncompleteSize::infer(InferContext& context) { context.set_output(0, Shape{}); }
 
 namespace detail {
 
-DFLOW_INLINE AnyBarrier::AnyBarrier(GraphStore& graph, std::vector<DType> dtypes, const BarrierOptions& options,
-                                    const At& at)
+AnyBarrier::AnyBarrier(GraphStore& graph, std::vector<DType> dtypes, const BarrierOptions& options, const At& at)
     : dtypes_(std::move(dtypes)), shapes_(options.shapes) {
   const ScopeGuard without_control_inputs = enter_without_control_inputs(graph);
   handle_ = build<BarrierOp>(graph, {},
@@ -50,8 +49,8 @@ DFLOW_INLINE AnyBarrier::AnyBarrier(GraphStore& graph, std::vector<DType> dtypes
                              {.name = at.name.empty() ? options.name : at.name, .where = at.where});
 }
 
-DFLOW_INLINE Operation AnyBarrier::insert_many(std::size_t component, const AnyOutput& keys, const AnyOutput& values,
-                                               const At& at) const {
+Operation AnyBarrier::insert_many(std::size_t component, const AnyOutput& keys, const AnyOutput& values,
+                                  const At& at) const {
   GraphStore& graph = graph_of({&handle_, 1}, BarrierInsertMany::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   if (values.is_valid() && component < shapes_.size()) {
@@ -69,8 +68,7 @@ DFLOW_INLINE Operation AnyBarrier::insert_many(std::size_t component, const AnyO
                                   at);
 }
 
-DFLOW_INLINE BuiltNode AnyBarrier::take_many(const AnyOutput& count, const BarrierTakeOptions& options,
-                                             const At& at) const {
+BuiltNode AnyBarrier::take_many(const AnyOutput& count, const BarrierTakeOptions& options, const At& at) const {
   GraphStore& graph = graph_of({&handle_, 1}, BarrierTakeMany::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   return build<BarrierTakeMany>({handle_, count},
@@ -81,17 +79,17 @@ DFLOW_INLINE BuiltNode AnyBarrier::take_many(const AnyOutput& count, const Barri
                                 at);
 }
 
-DFLOW_INLINE Operation AnyBarrier::close(bool cancel_pending_enqueues, const At& at) const {
+Operation AnyBarrier::close(bool cancel_pending_enqueues, const At& at) const {
   GraphStore& graph = graph_of({&handle_, 1}, BarrierClose::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   return build<BarrierClose>({handle_}, {.cancel_pending_enqueues = cancel_pending_enqueues}, at);
 }
-DFLOW_INLINE AnyOutput AnyBarrier::ready_size(const At& at) const {
+AnyOutput AnyBarrier::ready_size(const At& at) const {
   GraphStore& graph = graph_of({&handle_, 1}, BarrierReadySize::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   return build<BarrierReadySize>({handle_}, {}, at);
 }
-DFLOW_INLINE AnyOutput AnyBarrier::incomplete_size(const At& at) const {
+AnyOutput AnyBarrier::incomplete_size(const At& at) const {
   GraphStore& graph = graph_of({&handle_, 1}, BarrierIncompleteSize::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   return build<BarrierIncompleteSize>({handle_}, {}, at);

@@ -37,7 +37,3 @@ Output<T> embedding_lookup(const std::vector<Variable<T>>& shards, const Output<
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/data_flow/embedding.ipp>
-#endif

@@ -7,7 +7,6 @@
 #include <dflow/ops/array/index_list.hpp>
 #include <dflow/ops/array/reshape.hpp>
 #include <dflow/ops/data_flow/embedding.hpp>
-#include <dflow/ops/expr.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -16,12 +15,12 @@
 
 namespace dflow::detail {
 
-[[noreturn]] DFLOW_INLINE void reject_shards(const std::string& message, const At& at) {
+[[noreturn]] void reject_shards(const std::string& message, const At& at) {
   throw_error(invalid_argument(str_cat("embedding_lookup: ", message)).with_location(at.where));
 }
 
 /// The shape of the table that the shards are.
-DFLOW_INLINE Shape table_shape(std::span<const AnyVariable> shards, const AnyOutput& ids, const At& at) {
+Shape table_shape(std::span<const AnyVariable> shards, const AnyOutput& ids, const At& at) {
   if (shards.empty()) reject_shards("the table has no shards", at);
   if (!ids.is_valid()) reject_shards("the ids are an empty Output", at);
   std::int64_t rows = 0;
@@ -54,7 +53,7 @@ DFLOW_INLINE Shape table_shape(std::span<const AnyVariable> shards, const AnyOut
 }
 
 /// rows [number of ids, width...] as [ids..., width...].
-DFLOW_INLINE AnyOutput in_shape_of_ids(const AnyOutput& rows, const AnyOutput& ids, const Shape& table) {
+AnyOutput in_shape_of_ids(const AnyOutput& rows, const AnyOutput& ids, const Shape& table) {
   const PartialShape& batch = ids.shape();
   if (batch.has_rank() && batch.rank() == 1 && batch[0] == dynamic) return rows;
   const Shape width = table.subshape(1, table.rank());
@@ -69,8 +68,8 @@ DFLOW_INLINE AnyOutput in_shape_of_ids(const AnyOutput& rows, const AnyOutput& i
   return build<Reshape>({rows, any_concat(0, parts)});
 }
 
-DFLOW_INLINE AnyOutput any_embedding_lookup(std::span<const AnyVariable> shards, const AnyOutput& ids,
-                                            PartitionStrategy strategy, const At& at) {
+AnyOutput any_embedding_lookup(std::span<const AnyVariable> shards, const AnyOutput& ids, PartitionStrategy strategy,
+                               const At& at) {
   const Shape table = table_shape(shards, ids, at);
   GraphStore& graph = *ids.graph();
   const ScopeGuard place = enter_place(graph, at.where);

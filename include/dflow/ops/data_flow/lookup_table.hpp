@@ -257,7 +257,3 @@ class HashTable : public detail::TypedLookupTable<K, V> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/data_flow/lookup_table.ipp>
-#endif

@@ -10,7 +10,7 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE void infer_table(InferContext& context, const LookupTableAttrs& attrs) {
+void infer_table(InferContext& context, const LookupTableAttrs& attrs) {
   if (!in_mask(attrs.key_dtype, dtype_mask<TableKeyTypes>)) {
     context.fail(str_cat("keys are int32, int64 or string, not ", name(attrs.key_dtype)));
   }
@@ -24,7 +24,7 @@ DFLOW_INLINE void infer_table(InferContext& context, const LookupTableAttrs& att
 }
 
 /// values [k..., value_shape] for keys [k...].
-DFLOW_INLINE void infer_values(InferContext& context) {
+void infer_values(InferContext& context) {
   const PartialShape& keys = context.input(1);
   if (!keys.has_rank()) return;
   const PartialShape values = context.with_rank_at_least(2, keys.rank());
@@ -34,28 +34,26 @@ DFLOW_INLINE void infer_values(InferContext& context) {
 
 }  // namespace detail
 
-DFLOW_INLINE void MutableHashTableOp::infer(InferContext& context) {
+void MutableHashTableOp::infer(InferContext& context) {
   detail::infer_table(context, context.attrs<MutableHashTableOp>());
 }
-DFLOW_INLINE void HashTableOp::infer(InferContext& context) {
-  detail::infer_table(context, context.attrs<HashTableOp>());
-}
-DFLOW_INLINE void LookupTableFind::infer(InferContext& context) {
+void HashTableOp::infer(InferContext& context) { detail::infer_table(context, context.attrs<HashTableOp>()); }
+void LookupTableFind::infer(InferContext& context) {
   context.set_output(0, context.input(1).concatenated(context.input(2)));
 }
-DFLOW_INLINE void LookupTableInsert::infer(InferContext& context) { detail::infer_values(context); }
-DFLOW_INLINE void LookupTableRemove::infer(InferContext&) {}
-DFLOW_INLINE void LookupTableSize::infer(InferContext& context) { context.set_output(0, Shape{}); }
-DFLOW_INLINE void LookupTableExport::infer(InferContext& context) {
+void LookupTableInsert::infer(InferContext& context) { detail::infer_values(context); }
+void LookupTableRemove::infer(InferContext&) {}
+void LookupTableSize::infer(InferContext& context) { context.set_output(0, Shape{}); }
+void LookupTableExport::infer(InferContext& context) {
   context.set_output(0, PartialShape{dynamic});
   context.set_output(1, PartialShape{dynamic}.concatenated(context.attrs<LookupTableExport>().value_shape));
 }
-DFLOW_INLINE void LookupTableImport::infer(InferContext& context) { detail::infer_values(context); }
-DFLOW_INLINE void InitializeTable::infer(InferContext& context) {
+void LookupTableImport::infer(InferContext& context) { detail::infer_values(context); }
+void InitializeTable::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 1));
   detail::infer_values(context);
 }
-DFLOW_INLINE void InitializeTableFromTextFile::infer(InferContext& context) {
+void InitializeTableFromTextFile::infer(InferContext& context) {
   const auto& attrs = context.attrs<InitializeTableFromTextFile>();
   static_cast<void>(context.with_rank(1, 0));
   if (attrs.key_index < whole_line || attrs.value_index < whole_line) {
@@ -70,8 +68,8 @@ DFLOW_INLINE void InitializeTableFromTextFile::infer(InferContext& context) {
 
 namespace detail {
 
-DFLOW_INLINE AnyLookupTable::AnyLookupTable(GraphStore& graph, bool is_mutable, DType key, DType value,
-                                            const LookupTableOptions& options, const At& at)
+AnyLookupTable::AnyLookupTable(GraphStore& graph, bool is_mutable, DType key, DType value,
+                               const LookupTableOptions& options, const At& at)
     : key_(key), value_(value), value_shape_(options.value_shape) {
   const ScopeGuard without_control_inputs = enter_without_control_inputs(graph);
   const LookupTableAttrs attrs{.key_dtype = key,
@@ -84,8 +82,8 @@ DFLOW_INLINE AnyLookupTable::AnyLookupTable(GraphStore& graph, bool is_mutable, 
                        : AnyOutput(build<HashTableOp>(graph, {}, attrs, named));
 }
 
-DFLOW_INLINE void AnyLookupTable::check_values(const AnyOutput& keys, const AnyOutput& values, std::string_view op,
-                                               const At& at) const {
+void AnyLookupTable::check_values(const AnyOutput& keys, const AnyOutput& values, std::string_view op,
+                                  const At& at) const {
   if (!keys.is_valid() || !values.is_valid()) return;  // the node's errors are better
   const PartialShape wanted = keys.shape().concatenated(value_shape_);
   if (wanted.is_compatible_with(values.shape())) return;
@@ -96,7 +94,7 @@ DFLOW_INLINE void AnyLookupTable::check_values(const AnyOutput& keys, const AnyO
           .with_location(at.where));
 }
 
-DFLOW_INLINE AnyOutput AnyLookupTable::find(const AnyOutput& keys, const AnyOutput& default_value, const At& at) const {
+AnyOutput AnyLookupTable::find(const AnyOutput& keys, const AnyOutput& default_value, const At& at) const {
   GraphStore& graph = graph_of({&handle_, 1}, LookupTableFind::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   if (default_value.is_valid() && !default_value.shape().is_compatible_with(value_shape_)) {
@@ -107,23 +105,23 @@ DFLOW_INLINE AnyOutput AnyLookupTable::find(const AnyOutput& keys, const AnyOutp
   }
   return build<LookupTableFind>({handle_, keys, default_value}, {}, at);
 }
-DFLOW_INLINE Operation AnyLookupTable::insert(const AnyOutput& keys, const AnyOutput& values, const At& at) const {
+Operation AnyLookupTable::insert(const AnyOutput& keys, const AnyOutput& values, const At& at) const {
   GraphStore& graph = graph_of({&handle_, 1}, LookupTableInsert::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   check_values(keys, values, LookupTableInsert::name, at);
   return build<LookupTableInsert>({handle_, keys, values}, {}, at);
 }
-DFLOW_INLINE Operation AnyLookupTable::remove(const AnyOutput& keys, const At& at) const {
+Operation AnyLookupTable::remove(const AnyOutput& keys, const At& at) const {
   GraphStore& graph = graph_of({&handle_, 1}, LookupTableRemove::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   return build<LookupTableRemove>({handle_, keys}, {}, at);
 }
-DFLOW_INLINE AnyOutput AnyLookupTable::size(const At& at) const {
+AnyOutput AnyLookupTable::size(const At& at) const {
   GraphStore& graph = graph_of({&handle_, 1}, LookupTableSize::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   return build<LookupTableSize>({handle_}, {}, at);
 }
-DFLOW_INLINE BuiltNode AnyLookupTable::export_all(const At& at) const {
+BuiltNode AnyLookupTable::export_all(const At& at) const {
   GraphStore& graph = graph_of({&handle_, 1}, LookupTableExport::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   TypeArgs types;
@@ -131,13 +129,13 @@ DFLOW_INLINE BuiltNode AnyLookupTable::export_all(const At& at) const {
   types.push_back(value_);
   return build<LookupTableExport>({handle_}, {.value_shape = value_shape_}, at, types);
 }
-DFLOW_INLINE Operation AnyLookupTable::import_all(const AnyOutput& keys, const AnyOutput& values, const At& at) const {
+Operation AnyLookupTable::import_all(const AnyOutput& keys, const AnyOutput& values, const At& at) const {
   GraphStore& graph = graph_of({&handle_, 1}, LookupTableImport::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   check_values(keys, values, LookupTableImport::name, at);
   return build<LookupTableImport>({handle_, keys, values}, {}, at);
 }
-DFLOW_INLINE Operation AnyLookupTable::initialize(const AnyOutput& keys, const AnyOutput& values, const At& at) const {
+Operation AnyLookupTable::initialize(const AnyOutput& keys, const AnyOutput& values, const At& at) const {
   GraphStore& graph = graph_of({&handle_, 1}, InitializeTable::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   check_values(keys, values, InitializeTable::name, at);
@@ -145,7 +143,7 @@ DFLOW_INLINE Operation AnyLookupTable::initialize(const AnyOutput& keys, const A
 }
 
 /// Why column `index` of a file cannot give elements of that type.
-DFLOW_INLINE std::optional<std::string> why_no_column(std::int64_t index, DType dtype) {
+std::optional<std::string> why_no_column(std::int64_t index, DType dtype) {
   using Op = InitializeTableFromTextFile;
   if (index == Op::whole_line && dtype != DType::string) return str_cat("a whole line is a string, not ", name(dtype));
   if (index == Op::line_number && dtype != DType::int64) {
@@ -157,9 +155,8 @@ DFLOW_INLINE std::optional<std::string> why_no_column(std::int64_t index, DType 
   return std::nullopt;
 }
 
-DFLOW_INLINE Operation AnyLookupTable::initialize_from_text_file(const AnyOutput& filename,
-                                                                 InitializeTableFromTextFile::Attrs attrs,
-                                                                 const At& at) const {
+Operation AnyLookupTable::initialize_from_text_file(const AnyOutput& filename, InitializeTableFromTextFile::Attrs attrs,
+                                                    const At& at) const {
   using Op = InitializeTableFromTextFile;
   GraphStore& graph = graph_of({&handle_, 1}, Op::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);

@@ -116,7 +116,3 @@ Output<T> dynamic_stitch(const std::vector<Output<std::int32_t>>& indices, const
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/data_flow/partition.ipp>
-#endif

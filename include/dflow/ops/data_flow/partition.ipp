@@ -7,7 +7,6 @@
 #include <dflow/ops/array/reshape.hpp>
 #include <dflow/ops/array/shape.hpp>
 #include <dflow/ops/data_flow/partition.hpp>
-#include <dflow/ops/expr.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -19,7 +18,7 @@ namespace dflow {
 namespace detail {
 
 /// The row... of input `data`, [n..., row...], where input `positions` is [n...]; of unknown rank if one of them is.
-DFLOW_INLINE PartialShape infer_row(const InferContext& context, int positions, int data) {
+PartialShape infer_row(const InferContext& context, int positions, int data) {
   const PartialShape &prefix = context.input(positions), &all = context.input(data);
   if (!prefix.has_rank() || !all.has_rank()) return PartialShape::unknown();
   if (prefix.rank() > all.rank()) {
@@ -33,7 +32,7 @@ DFLOW_INLINE PartialShape infer_row(const InferContext& context, int positions, 
 }
 
 /// How many rows each partition gets; fails for one that does not exist.
-DFLOW_INLINE std::vector<std::int64_t> count_rows(const InferContext& context, const AnyTensor& partitions) {
+std::vector<std::int64_t> count_rows(const InferContext& context, const AnyTensor& partitions) {
   std::vector<std::int64_t> counts(static_cast<std::size_t>(context.num_outputs()));
   std::int64_t position = 0;
   for (const std::int32_t partition : partitions.span<std::int32_t>()) {
@@ -48,7 +47,7 @@ DFLOW_INLINE std::vector<std::int64_t> count_rows(const InferContext& context, c
 }
 
 /// One more than the largest index of input `i`.
-DFLOW_INLINE std::int64_t rows_needed(const InferContext& context, int i, const AnyTensor& indices) {
+std::int64_t rows_needed(const InferContext& context, int i, const AnyTensor& indices) {
   std::int64_t rows = 0, position = 0;
   for (const std::int32_t index : indices.span<std::int32_t>()) {
     if (index < 0) {
@@ -61,14 +60,14 @@ DFLOW_INLINE std::int64_t rows_needed(const InferContext& context, int i, const 
   return rows;
 }
 
-DFLOW_INLINE AnyOutput positions_like(const AnyOutput& x) {
+AnyOutput positions_like(const AnyOutput& x) {
   GraphStore& graph = *x.graph();
   const AnyOutput count = build<SizeOf>({x});
   const AnyOutput flat = build<Range>({int32_constant(graph, 0), count, int32_constant(graph, 1)});
   return x.shape().rank() == 1 ? flat : build<Reshape>({flat, shape_of(x)});
 }
 
-DFLOW_INLINE std::string index_to_string(std::int64_t position, const Shape& shape) {
+std::string index_to_string(std::int64_t position, const Shape& shape) {
   if (shape.rank() == 0) return {};
   const auto strides = row_major_strides(shape);
   std::array<std::int64_t, max_rank> index{};
@@ -80,15 +79,14 @@ DFLOW_INLINE std::string index_to_string(std::int64_t position, const Shape& sha
   return dims_to_string({index.data(), static_cast<std::size_t>(shape.rank())});
 }
 
-DFLOW_INLINE std::string bad_shard_id(const ShardOfRow::Attrs& attrs, std::int64_t position, const Shape& ids,
-                                      std::int64_t id) {
+std::string bad_shard_id(const ShardOfRow::Attrs& attrs, std::int64_t position, const Shape& ids, std::int64_t id) {
   return str_cat("ids", index_to_string(position, ids), " = ", id, " is outside [0, ", attrs.num_rows,
                  "), the rows of a table in ", attrs.num_shards, " shards");
 }
 
 }  // namespace detail
 
-DFLOW_INLINE void DynamicPartition::infer(InferContext& context) {
+void DynamicPartition::infer(InferContext& context) {
   if (context.num_outputs() < 1) context.fail("needs at least one partition");
   const PartialShape row = detail::infer_row(context, 1, 0);
   const AnyTensor* partitions = context.value(1);
@@ -103,7 +101,7 @@ DFLOW_INLINE void DynamicPartition::infer(InferContext& context) {
 }
 
 /// The gradients of all outputs, each row where it came from.
-DFLOW_INLINE void DynamicPartition::gradient(GradientContext& context) {
+void DynamicPartition::gradient(GradientContext& context) {
   const Expr data = context.input(0), partitions = context.input(1);
   const AnyOutput positions = detail::positions_like(partitions);
   const AnyOutput merged = detail::any_dynamic_stitch(
@@ -111,7 +109,7 @@ DFLOW_INLINE void DynamicPartition::gradient(GradientContext& context) {
   context.set_dx(0, build<Reshape>({merged, shape_of(data)}));
 }
 
-DFLOW_INLINE void DynamicStitch::infer(InferContext& context) {
+void DynamicStitch::infer(InferContext& context) {
   const int count = context.num_inputs() / 2;
   if (count < 1) context.fail("needs at least one list of indices, and its data");
   PartialShape row = PartialShape::unknown();
@@ -128,12 +126,12 @@ DFLOW_INLINE void DynamicStitch::infer(InferContext& context) {
   context.set_output(0, PartialShape{rows}.concatenated(row));
 }
 
-DFLOW_INLINE void DynamicStitch::gradient(GradientContext& context) {
+void DynamicStitch::gradient(GradientContext& context) {
   const int count = context.num_inputs() / 2;
   for (int i = 0; i < count; ++i) context.set_dx(count + i, build<Gather>({context.dy(), context.input(i)}));
 }
 
-DFLOW_INLINE void ShardOfRow::infer(InferContext& context) {
+void ShardOfRow::infer(InferContext& context) {
   const Attrs& attrs = context.attrs<ShardOfRow>();
   if (attrs.num_rows < 0) context.fail(str_cat("a table of ", attrs.num_rows, " rows"));
   if (attrs.num_shards < 1 || attrs.num_shards > std::numeric_limits<std::int32_t>::max()) {
@@ -143,14 +141,13 @@ DFLOW_INLINE void ShardOfRow::infer(InferContext& context) {
   context.set_output(1, context.input(0));
 }
 
-DFLOW_INLINE std::vector<AnyOutput> detail::any_dynamic_partition(const AnyOutput& data, const AnyOutput& partitions,
-                                                                  std::int64_t num_partitions, const At& at) {
+std::vector<AnyOutput> detail::any_dynamic_partition(const AnyOutput& data, const AnyOutput& partitions,
+                                                     std::int64_t num_partitions, const At& at) {
   const BuiltNode node = build<DynamicPartition>({data, partitions}, {.num_partitions = num_partitions}, at);
   return outputs_of(node, num_partitions);
 }
 
-DFLOW_INLINE AnyOutput detail::any_dynamic_stitch(std::vector<AnyOutput> indices, const std::vector<AnyOutput>& data,
-                                                  const At& at) {
+AnyOutput detail::any_dynamic_stitch(std::vector<AnyOutput> indices, const std::vector<AnyOutput>& data, const At& at) {
   const auto count = static_cast<std::int64_t>(indices.size());
   indices.insert(indices.end(), data.begin(), data.end());
   return build<DynamicStitch>(std::span<const AnyOutput>(indices), {.N = count}, at);

@@ -238,7 +238,3 @@ class FifoQueue : public detail::TypedQueue<Ts...> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/data_flow/queue.ipp>
-#endif

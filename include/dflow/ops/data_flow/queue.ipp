@@ -10,8 +10,7 @@ namespace dflow {
 namespace detail {
 
 /// Outputs of an op that takes elements out: [shape...], or [n, shape...] with `rows` for n.
-DFLOW_INLINE void infer_dequeue(InferContext& context, const QueueDequeueAttrs& attrs,
-                                const std::optional<PartialShape>& rows) {
+void infer_dequeue(InferContext& context, const QueueDequeueAttrs& attrs, const std::optional<PartialShape>& rows) {
   if (!attrs.shapes.empty() && attrs.shapes.size() != attrs.component_types.size()) {
     context.fail(str_cat(attrs.shapes.size(), " shapes for ", attrs.component_types.size(), " components"));
   }
@@ -22,7 +21,7 @@ DFLOW_INLINE void infer_dequeue(InferContext& context, const QueueDequeueAttrs& 
   }
 }
 
-DFLOW_INLINE PartialShape dequeued_rows(InferContext& context, bool up_to) {
+PartialShape dequeued_rows(InferContext& context, bool up_to) {
   static_cast<void>(context.with_rank(1, 0));
   const auto n = context.value_as_integers(1);
   if (!n || up_to) return PartialShape{dynamic};
@@ -32,8 +31,8 @@ DFLOW_INLINE PartialShape dequeued_rows(InferContext& context, bool up_to) {
 
 }  // namespace detail
 
-DFLOW_INLINE void detail::infer_queue(InferContext& context, std::span<const DType> dtypes,
-                                      std::span<const PartialShape> shapes, std::int64_t capacity) {
+void detail::infer_queue(InferContext& context, std::span<const DType> dtypes, std::span<const PartialShape> shapes,
+                         std::int64_t capacity) {
   if (!shapes.empty() && shapes.size() != dtypes.size()) {
     context.fail(str_cat(shapes.size(), " shapes for ", dtypes.size(), " components"));
   }
@@ -41,13 +40,13 @@ DFLOW_INLINE void detail::infer_queue(InferContext& context, std::span<const DTy
   context.set_output(0, Shape{});
 }
 
-DFLOW_INLINE void FIFOQueue::infer(InferContext& context) {
+void FIFOQueue::infer(InferContext& context) {
   const auto& attrs = context.attrs<FIFOQueue>();
   if (attrs.component_types.empty()) context.fail("an element has no components");
   detail::infer_queue(context, attrs.component_types, attrs.shapes, attrs.capacity);
 }
-DFLOW_INLINE void QueueEnqueue::infer(InferContext&) {}
-DFLOW_INLINE void QueueEnqueueMany::infer(InferContext& context) {
+void QueueEnqueue::infer(InferContext&) {}
+void QueueEnqueueMany::infer(InferContext& context) {
   if (context.num_inputs() < 2) context.fail("an element has no components");
   std::int64_t rows = dynamic;
   for (int i = 1; i < context.num_inputs(); ++i) {
@@ -55,29 +54,29 @@ DFLOW_INLINE void QueueEnqueueMany::infer(InferContext& context) {
     if (shape.has_rank()) rows = context.merge_dim(rows, shape.dim(0));
   }
 }
-DFLOW_INLINE void QueueDequeue::infer(InferContext& context) {
+void QueueDequeue::infer(InferContext& context) {
   detail::infer_dequeue(context, context.attrs<QueueDequeue>(), std::nullopt);
 }
-DFLOW_INLINE void QueueDequeueMany::infer(InferContext& context) {
+void QueueDequeueMany::infer(InferContext& context) {
   detail::infer_dequeue(context, context.attrs<QueueDequeueMany>(), detail::dequeued_rows(context, false));
 }
-DFLOW_INLINE void QueueDequeueUpTo::infer(InferContext& context) {
+void QueueDequeueUpTo::infer(InferContext& context) {
   detail::infer_dequeue(context, context.attrs<QueueDequeueUpTo>(), detail::dequeued_rows(context, true));
 }
-DFLOW_INLINE void QueueClose::infer(InferContext&) {}
-DFLOW_INLINE void QueueIsClosed::infer(InferContext& context) { context.set_output(0, Shape{}); }
-DFLOW_INLINE void QueueSize::infer(InferContext& context) { context.set_output(0, Shape{}); }
+void QueueClose::infer(InferContext&) {}
+void QueueIsClosed::infer(InferContext& context) { context.set_output(0, Shape{}); }
+void QueueSize::infer(InferContext& context) { context.set_output(0, Shape{}); }
 
 namespace detail {
 
-DFLOW_INLINE ScopeGuard enter_without_control_inputs(GraphStore& graph) {
+ScopeGuard enter_without_control_inputs(GraphStore& graph) {
   GraphStore::Scope scope = graph.scope();
   scope.control_inputs.clear();
   return graph.enter(scope);
 }
 
-DFLOW_INLINE void check_components(std::span<const AnyOutput> components, std::span<const PartialShape> shapes,
-                                   bool many, std::string_view op, const At& at) {
+void check_components(std::span<const AnyOutput> components, std::span<const PartialShape> shapes, bool many,
+                      std::string_view op, const At& at) {
   const auto element_shape = [&](std::size_t i) {
     const PartialShape& shape = components[i].shape();
     return many && shape.has_rank() && shape.rank() > 0 ? shape.subshape(1, shape.rank())
@@ -93,10 +92,10 @@ DFLOW_INLINE void check_components(std::span<const AnyOutput> components, std::s
   }
 }
 
-DFLOW_INLINE AnyQueue::AnyQueue(AnyOutput handle, std::vector<DType> dtypes, std::vector<PartialShape> shapes)
+AnyQueue::AnyQueue(AnyOutput handle, std::vector<DType> dtypes, std::vector<PartialShape> shapes)
     : handle_(handle), dtypes_(std::move(dtypes)), shapes_(std::move(shapes)) {}
 
-DFLOW_INLINE AnyQueue::AnyQueue(GraphStore& graph, std::vector<DType> dtypes, const QueueOptions& options, const At& at)
+AnyQueue::AnyQueue(GraphStore& graph, std::vector<DType> dtypes, const QueueOptions& options, const At& at)
     : dtypes_(std::move(dtypes)), shapes_(options.shapes) {
   const ScopeGuard without_control_inputs = enter_without_control_inputs(graph);
   handle_ = build<FIFOQueue>(graph, {},
@@ -108,7 +107,7 @@ DFLOW_INLINE AnyQueue::AnyQueue(GraphStore& graph, std::vector<DType> dtypes, co
                              {.name = at.name.empty() ? options.name : at.name, .where = at.where});
 }
 
-DFLOW_INLINE Operation AnyQueue::enqueue(std::span<const AnyOutput> components, bool many, const At& at) const {
+Operation AnyQueue::enqueue(std::span<const AnyOutput> components, bool many, const At& at) const {
   GraphStore& graph = graph_of({&handle_, 1}, QueueEnqueue::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   check_components(components, shapes_, many, many ? QueueEnqueueMany::name : QueueEnqueue::name, at);
@@ -118,7 +117,7 @@ DFLOW_INLINE Operation AnyQueue::enqueue(std::span<const AnyOutput> components, 
   return build<QueueEnqueue>(graph, inputs, {.Tcomponents = dtypes_}, at);
 }
 
-DFLOW_INLINE BuiltNode AnyQueue::dequeue(const AnyOutput& count, bool up_to, const At& at) const {
+BuiltNode AnyQueue::dequeue(const AnyOutput& count, bool up_to, const At& at) const {
   GraphStore& graph = graph_of({&handle_, 1}, QueueDequeue::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   const QueueDequeueAttrs attrs{dtypes_, shapes_};
@@ -127,17 +126,17 @@ DFLOW_INLINE BuiltNode AnyQueue::dequeue(const AnyOutput& count, bool up_to, con
   return build<QueueDequeueMany>({handle_, count}, attrs, at);
 }
 
-DFLOW_INLINE Operation AnyQueue::close(bool cancel_pending_enqueues, const At& at) const {
+Operation AnyQueue::close(bool cancel_pending_enqueues, const At& at) const {
   GraphStore& graph = graph_of({&handle_, 1}, QueueClose::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   return build<QueueClose>({handle_}, {.cancel_pending_enqueues = cancel_pending_enqueues}, at);
 }
-DFLOW_INLINE AnyOutput AnyQueue::size(const At& at) const {
+AnyOutput AnyQueue::size(const At& at) const {
   GraphStore& graph = graph_of({&handle_, 1}, QueueSize::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   return build<QueueSize>({handle_}, {}, at);
 }
-DFLOW_INLINE AnyOutput AnyQueue::is_closed(const At& at) const {
+AnyOutput AnyQueue::is_closed(const At& at) const {
   GraphStore& graph = graph_of({&handle_, 1}, QueueIsClosed::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   return build<QueueIsClosed>({handle_}, {}, at);

@@ -133,7 +133,3 @@ class PriorityQueue : public detail::TypedQueue<std::int64_t, Ts...> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/data_flow/queue_kinds.ipp>
-#endif

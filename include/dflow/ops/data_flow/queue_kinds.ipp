@@ -8,7 +8,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE void PaddingFIFOQueueV2::infer(InferContext& context) {
+void PaddingFIFOQueueV2::infer(InferContext& context) {
   const auto& attrs = context.attrs<PaddingFIFOQueueV2>();
   if (attrs.component_types.empty()) context.fail("an element has no components");
   if (attrs.shapes.size() != attrs.component_types.size()) {
@@ -20,7 +20,7 @@ DFLOW_INLINE void PaddingFIFOQueueV2::infer(InferContext& context) {
   detail::infer_queue(context, attrs.component_types, attrs.shapes, attrs.capacity);
 }
 
-DFLOW_INLINE void RandomShuffleQueueV2::infer(InferContext& context) {
+void RandomShuffleQueueV2::infer(InferContext& context) {
   const auto& attrs = context.attrs<RandomShuffleQueueV2>();
   if (attrs.component_types.empty()) context.fail("an element has no components");
   if (attrs.min_after_dequeue < 0) context.fail(str_cat("min_after_dequeue is ", attrs.min_after_dequeue));
@@ -31,15 +31,14 @@ DFLOW_INLINE void RandomShuffleQueueV2::infer(InferContext& context) {
   detail::infer_queue(context, attrs.component_types, attrs.shapes, attrs.capacity);
 }
 
-DFLOW_INLINE void PriorityQueueV2::infer(InferContext& context) {
+void PriorityQueueV2::infer(InferContext& context) {
   const auto& attrs = context.attrs<PriorityQueueV2>();
   detail::infer_queue(context, attrs.component_types, attrs.shapes, attrs.capacity);
 }
 
 namespace detail {
 
-DFLOW_INLINE AnyQueue padding_fifo_queue(GraphStore& graph, std::vector<DType> dtypes, const QueueOptions& options,
-                                         const At& at) {
+AnyQueue padding_fifo_queue(GraphStore& graph, std::vector<DType> dtypes, const QueueOptions& options, const At& at) {
   const ScopeGuard without_control_inputs = enter_without_control_inputs(graph);
   const AnyOutput handle =
       build<PaddingFIFOQueueV2>(graph, {},
@@ -52,8 +51,8 @@ DFLOW_INLINE AnyQueue padding_fifo_queue(GraphStore& graph, std::vector<DType> d
   return {handle, std::move(dtypes), options.shapes};
 }
 
-DFLOW_INLINE AnyQueue random_shuffle_queue(GraphStore& graph, std::vector<DType> dtypes,
-                                           const RandomShuffleQueueOptions& options, const At& at) {
+AnyQueue random_shuffle_queue(GraphStore& graph, std::vector<DType> dtypes, const RandomShuffleQueueOptions& options,
+                              const At& at) {
   const ScopeGuard without_control_inputs = enter_without_control_inputs(graph);
   const AnyOutput handle =
       build<RandomShuffleQueueV2>(graph, {},
@@ -68,8 +67,7 @@ DFLOW_INLINE AnyQueue random_shuffle_queue(GraphStore& graph, std::vector<DType>
   return {handle, std::move(dtypes), options.shapes};
 }
 
-DFLOW_INLINE AnyQueue priority_queue(GraphStore& graph, std::vector<DType> dtypes, const QueueOptions& options,
-                                     const At& at) {
+AnyQueue priority_queue(GraphStore& graph, std::vector<DType> dtypes, const QueueOptions& options, const At& at) {
   const ScopeGuard without_control_inputs = enter_without_control_inputs(graph);
   const AnyOutput handle =
       build<PriorityQueueV2>(graph, {},

@@ -135,7 +135,3 @@ class StagingArea {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/data_flow/staging.ipp>
-#endif

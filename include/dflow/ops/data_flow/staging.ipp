@@ -8,7 +8,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE void StagingAreaOp::infer(InferContext& context) {
+void StagingAreaOp::infer(InferContext& context) {
   const auto& attrs = context.attrs<StagingAreaOp>();
   if (attrs.dtypes.empty()) context.fail("an element has no components");
   if (attrs.capacity < 0 || attrs.memory_limit < 0) {
@@ -17,18 +17,18 @@ DFLOW_INLINE void StagingAreaOp::infer(InferContext& context) {
   }
   detail::infer_queue(context, attrs.dtypes, attrs.shapes, -1);
 }
-DFLOW_INLINE void Stage::infer(InferContext&) {}
-DFLOW_INLINE void Unstage::infer(InferContext& context) {
+void Stage::infer(InferContext&) {}
+void Unstage::infer(InferContext& context) {
   const auto& attrs = context.attrs<Unstage>();
   detail::infer_dequeue(context, {attrs.dtypes, attrs.shapes}, std::nullopt);
 }
-DFLOW_INLINE void StageSize::infer(InferContext& context) { context.set_output(0, Shape{}); }
-DFLOW_INLINE void StageClear::infer(InferContext&) {}
+void StageSize::infer(InferContext& context) { context.set_output(0, Shape{}); }
+void StageClear::infer(InferContext&) {}
 
 namespace detail {
 
-DFLOW_INLINE AnyStagingArea::AnyStagingArea(GraphStore& graph, std::vector<DType> dtypes,
-                                            const StagingAreaOptions& options, const At& at)
+AnyStagingArea::AnyStagingArea(GraphStore& graph, std::vector<DType> dtypes, const StagingAreaOptions& options,
+                               const At& at)
     : dtypes_(std::move(dtypes)), shapes_(options.shapes) {
   const ScopeGuard without_control_inputs = enter_without_control_inputs(graph);
   handle_ = build<StagingAreaOp>(graph, {},
@@ -41,7 +41,7 @@ DFLOW_INLINE AnyStagingArea::AnyStagingArea(GraphStore& graph, std::vector<DType
                                  {.name = at.name.empty() ? options.name : at.name, .where = at.where});
 }
 
-DFLOW_INLINE Operation AnyStagingArea::stage(std::span<const AnyOutput> components, const At& at) const {
+Operation AnyStagingArea::stage(std::span<const AnyOutput> components, const At& at) const {
   GraphStore& graph = graph_of({&handle_, 1}, Stage::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   check_components(components, shapes_, false, Stage::name, at);
@@ -49,17 +49,17 @@ DFLOW_INLINE Operation AnyStagingArea::stage(std::span<const AnyOutput> componen
   inputs.insert(inputs.end(), components.begin(), components.end());
   return build<Stage>(graph, inputs, {.dtypes = dtypes_}, at);
 }
-DFLOW_INLINE BuiltNode AnyStagingArea::unstage(const At& at) const {
+BuiltNode AnyStagingArea::unstage(const At& at) const {
   GraphStore& graph = graph_of({&handle_, 1}, Unstage::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   return build<Unstage>({handle_}, {.dtypes = dtypes_, .shapes = shapes_}, at);
 }
-DFLOW_INLINE AnyOutput AnyStagingArea::size(const At& at) const {
+AnyOutput AnyStagingArea::size(const At& at) const {
   GraphStore& graph = graph_of({&handle_, 1}, StageSize::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   return build<StageSize>({handle_}, {}, at);
 }
-DFLOW_INLINE Operation AnyStagingArea::clear(const At& at) const {
+Operation AnyStagingArea::clear(const At& at) const {
   GraphStore& graph = graph_of({&handle_, 1}, StageClear::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   return build<StageClear>({handle_}, {}, at);

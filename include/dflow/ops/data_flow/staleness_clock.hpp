@@ -82,7 +82,3 @@ struct StalenessClockDropLate : StatefulOp<"StalenessClockDropLate"> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/data_flow/staleness_clock.ipp>
-#endif

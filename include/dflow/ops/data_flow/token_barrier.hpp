@@ -101,7 +101,3 @@ struct TokenBarrierClose : StatefulOp<"TokenBarrierClose"> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/data_flow/token_barrier.ipp>
-#endif

@@ -4,7 +4,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE void TokenBarrier::infer(InferContext& context) {
+void TokenBarrier::infer(InferContext& context) {
   const auto& attrs = context.attrs<TokenBarrier>();
   if (attrs.aggregate < 1 || attrs.aggregate > attrs.replicas) {
     context.fail(str_cat("aggregate is ", attrs.aggregate, ", not in [1, ", attrs.replicas, "], the replicas"));
@@ -14,28 +14,28 @@ DFLOW_INLINE void TokenBarrier::infer(InferContext& context) {
   }
   context.set_output(0, Shape{});
 }
-DFLOW_INLINE void TokenBarrierOpen::infer(InferContext& context) {
+void TokenBarrierOpen::infer(InferContext& context) {
   for (const int scalar : {1, 2}) static_cast<void>(context.with_rank(scalar, 0));
   static_cast<void>(context.with_rank(3, 1));
 }
-DFLOW_INLINE void TokenBarrierArrive::infer(InferContext& context) { static_cast<void>(context.with_rank(1, 0)); }
-DFLOW_INLINE void TokenBarrierWait::infer(InferContext& context) {
+void TokenBarrierArrive::infer(InferContext& context) { static_cast<void>(context.with_rank(1, 0)); }
+void TokenBarrierWait::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   context.set_output(0, Shape{});
 }
-DFLOW_INLINE void TokenBarrierCollect::infer(InferContext& context) {
+void TokenBarrierCollect::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   for (const int ranks : {0, 1}) context.set_output(ranks, PartialShape{dynamic});
 }
-DFLOW_INLINE void TokenBarrierAdvance::infer(InferContext& context) {
+void TokenBarrierAdvance::infer(InferContext& context) {
   for (const int scalar : {1, 2}) static_cast<void>(context.with_rank(scalar, 0));
 }
-DFLOW_INLINE void TokenBarrierLeave::infer(InferContext&) {}
-DFLOW_INLINE void TokenBarrierDropMissing::infer(InferContext& context) {
+void TokenBarrierLeave::infer(InferContext&) {}
+void TokenBarrierDropMissing::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   context.set_output(0, PartialShape{dynamic});
 }
-DFLOW_INLINE void TokenBarrierClose::infer(InferContext& context) {
+void TokenBarrierClose::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   const std::string& reason = context.attrs<TokenBarrierClose>().reason;
   if (reason != "late" && reason != "done" && reason != "lost") {

@@ -39,7 +39,3 @@ Operation write_file(const Output<std::string>& filename, const Output<std::stri
 Output<std::string> matching_files(const Output<std::string>& pattern, const At& at = {});
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/io/files.ipp>
-#endif

@@ -4,30 +4,29 @@
 
 namespace dflow {
 
-DFLOW_INLINE void ReadFile::infer(InferContext& context) {
+void ReadFile::infer(InferContext& context) {
   static_cast<void>(context.with_rank(0, 0));
   context.set_output(0, Shape{});
 }
-DFLOW_INLINE void WriteFile::infer(InferContext& context) {
+void WriteFile::infer(InferContext& context) {
   static_cast<void>(context.with_rank(0, 0));
   static_cast<void>(context.with_rank(1, 0));
 }
-DFLOW_INLINE void MatchingFiles::infer(InferContext& context) {
+void MatchingFiles::infer(InferContext& context) {
   const PartialShape& pattern = context.input(0);
   if (pattern.has_rank() && pattern.rank() > 1) context.fail("patterns are a scalar or a vector");
   context.set_output(0, PartialShape{dynamic});
 }
 
-DFLOW_INLINE Output<std::string> read_file(const Output<std::string>& filename, const At& at) {
+Output<std::string> read_file(const Output<std::string>& filename, const At& at) {
   return Output<std::string>::unchecked(build<ReadFile>({filename}, {}, at).output(0));
 }
 
-DFLOW_INLINE Operation write_file(const Output<std::string>& filename, const Output<std::string>& contents,
-                                  const At& at) {
+Operation write_file(const Output<std::string>& filename, const Output<std::string>& contents, const At& at) {
   return build<WriteFile>({filename, contents}, {}, at);
 }
 
-DFLOW_INLINE Output<std::string> matching_files(const Output<std::string>& pattern, const At& at) {
+Output<std::string> matching_files(const Output<std::string>& pattern, const At& at) {
   return Output<std::string>::unchecked(build<MatchingFiles>({pattern}, {}, at).output(0));
 }
 

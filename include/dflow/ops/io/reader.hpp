@@ -241,7 +241,3 @@ class IdentityReader : public Reader {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/io/reader.ipp>
-#endif

@@ -6,13 +6,13 @@
 
 namespace dflow {
 
-DFLOW_INLINE void WholeFileReaderOp::infer(InferContext& context) { context.set_output(0, Shape{}); }
-DFLOW_INLINE void TextLineReaderOp::infer(InferContext& context) {
+void WholeFileReaderOp::infer(InferContext& context) { context.set_output(0, Shape{}); }
+void TextLineReaderOp::infer(InferContext& context) {
   const std::int64_t skipped = context.attrs<TextLineReaderOp>().skip_header_lines;
   if (skipped < 0) context.fail(str_cat("cannot skip ", skipped, " lines"));
   context.set_output(0, Shape{});
 }
-DFLOW_INLINE void FixedLengthRecordReaderOp::infer(InferContext& context) {
+void FixedLengthRecordReaderOp::infer(InferContext& context) {
   const auto& attrs = context.attrs<FixedLengthRecordReaderOp>();
   constexpr std::int64_t most = std::int64_t{1} << 60;
   if (attrs.record_bytes < 1 || attrs.record_bytes > most) {
@@ -23,14 +23,14 @@ DFLOW_INLINE void FixedLengthRecordReaderOp::infer(InferContext& context) {
   }
   context.set_output(0, Shape{});
 }
-DFLOW_INLINE void TFRecordReaderOp::infer(InferContext& context) { context.set_output(0, Shape{}); }
-DFLOW_INLINE void IdentityReaderOp::infer(InferContext& context) { context.set_output(0, Shape{}); }
+void TFRecordReaderOp::infer(InferContext& context) { context.set_output(0, Shape{}); }
+void IdentityReaderOp::infer(InferContext& context) { context.set_output(0, Shape{}); }
 
-DFLOW_INLINE void ReaderRead::infer(InferContext& context) {
+void ReaderRead::infer(InferContext& context) {
   context.set_output(0, Shape{});
   context.set_output(1, Shape{});
 }
-DFLOW_INLINE void ReaderReadUpTo::infer(InferContext& context) {
+void ReaderReadUpTo::infer(InferContext& context) {
   static_cast<void>(context.with_rank(2, 0));
   if (const auto n = context.value_as_integers(2); n && (*n)[0] < 0) {
     context.fail(str_cat("cannot read ", (*n)[0], " records"));
@@ -38,11 +38,11 @@ DFLOW_INLINE void ReaderReadUpTo::infer(InferContext& context) {
   context.set_output(0, PartialShape{dynamic});
   context.set_output(1, PartialShape{dynamic});
 }
-DFLOW_INLINE void ReaderNumRecordsProduced::infer(InferContext& context) { context.set_output(0, Shape{}); }
-DFLOW_INLINE void ReaderNumWorkUnitsCompleted::infer(InferContext& context) { context.set_output(0, Shape{}); }
-DFLOW_INLINE void ReaderSerializeState::infer(InferContext& context) { context.set_output(0, Shape{}); }
-DFLOW_INLINE void ReaderRestoreState::infer(InferContext& context) { static_cast<void>(context.with_rank(1, 0)); }
-DFLOW_INLINE void ReaderReset::infer(InferContext&) {}
+void ReaderNumRecordsProduced::infer(InferContext& context) { context.set_output(0, Shape{}); }
+void ReaderNumWorkUnitsCompleted::infer(InferContext& context) { context.set_output(0, Shape{}); }
+void ReaderSerializeState::infer(InferContext& context) { context.set_output(0, Shape{}); }
+void ReaderRestoreState::infer(InferContext& context) { static_cast<void>(context.with_rank(1, 0)); }
+void ReaderReset::infer(InferContext&) {}
 
 namespace detail {
 
@@ -62,70 +62,67 @@ BuiltNode build_on_reader(const AnyOutput& reader, const AnyOutput* other, const
   return build<O>({reader, *other}, {}, at);
 }
 
-DFLOW_INLINE Reader::Records records_of(const BuiltNode& node) {
+Reader::Records records_of(const BuiltNode& node) {
   return {Output<std::string>::unchecked(node.output(0)), Output<std::string>::unchecked(node.output(1))};
 }
 
 }  // namespace detail
 
-DFLOW_INLINE Reader::Records Reader::read(const detail::TypedQueue<std::string>& queue, const At& at) const {
+Reader::Records Reader::read(const detail::TypedQueue<std::string>& queue, const At& at) const {
   GraphStore& graph = detail::graph_of({&handle_, 1}, ReaderRead::name, at);
   const ScopeGuard with_queue = enter_colocation(graph, queue.handle().operation(), at.where);
   return detail::records_of(detail::build_on_reader<ReaderRead>(handle_, &queue.handle(), at));
 }
-DFLOW_INLINE Reader::Records Reader::read_up_to(const detail::TypedQueue<std::string>& queue,
-                                                const Output<std::int64_t>& num_records, const At& at) const {
+Reader::Records Reader::read_up_to(const detail::TypedQueue<std::string>& queue,
+                                   const Output<std::int64_t>& num_records, const At& at) const {
   GraphStore& graph = detail::graph_of({&handle_, 1}, ReaderReadUpTo::name, at);
   const ScopeGuard with_queue = enter_colocation(graph, queue.handle().operation(), at.where);
   const ScopeGuard with_reader = enter_colocation(graph, handle_.operation(), at.where);
   return detail::records_of(build<ReaderReadUpTo>({handle_, queue.handle(), num_records}, {}, at));
 }
-DFLOW_INLINE Reader::Records Reader::read_up_to(const detail::TypedQueue<std::string>& queue, std::int64_t num_records,
-                                                const At& at) const {
+Reader::Records Reader::read_up_to(const detail::TypedQueue<std::string>& queue, std::int64_t num_records,
+                                   const At& at) const {
   GraphStore& graph = detail::graph_of({&handle_, 1}, ReaderReadUpTo::name, at);
   return read_up_to(queue,
                     Output<std::int64_t>::unchecked(
                         detail::any_constant(graph, Tensor<std::int64_t>(num_records), {.where = at.where})),
                     at);
 }
-DFLOW_INLINE Output<std::int64_t> Reader::num_records_produced(const At& at) const {
+Output<std::int64_t> Reader::num_records_produced(const At& at) const {
   return Output<std::int64_t>::unchecked(
       detail::build_on_reader<ReaderNumRecordsProduced>(handle_, nullptr, at).output(0));
 }
-DFLOW_INLINE Output<std::int64_t> Reader::num_work_units_completed(const At& at) const {
+Output<std::int64_t> Reader::num_work_units_completed(const At& at) const {
   return Output<std::int64_t>::unchecked(
       detail::build_on_reader<ReaderNumWorkUnitsCompleted>(handle_, nullptr, at).output(0));
 }
-DFLOW_INLINE Output<std::string> Reader::serialize_state(const At& at) const {
+Output<std::string> Reader::serialize_state(const At& at) const {
   return Output<std::string>::unchecked(detail::build_on_reader<ReaderSerializeState>(handle_, nullptr, at).output(0));
 }
-DFLOW_INLINE Operation Reader::restore_state(const Output<std::string>& state, const At& at) const {
+Operation Reader::restore_state(const Output<std::string>& state, const At& at) const {
   const AnyOutput other = state;
   return detail::build_on_reader<ReaderRestoreState>(handle_, &other, at);
 }
-DFLOW_INLINE Operation Reader::restore_state(std::string_view state, const At& at) const {
+Operation Reader::restore_state(std::string_view state, const At& at) const {
   GraphStore& graph = detail::graph_of({&handle_, 1}, ReaderRestoreState::name, at);
   return restore_state(Output<std::string>::unchecked(
                            detail::any_constant(graph, Tensor<std::string>(std::string(state)), {.where = at.where})),
                        at);
 }
-DFLOW_INLINE Operation Reader::reset(const At& at) const {
-  return detail::build_on_reader<ReaderReset>(handle_, nullptr, at);
-}
+Operation Reader::reset(const At& at) const { return detail::build_on_reader<ReaderReset>(handle_, nullptr, at); }
 
-DFLOW_INLINE WholeFileReader::WholeFileReader(Graph& graph, const ReaderOptions& options, const At& at)
+WholeFileReader::WholeFileReader(Graph& graph, const ReaderOptions& options, const At& at)
     : Reader(detail::build_reader<WholeFileReaderOp>(
           graph, {.container = std::string(options.container), .shared_name = std::string(options.shared_name)},
           options.name, at)) {}
-DFLOW_INLINE TextLineReader::TextLineReader(Graph& graph, const TextLineReaderOptions& options, const At& at)
+TextLineReader::TextLineReader(Graph& graph, const TextLineReaderOptions& options, const At& at)
     : Reader(detail::build_reader<TextLineReaderOp>(graph,
                                                     {.skip_header_lines = options.skip_header_lines,
                                                      .container = std::string(options.container),
                                                      .shared_name = std::string(options.shared_name)},
                                                     options.name, at)) {}
-DFLOW_INLINE FixedLengthRecordReader::FixedLengthRecordReader(Graph& graph,
-                                                              const FixedLengthRecordReaderOptions& options,
-                                                              const At& at)
+FixedLengthRecordReader::FixedLengthRecordReader(Graph& graph, const FixedLengthRecordReaderOptions& options,
+                                                 const At& at)
     : Reader(detail::build_reader<FixedLengthRecordReaderOp>(graph,
                                                              {.header_bytes = options.header_bytes,
                                                               .record_bytes = options.record_bytes,
@@ -135,13 +132,13 @@ DFLOW_INLINE FixedLengthRecordReader::FixedLengthRecordReader(Graph& graph,
                                                               .shared_name = std::string(options.shared_name),
                                                               .encoding = options.compression},
                                                              options.name, at)) {}
-DFLOW_INLINE TFRecordReader::TFRecordReader(Graph& graph, const TFRecordReaderOptions& options, const At& at)
+TFRecordReader::TFRecordReader(Graph& graph, const TFRecordReaderOptions& options, const At& at)
     : Reader(detail::build_reader<TFRecordReaderOp>(graph,
                                                     {.container = std::string(options.container),
                                                      .shared_name = std::string(options.shared_name),
                                                      .compression_type = options.compression},
                                                     options.name, at)) {}
-DFLOW_INLINE IdentityReader::IdentityReader(Graph& graph, const ReaderOptions& options, const At& at)
+IdentityReader::IdentityReader(Graph& graph, const ReaderOptions& options, const At& at)
     : Reader(detail::build_reader<IdentityReaderOp>(
           graph, {.container = std::string(options.container), .shared_name = std::string(options.shared_name)},
           options.name, at)) {}

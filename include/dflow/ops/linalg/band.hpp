@@ -71,7 +71,3 @@ Output<T> matrix_set_diag(const Output<T>& x, const Output<T>& diagonal, const A
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/linalg/band.ipp>
-#endif

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <dflow/op/expr.hpp>
 #include <dflow/ops/array/constant.hpp>
-#include <dflow/ops/expr.hpp>
 #include <dflow/ops/linalg/band.hpp>
 #include <dflow/ops/linalg/matrix_shape.hpp>
 
@@ -10,7 +10,7 @@ namespace dflow {
 namespace detail {
 
 /// The diagonals of the matrices of input 0.
-DFLOW_INLINE PartialShape diagonals(const InferContext& context) {
+PartialShape diagonals(const InferContext& context) {
   const PartialShape x = context.with_rank_at_least(0, 2);
   if (!x.has_rank()) return x;
   const int last = x.rank() - 1;
@@ -18,7 +18,7 @@ DFLOW_INLINE PartialShape diagonals(const InferContext& context) {
 }
 
 /// The number on scalar input `i`, which names diagonals of `extent` of them.
-DFLOW_INLINE void check_num_diagonals(const InferContext& context, int i, const char* name, std::int64_t extent) {
+void check_num_diagonals(const InferContext& context, int i, const char* name, std::int64_t extent) {
   static_cast<void>(context.with_rank(i, 0));
   const auto value = known_integers(context, i);
   if (value && extent != dynamic && (*value)[0] > extent) {
@@ -28,33 +28,31 @@ DFLOW_INLINE void check_num_diagonals(const InferContext& context, int i, const 
 
 }  // namespace detail
 
-DFLOW_INLINE void MatrixBandPart::infer(InferContext& context) {
+void MatrixBandPart::infer(InferContext& context) {
   const PartialShape x = context.with_rank_at_least(0, 2);
   detail::check_num_diagonals(context, 1, "num_lower", x.has_rank() ? x[x.rank() - 2] : dynamic);
   detail::check_num_diagonals(context, 2, "num_upper", x.has_rank() ? x[x.rank() - 1] : dynamic);
   context.set_output(0, x);
 }
 
-DFLOW_INLINE void MatrixBandPart::gradient(GradientContext& context) {
+void MatrixBandPart::gradient(GradientContext& context) {
   context.set_dx(0, build<MatrixBandPart>({context.dy(), context.input(1), context.input(2)}));
 }
 
-DFLOW_INLINE void MatrixDiag::infer(InferContext& context) {
+void MatrixDiag::infer(InferContext& context) {
   const PartialShape x = context.with_rank_at_least(0, 1);
   context.set_output(0, x.has_rank() ? x.appended(x[x.rank() - 1]) : x);
 }
 
-DFLOW_INLINE void MatrixDiag::gradient(GradientContext& context) {
-  context.set_dx(0, build<MatrixDiagPart>({context.dy()}));
-}
+void MatrixDiag::gradient(GradientContext& context) { context.set_dx(0, build<MatrixDiagPart>({context.dy()})); }
 
-DFLOW_INLINE void MatrixDiagPart::infer(InferContext& context) { context.set_output(0, detail::diagonals(context)); }
+void MatrixDiagPart::infer(InferContext& context) { context.set_output(0, detail::diagonals(context)); }
 
-DFLOW_INLINE void MatrixDiagPart::gradient(GradientContext& context) {
+void MatrixDiagPart::gradient(GradientContext& context) {
   context.set_dx(0, build<MatrixSetDiag>({zeros_like(context.input(0)), context.dy()}));
 }
 
-DFLOW_INLINE void MatrixSetDiag::infer(InferContext& context) {
+void MatrixSetDiag::infer(InferContext& context) {
   const PartialShape diagonal = context.merge(detail::diagonals(context), context.with_rank_at_least(1, 1));
   const PartialShape& x = context.input(0);
   if (!x.has_rank()) return context.set_output(0, x);
@@ -63,13 +61,12 @@ DFLOW_INLINE void MatrixSetDiag::infer(InferContext& context) {
   context.set_output(0, known.appended(x[batch]).appended(x[batch + 1]));
 }
 
-DFLOW_INLINE void MatrixSetDiag::gradient(GradientContext& context) {
+void MatrixSetDiag::gradient(GradientContext& context) {
   context.set_dx(0, build<MatrixSetDiag>({context.dy(), zeros_like(context.input(1))}));
   context.set_dx(1, build<MatrixDiagPart>({context.dy()}));
 }
 
-DFLOW_INLINE Expr detail::any_band_part(const AnyOutput& x, std::int64_t num_lower, std::int64_t num_upper,
-                                        const At& at) {
+Expr detail::any_band_part(const AnyOutput& x, std::int64_t num_lower, std::int64_t num_upper, const At& at) {
   GraphStore& graph = graph_of({&x, 1}, MatrixBandPart::name, at);
   const auto scalar = [&](std::int64_t value) {
     return any_constant(graph, Tensor<std::int64_t>(value), {.where = at.where});

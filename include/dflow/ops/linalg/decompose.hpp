@@ -130,7 +130,3 @@ Output<T> self_adjoint_eigenvalues(const Output<T>& a, const At& at = {}) {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/linalg/decompose.ipp>
-#endif

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <dflow/op/expr.hpp>
 #include <dflow/ops/array/concat.hpp>
-#include <dflow/ops/expr.hpp>
 #include <dflow/ops/linalg/decompose.hpp>
 #include <dflow/ops/linalg/matrix_expr.hpp>
 #include <dflow/ops/linalg/matrix_shape.hpp>
@@ -14,7 +14,7 @@ namespace dflow {
 namespace detail {
 
 /// The gradient by A of A = Q R with no more columns than rows.
-DFLOW_INLINE Expr tall_qr_gradient(const Expr& q, const Expr& r, const Expr& dq, const Expr& dr) {
+Expr tall_qr_gradient(const Expr& q, const Expr& r, const Expr& dq, const Expr& dr) {
   const Expr qdq = product(q, dq, true), rdr = product(r, dr, false, true);
   const Expr skew = (qdq - adjoint(qdq)) + (rdr - adjoint(rdr));
   Expr da = product(q, dr + times_inverse_adjoint(any_band_part(skew, -1, 0), r)) +
@@ -27,19 +27,17 @@ DFLOW_INLINE Expr tall_qr_gradient(const Expr& q, const Expr& r, const Expr& dq,
 }
 
 /// What counts of the gradient by values that are real in a complex element type.
-DFLOW_INLINE Expr real_part(const Expr& x) { return is_complex(x.dtype()) ? (x + conj(x)) * 0.5 : x; }
+Expr real_part(const Expr& x) { return is_complex(x.dtype()) ? (x + conj(x)) * 0.5 : x; }
 
 /// What the middle of a gradient U (...) V^H has for the vectors U with gradient dU: entry (i, j) is that of U^H dU
 /// divided by what its eigenvalues differ in.
-DFLOW_INLINE Expr divided_by_gaps(const Expr& projected, const Expr& gaps) {
-  return projected * reciprocal_or_zero(gaps);
-}
+Expr divided_by_gaps(const Expr& projected, const Expr& gaps) { return projected * reciprocal_or_zero(gaps); }
 
 }  // namespace detail
 
-DFLOW_INLINE void Cholesky::infer(InferContext& context) { context.set_output(0, detail::square_matrices(context, 0)); }
+void Cholesky::infer(InferContext& context) { context.set_output(0, detail::square_matrices(context, 0)); }
 
-DFLOW_INLINE void Cholesky::gradient(GradientContext& context) {
+void Cholesky::gradient(GradientContext& context) {
   using namespace detail;
   const Expr l = context.output(0), middle = half_lower(product(l, context.dy(), true));
   const auto solve = [&](const Expr& x) -> Expr {
@@ -49,7 +47,7 @@ DFLOW_INLINE void Cholesky::gradient(GradientContext& context) {
   context.set_dx(0, (da + adjoint(da)) * 0.5);
 }
 
-DFLOW_INLINE void Qr::infer(InferContext& context) {
+void Qr::infer(InferContext& context) {
   const PartialShape a = context.with_rank_at_least(0, 2);
   if (!a.has_rank()) {
     for (const int i : {0, 1}) context.set_output(i, PartialShape::unknown());
@@ -62,7 +60,7 @@ DFLOW_INLINE void Qr::infer(InferContext& context) {
   context.set_output(1, batch.appended(k).appended(n));
 }
 
-DFLOW_INLINE void Qr::gradient(GradientContext& context) {
+void Qr::gradient(GradientContext& context) {
   using namespace detail;
   const Expr a = context.input(0), q = context.output(0), r = context.output(1), dq = context.dy(0), dr = context.dy(1);
   const std::int64_t m = num_rows(a), n = num_columns(a);
@@ -80,7 +78,7 @@ DFLOW_INLINE void Qr::gradient(GradientContext& context) {
   context.set_dx(0, any_concat(a.shape().rank() - 1, parts));
 }
 
-DFLOW_INLINE void Svd::infer(InferContext& context) {
+void Svd::infer(InferContext& context) {
   const PartialShape a = context.with_rank_at_least(0, 2);
   const auto [compute_uv, full_matrices] = context.attrs<Svd>();
   for (const int i : {1, 2}) context.set_output(i, compute_uv ? PartialShape::unknown() : PartialShape{0});
@@ -93,7 +91,7 @@ DFLOW_INLINE void Svd::infer(InferContext& context) {
   context.set_output(2, batch.appended(n).appended(full_matrices ? n : k));
 }
 
-DFLOW_INLINE void Svd::gradient(GradientContext& context) {
+void Svd::gradient(GradientContext& context) {
   using namespace detail;
   const Expr a = context.input(0), ds = real_part(context.dy(0));
   const auto [compute_uv, full_matrices] = context.attrs<Svd>();
@@ -124,13 +122,13 @@ DFLOW_INLINE void Svd::gradient(GradientContext& context) {
   context.set_dx(0, da);
 }
 
-DFLOW_INLINE void SelfAdjointEig::infer(InferContext& context) {
+void SelfAdjointEig::infer(InferContext& context) {
   const PartialShape a = detail::square_matrices(context, 0);
   context.set_output(0, a.has_rank() ? a.erased(a.rank() - 1) : a);
   context.set_output(1, context.attrs<SelfAdjointEig>().compute_v ? a : PartialShape{0});
 }
 
-DFLOW_INLINE void SelfAdjointEig::gradient(GradientContext& context) {
+void SelfAdjointEig::gradient(GradientContext& context) {
   using namespace detail;
   const Expr a = context.input(0), de = context.dy(0);
   Expr e = context.output(0), v = context.output(1), middle = diag(de);

@@ -172,7 +172,3 @@ Output<T> irfft3d(const Output<std::complex<T>>& y, const IndexList& fft_length 
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/linalg/fourier.ipp>
-#endif

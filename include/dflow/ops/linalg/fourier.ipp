@@ -1,10 +1,10 @@
 #pragma once
 
+#include <dflow/op/expr.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/reshape.hpp>
 #include <dflow/ops/array/shape.hpp>
 #include <dflow/ops/array/slice.hpp>
-#include <dflow/ops/expr.hpp>
 #include <dflow/ops/linalg/fourier.hpp>
 
 #include <algorithm>
@@ -15,14 +15,14 @@ namespace dflow {
 namespace detail {
 
 /// An op's element types have to go together.
-DFLOW_INLINE void check_same_precision(const InferContext& context) {
+void check_same_precision(const InferContext& context) {
   const DType real = context.type_arg(0), complex = context.type_arg(1);
   if (complex == (real == DType::float32 ? DType::complex64 : DType::complex128)) return;
   context.fail(str_cat("Treal ", name(real), " and Tcomplex ", name(complex), " are of different precision"));
 }
 
 /// The lengths on input 1 as far as they are known, one for each dimension that is transformed.
-DFLOW_INLINE std::optional<SmallIntegers> transform_lengths(const InferContext& context, int rank) {
+std::optional<SmallIntegers> transform_lengths(const InferContext& context, int rank) {
   static_cast<void>(context.merge_dim(context.with_rank(1, 1)[0], rank));
   const std::optional<SmallIntegers> lengths = known_integers(context, 1);
   if (!lengths) return lengths;
@@ -35,7 +35,7 @@ DFLOW_INLINE std::optional<SmallIntegers> transform_lengths(const InferContext& 
   return lengths;
 }
 
-DFLOW_INLINE TypeArgs transform_types(DType given) {
+TypeArgs transform_types(DType given) {
   const bool is_double = given == DType::float64 || given == DType::complex128;
   return is_double ? type_args<double, std::complex<double>>() : type_args<float, std::complex<float>>();
 }
@@ -50,7 +50,7 @@ AnyOutput build_real_fourier(int rank, const AnyOutput& x, const AnyOutput& fft_
 }
 
 /// x's own extents, of the last dimension of coefficients the even length.
-DFLOW_INLINE AnyOutput default_lengths(const AnyOutput& x, int rank, bool inverse, const At& at) {
+AnyOutput default_lengths(const AnyOutput& x, int rank, bool inverse, const At& at) {
   GraphStore& graph = *x.graph();
   const At here{.where = at.where};
   const PartialShape shape = x.shape();
@@ -78,15 +78,15 @@ DFLOW_INLINE AnyOutput default_lengths(const AnyOutput& x, int rank, bool invers
 
 }  // namespace detail
 
-DFLOW_INLINE void detail::infer_fourier(InferContext& context, int rank) {
+void detail::infer_fourier(InferContext& context, int rank) {
   context.set_output(0, context.with_rank_at_least(0, rank));
 }
 
-DFLOW_INLINE void detail::set_fourier_gradient(GradientContext& context, Transform transform) {
+void detail::set_fourier_gradient(GradientContext& context, Transform transform) {
   context.set_dx(0, conj(transform(conj(context.dy()))));
 }
 
-DFLOW_INLINE void detail::infer_real_fourier(InferContext& context, int rank, bool inverse) {
+void detail::infer_real_fourier(InferContext& context, int rank, bool inverse) {
   check_same_precision(context);
   PartialShape shape = context.with_rank_at_least(0, rank);
   const std::optional<SmallIntegers> lengths = transform_lengths(context, rank);
@@ -99,7 +99,7 @@ DFLOW_INLINE void detail::infer_real_fourier(InferContext& context, int rank, bo
   context.set_output(0, shape);
 }
 
-DFLOW_INLINE void detail::set_real_fourier_gradient(GradientContext& context, int rank, bool inverse) {
+void detail::set_real_fourier_gradient(GradientContext& context, int rank, bool inverse) {
   const Expr x = context.input(0);
   const TypeArgs types = transform_types(x.dtype());
   const AnyOutput lengths = context.input(1), extents = shape_of(x);
@@ -108,8 +108,8 @@ DFLOW_INLINE void detail::set_real_fourier_gradient(GradientContext& context, in
                             : build<RfftGrad>({context.dy(), lengths, extents}, attrs, {}, types));
 }
 
-DFLOW_INLINE AnyOutput detail::any_real_fourier(const AnyOutput& x, const IndexList& fft_length, int rank, bool inverse,
-                                                const At& at) {
+AnyOutput detail::any_real_fourier(const AnyOutput& x, const IndexList& fft_length, int rank, bool inverse,
+                                   const At& at) {
   GraphStore& graph = graph_of({&x, 1}, inverse ? Irfft::name : Rfft::name, at);
   const AnyOutput lengths = fft_length.is_given() ? fft_length.edge(graph, DType::int32, {.where = at.where})
                                                   : default_lengths(x, rank, inverse, at);
@@ -120,7 +120,7 @@ DFLOW_INLINE AnyOutput detail::any_real_fourier(const AnyOutput& x, const IndexL
 namespace detail {
 
 /// The gradient has the shape on input 2, and that of the step is checked against what the transform gave.
-DFLOW_INLINE void infer_real_fourier_grad(InferContext& context, const RealFourierGradAttrs& attrs, bool inverse) {
+void infer_real_fourier_grad(InferContext& context, const RealFourierGradAttrs& attrs, bool inverse) {
   check_same_precision(context);
   if (attrs.rank < 1 || attrs.rank > 3) context.fail(str_cat("rank must be 1, 2 or 3, got ", attrs.rank));
   const int rank = static_cast<int>(attrs.rank);
@@ -143,20 +143,20 @@ DFLOW_INLINE void infer_real_fourier_grad(InferContext& context, const RealFouri
 
 }  // namespace detail
 
-DFLOW_INLINE void RfftGrad::infer(InferContext& context) {
+void RfftGrad::infer(InferContext& context) {
   detail::infer_real_fourier_grad(context, context.attrs<RfftGrad>(), false);
 }
 
-DFLOW_INLINE void RfftGrad::gradient(GradientContext& context) {
+void RfftGrad::gradient(GradientContext& context) {
   const int rank = static_cast<int>(context.attrs<RfftGrad>().rank);
   context.set_dx(0, detail::build_real_fourier<Rfft, Rfft2d, Rfft3d>(rank, context.dy(), context.input(1), {}));
 }
 
-DFLOW_INLINE void IrfftGrad::infer(InferContext& context) {
+void IrfftGrad::infer(InferContext& context) {
   detail::infer_real_fourier_grad(context, context.attrs<IrfftGrad>(), true);
 }
 
-DFLOW_INLINE void IrfftGrad::gradient(GradientContext& context) {
+void IrfftGrad::gradient(GradientContext& context) {
   const int rank = static_cast<int>(context.attrs<IrfftGrad>().rank);
   context.set_dx(0, detail::build_real_fourier<Irfft, Irfft2d, Irfft3d>(rank, context.dy(), context.input(1), {}));
 }

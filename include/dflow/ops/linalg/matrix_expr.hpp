@@ -29,7 +29,3 @@ std::int64_t num_rows(const Expr& x);
 std::int64_t num_columns(const Expr& x);
 
 }  // namespace dflow::detail
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/linalg/matrix_expr.ipp>
-#endif

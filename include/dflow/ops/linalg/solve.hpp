@@ -104,7 +104,3 @@ Output<T> matrix_solve_ls(const Output<T>& a, const Output<T>& b, double l2_regu
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/linalg/solve.ipp>
-#endif

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <dflow/op/expr.hpp>
 #include <dflow/ops/array/constant.hpp>
-#include <dflow/ops/expr.hpp>
 #include <dflow/ops/linalg/band.hpp>
 #include <dflow/ops/linalg/matrix_expr.hpp>
 #include <dflow/ops/linalg/matrix_shape.hpp>
@@ -13,7 +13,7 @@ namespace dflow {
 namespace detail {
 
 /// a [...batch, m, n] and b [...batch, m, k] give [...batch, n, k].
-DFLOW_INLINE PartialShape solution_shape(const InferContext& context, const PartialShape& a) {
+PartialShape solution_shape(const InferContext& context, const PartialShape& a) {
   const PartialShape b = context.with_rank_at_least(1, 2);
   if (!a.has_rank() || !b.has_rank()) return PartialShape::unknown();
   if (a.rank() != b.rank()) context.fail("the operands have different ranks");
@@ -25,17 +25,15 @@ DFLOW_INLINE PartialShape solution_shape(const InferContext& context, const Part
 }
 
 /// The gradient by A of the solution x of A x = b, or A^H x = b, given that by b.
-DFLOW_INLINE Expr solve_gradient(const Expr& x, const Expr& db, bool adjoint) {
+Expr solve_gradient(const Expr& x, const Expr& db, bool adjoint) {
   return -(adjoint ? product(x, db, false, true) : product(db, x, false, true));
 }
 
 }  // namespace detail
 
-DFLOW_INLINE void MatrixInverse::infer(InferContext& context) {
-  context.set_output(0, detail::square_matrices(context, 0));
-}
+void MatrixInverse::infer(InferContext& context) { context.set_output(0, detail::square_matrices(context, 0)); }
 
-DFLOW_INLINE void MatrixInverse::gradient(GradientContext& context) {
+void MatrixInverse::gradient(GradientContext& context) {
   using namespace detail;
   const Expr y = context.output(0), dy = context.dy();
   const Expr da = context.attrs<MatrixInverse>().adjoint ? product(product(y, dy, false, true), y)
@@ -43,32 +41,32 @@ DFLOW_INLINE void MatrixInverse::gradient(GradientContext& context) {
   context.set_dx(0, -da);
 }
 
-DFLOW_INLINE void MatrixDeterminant::infer(InferContext& context) {
+void MatrixDeterminant::infer(InferContext& context) {
   const PartialShape a = detail::square_matrices(context, 0);
   context.set_output(0, a.has_rank() ? a.subshape(0, a.rank() - 2) : a);
 }
 
-DFLOW_INLINE void MatrixDeterminant::gradient(GradientContext& context) {
+void MatrixDeterminant::gradient(GradientContext& context) {
   const Expr inverse = AnyOutput(build<MatrixInverse>({context.input(0)}, {.adjoint = true}));
   context.set_dx(0, detail::as_column(detail::as_column(context.dy() * conj(context.output(0)))) * inverse);
 }
 
-DFLOW_INLINE void MatrixSolve::infer(InferContext& context) {
+void MatrixSolve::infer(InferContext& context) {
   context.set_output(0, detail::solution_shape(context, detail::square_matrices(context, 0)));
 }
 
-DFLOW_INLINE void MatrixSolve::gradient(GradientContext& context) {
+void MatrixSolve::gradient(GradientContext& context) {
   const bool adjoint = context.attrs<MatrixSolve>().adjoint;
   const Expr db = AnyOutput(build<MatrixSolve>({context.input(0), context.dy()}, {.adjoint = !adjoint}));
   context.set_dx(0, detail::solve_gradient(context.output(0), db, adjoint));
   context.set_dx(1, db);
 }
 
-DFLOW_INLINE void MatrixTriangularSolve::infer(InferContext& context) {
+void MatrixTriangularSolve::infer(InferContext& context) {
   context.set_output(0, detail::solution_shape(context, detail::square_matrices(context, 0)));
 }
 
-DFLOW_INLINE void MatrixTriangularSolve::gradient(GradientContext& context) {
+void MatrixTriangularSolve::gradient(GradientContext& context) {
   const auto [lower, adjoint] = context.attrs<MatrixTriangularSolve>();
   const Expr db =
       AnyOutput(build<MatrixTriangularSolve>({context.input(0), context.dy()}, {.lower = lower, .adjoint = !adjoint}));
@@ -77,7 +75,7 @@ DFLOW_INLINE void MatrixTriangularSolve::gradient(GradientContext& context) {
   context.set_dx(1, db);
 }
 
-DFLOW_INLINE void MatrixSolveLs::infer(InferContext& context) {
+void MatrixSolveLs::infer(InferContext& context) {
   static_cast<void>(context.with_rank(2, 0));
   context.set_output(0, detail::solution_shape(context, context.with_rank_at_least(0, 2)));
 }
@@ -85,7 +83,7 @@ DFLOW_INLINE void MatrixSolveLs::infer(InferContext& context) {
 /// With G = A^H A + l I and z = G^-1 dx, where A has no fewer rows than columns: db = A z and
 /// dA = b z^H - A (x z^H + z x^H). Else, with G = A A^H + l I, y = G^-1 b and db = G^-1 A dx:
 /// dA = y (dx - A^H db)^H - db x^H.
-DFLOW_INLINE void MatrixSolveLs::gradient(GradientContext& context) {
+void MatrixSolveLs::gradient(GradientContext& context) {
   using namespace detail;
   const Expr a = context.input(0), b = context.input(1), x = context.output(0), dx = context.dy();
   const std::int64_t m = num_rows(a), n = num_columns(a);
@@ -107,8 +105,8 @@ DFLOW_INLINE void MatrixSolveLs::gradient(GradientContext& context) {
   }
 }
 
-DFLOW_INLINE AnyOutput detail::any_matrix_solve_ls(const AnyOutput& a, const AnyOutput& b, double l2_regularizer,
-                                                   bool fast, const At& at) {
+AnyOutput detail::any_matrix_solve_ls(const AnyOutput& a, const AnyOutput& b, double l2_regularizer, bool fast,
+                                      const At& at) {
   GraphStore& graph = graph_of({&a, 1}, MatrixSolveLs::name, at);
   const AnyOutput l2 = any_constant(graph, Tensor<double>(l2_regularizer), {.where = at.where});
   return build<MatrixSolveLs>({a, b, l2}, {.fast = fast}, at);

@@ -25,7 +25,3 @@ Output<T> batch_matmul(const Output<T>& x, const Output<T>& y, BatchMatMul::Attr
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/math/batch_matmul.ipp>
-#endif

@@ -1,12 +1,11 @@
 #pragma once
 
 #include <dflow/op/expr.hpp>
-#include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/batch_matmul.hpp>
 
 namespace dflow {
 
-DFLOW_INLINE void BatchMatMul::infer(InferContext& context) {
+void BatchMatMul::infer(InferContext& context) {
   const Attrs& attrs = context.attrs<BatchMatMul>();
   const PartialShape x = context.with_rank_at_least(0, 2), y = context.with_rank_at_least(1, 2);
   if (!x.has_rank() || !y.has_rank()) return;
@@ -21,7 +20,7 @@ DFLOW_INLINE void BatchMatMul::infer(InferContext& context) {
 }
 
 /// z = op(x) op(y): dx = dz op(y)^H and dy = op(x)^H dz, transposed back where the operand was.
-DFLOW_INLINE void BatchMatMul::gradient(GradientContext& context) {
+void BatchMatMul::gradient(GradientContext& context) {
   const auto [ax, ay] = context.attrs<BatchMatMul>();
   const Expr x = context.input(0), y = context.input(1), dz = context.dy();
   const auto product = [](const Expr& a, const Expr& b, bool adj_a, bool adj_b) -> AnyOutput {

@@ -181,8 +181,3 @@ Output<T> squared_difference(const Output<T>& a, const Output<T>& b, const At& a
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/expr.hpp>
-#include <dflow/ops/math/binary.ipp>
-#endif

@@ -7,24 +7,24 @@
 
 namespace dflow {
 
-DFLOW_INLINE void Add::gradient(GradientContext& context) {
+void Add::gradient(GradientContext& context) {
   context.set_dx(0, sum_to_shape_of(context.dy(), context.input(0)));
   context.set_dx(1, sum_to_shape_of(context.dy(), context.input(1)));
 }
 
-DFLOW_INLINE void Sub::gradient(GradientContext& context) {
+void Sub::gradient(GradientContext& context) {
   context.set_dx(0, sum_to_shape_of(context.dy(), context.input(0)));
   context.set_dx(1, sum_to_shape_of(-context.dy(), context.input(1)));
 }
 
-DFLOW_INLINE void Mul::gradient(GradientContext& context) {
+void Mul::gradient(GradientContext& context) {
   const Expr a = context.input(0), b = context.input(1), dy = context.dy();
   context.set_dx(0, sum_to_shape_of(dy * conj(b), a));
   context.set_dx(1, sum_to_shape_of(dy * conj(a), b));
 }
 
 /// y = a / b: da = dy / b, db = -y dy / b.
-DFLOW_INLINE void Div::gradient(GradientContext& context) {
+void Div::gradient(GradientContext& context) {
   const Expr a = context.input(0), b = context.input(1);
   const Expr da = context.dy() / conj(b);
   context.set_dx(0, sum_to_shape_of(da, a));
@@ -32,7 +32,7 @@ DFLOW_INLINE void Div::gradient(GradientContext& context) {
 }
 
 /// y = a^b: da = dy b a^(b-1), db = dy y log a; the logarithm of what has none counts as 0.
-DFLOW_INLINE void Pow::gradient(GradientContext& context) {
+void Pow::gradient(GradientContext& context) {
   const Expr a = context.input(0), b = context.input(1), dy = context.dy();
   if (is_integer(a.dtype())) context.fail("integer powers have no gradient");
   const Expr power = AnyOutput(build<Pow>({a, b - 1.0}));
@@ -46,7 +46,7 @@ DFLOW_INLINE void Pow::gradient(GradientContext& context) {
 namespace detail {
 
 /// The gradient goes to the first input where `first_chosen`, else to the second.
-DFLOW_INLINE void split_gradient(GradientContext& context, const AnyOutput& first_chosen) {
+void split_gradient(GradientContext& context, const AnyOutput& first_chosen) {
   const Expr dy = context.dy(), zeros = zeros_like(dy);
   const Expr to_first = AnyOutput(build<Select>({first_chosen, dy, zeros}));
   const Expr to_second = AnyOutput(build<Select>({first_chosen, zeros, dy}));
@@ -56,15 +56,15 @@ DFLOW_INLINE void split_gradient(GradientContext& context, const AnyOutput& firs
 
 }  // namespace detail
 
-DFLOW_INLINE void Maximum::gradient(GradientContext& context) {
+void Maximum::gradient(GradientContext& context) {
   detail::split_gradient(context, build<GreaterEqual>({context.input(0), context.input(1)}));
 }
 
-DFLOW_INLINE void Minimum::gradient(GradientContext& context) {
+void Minimum::gradient(GradientContext& context) {
   detail::split_gradient(context, build<LessEqual>({context.input(0), context.input(1)}));
 }
 
-DFLOW_INLINE void SquaredDifference::gradient(GradientContext& context) {
+void SquaredDifference::gradient(GradientContext& context) {
   const Expr a = context.input(0), b = context.input(1);
   const Expr da = context.dy() * 2.0 * (a - b);
   context.set_dx(0, sum_to_shape_of(da, a));

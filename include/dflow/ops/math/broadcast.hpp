@@ -36,7 +36,3 @@ Output<T> sum_to_shape(const Output<T>& x, const Output<std::int32_t>& shape, co
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/math/broadcast.ipp>
-#endif

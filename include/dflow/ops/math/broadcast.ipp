@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/core/broadcast.hpp>
-#include <dflow/ops/expr.hpp>
+#include <dflow/op/expr.hpp>
 #include <dflow/ops/math/broadcast.hpp>
 
 namespace dflow {
@@ -9,7 +9,7 @@ namespace dflow {
 namespace detail {
 
 /// Output 0 gets the shape that input 1 holds; `narrow` must broadcast to `wide`, of which that shape is one.
-DFLOW_INLINE void infer_given_shape(InferContext& context, bool given_is_wide) {
+void infer_given_shape(InferContext& context, bool given_is_wide) {
   context.with_rank(1, 1);
   const PartialShape given = context.value_as_shape(1).value_or(PartialShape::unknown());
   const PartialShape& wide = given_is_wide ? given : context.input(0);
@@ -25,15 +25,15 @@ DFLOW_INLINE void infer_given_shape(InferContext& context, bool given_is_wide) {
 
 }  // namespace detail
 
-DFLOW_INLINE void BroadcastTo::infer(InferContext& context) { detail::infer_given_shape(context, true); }
+void BroadcastTo::infer(InferContext& context) { detail::infer_given_shape(context, true); }
 
-DFLOW_INLINE void BroadcastTo::gradient(GradientContext& context) {
+void BroadcastTo::gradient(GradientContext& context) {
   context.set_dx(0, build<SumToShape>({context.dy(), shape_of(context.input(0))}));
 }
 
-DFLOW_INLINE void SumToShape::infer(InferContext& context) { detail::infer_given_shape(context, false); }
+void SumToShape::infer(InferContext& context) { detail::infer_given_shape(context, false); }
 
-DFLOW_INLINE void SumToShape::gradient(GradientContext& context) {
+void SumToShape::gradient(GradientContext& context) {
   context.set_dx(0, build<BroadcastTo>({context.dy(), shape_of(context.input(0))}));
 }
 

@@ -40,7 +40,3 @@ AnyOutput widened(const AnyOutput& x);
 }  // namespace detail
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/math/cast.ipp>
-#endif

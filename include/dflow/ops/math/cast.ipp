@@ -1,20 +1,20 @@
 #pragma once
 
-#include <dflow/ops/expr.hpp>
+#include <dflow/op/expr.hpp>
 #include <dflow/ops/math/cast.hpp>
 
 namespace dflow {
 
-DFLOW_INLINE void Cast::infer(InferContext& context) { context.set_output(0, context.input(0)); }
+void Cast::infer(InferContext& context) { context.set_output(0, context.input(0)); }
 
 /// Only between floats and complex numbers does the output depend smoothly on the input.
-DFLOW_INLINE void Cast::gradient(GradientContext& context) {
+void Cast::gradient(GradientContext& context) {
   const DType from = context.input(0).dtype(), to = context.output(0).dtype();
   const auto is_smooth = [](DType dtype) { return is_floating(dtype) || is_complex(dtype); };
   if (is_smooth(from) && is_smooth(to)) context.set_dx(0, detail::cast_to(context.dy(), from));
 }
 
-DFLOW_INLINE AnyOutput detail::cast_to(const AnyOutput& x, DType to, const At& at) {
+AnyOutput detail::cast_to(const AnyOutput& x, DType to, const At& at) {
   if (x.dtype() == to) return x;
   TypeArgs types;
   types.push_back(x.dtype());
@@ -22,8 +22,6 @@ DFLOW_INLINE AnyOutput detail::cast_to(const AnyOutput& x, DType to, const At& a
   return build<Cast>({x}, {}, at, types);
 }
 
-DFLOW_INLINE AnyOutput detail::widened(const AnyOutput& x) {
-  return is_16_bit_float(x.dtype()) ? cast_to(x, DType::float32) : x;
-}
+AnyOutput detail::widened(const AnyOutput& x) { return is_16_bit_float(x.dtype()) ? cast_to(x, DType::float32) : x; }
 
 }  // namespace dflow

@@ -114,7 +114,3 @@ Output<bool> logical_or(const Output<bool>& a, const Output<bool>& b, const At& 
 Output<bool> logical_not(const Output<bool>& x, const At& at = {});
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/math/compare.ipp>
-#endif

@@ -30,7 +30,3 @@ struct SameShapeElementwiseOp : StandardElementwiseOp<Name, AllowedTypes> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/math/elementwise_op.ipp>
-#endif

@@ -29,7 +29,3 @@ Output<T> matmul(const Output<T>& a, const Output<T>& b, MatMul::Attrs attrs = {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/math/matmul.ipp>
-#endif

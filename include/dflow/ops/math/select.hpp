@@ -21,7 +21,3 @@ Output<T> select(const Output<bool>& condition, const Output<T>& t, const Output
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/math/select.ipp>
-#endif

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <dflow/ops/expr.hpp>
+#include <dflow/op/expr.hpp>
 #include <dflow/ops/math/select.hpp>
 
 namespace dflow {
 
-DFLOW_INLINE void Select::infer(InferContext& context) {
+void Select::infer(InferContext& context) {
   PartialShape shape = context.merge(context.input(1), context.input(2));
   const PartialShape& condition = context.input(0);
   if (!condition.has_rank() || condition.rank() == 0) return context.set_output(0, shape);
@@ -17,7 +17,7 @@ DFLOW_INLINE void Select::infer(InferContext& context) {
   context.set_output(0, shape);
 }
 
-DFLOW_INLINE void Select::gradient(GradientContext& context) {
+void Select::gradient(GradientContext& context) {
   const Expr condition = context.input(0), dy = context.dy(), zeros = zeros_like(dy);
   context.set_dx(1, build<Select>({condition, dy, zeros}));
   context.set_dx(2, build<Select>({condition, zeros, dy}));

@@ -107,7 +107,3 @@ Output<T> igammac(const Output<T>& a, const Output<T>& x, const At& at = {}) {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/math/special.ipp>
-#endif

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/ops/expr.hpp>
+#include <dflow/op/expr.hpp>
 #include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/math/select.hpp>
 #include <dflow/ops/math/special.hpp>
@@ -10,26 +10,26 @@
 
 namespace dflow {
 
-DFLOW_INLINE void Lgamma::gradient(GradientContext& context) {
+void Lgamma::gradient(GradientContext& context) {
   context.set_dx(0, context.dy() * AnyOutput(build<Digamma>({context.input(0)})));
 }
-DFLOW_INLINE void Digamma::gradient(GradientContext& context) {
+void Digamma::gradient(GradientContext& context) {
   context.set_dx(0, build<DigammaGrad>({context.input(0), context.dy()}));
 }
-DFLOW_INLINE void DigammaGrad::gradient(GradientContext& context) {
+void DigammaGrad::gradient(GradientContext& context) {
   context.fail("the second derivative of digamma is not implemented");
 }
 
 namespace detail {
 
 /// exp(-x^2) 2 / sqrt(pi).
-DFLOW_INLINE Expr erf_slope(const Expr& x) {
+Expr erf_slope(const Expr& x) {
   const Expr square = AnyOutput(build<Square>({x}));
   return Expr(AnyOutput(build<Exp>({-square}))) * 1.1283791670955126;
 }
 
 /// x^(a-1) exp(-x) / gamma(a), which vanishes where a or x is infinite.
-DFLOW_INLINE Expr igamma_slope(const Expr& a, const Expr& x) {
+Expr igamma_slope(const Expr& a, const Expr& x) {
   const auto is_infinite = [](const Expr& of) {
     return build<Equal>({of, scalar_like(of, std::numeric_limits<double>::infinity())});
   };
@@ -47,17 +47,15 @@ DFLOW_INLINE Expr igamma_slope(const Expr& a, const Expr& x) {
 
 }  // namespace detail
 
-DFLOW_INLINE void Erf::gradient(GradientContext& context) {
-  context.set_dx(0, context.dy() * detail::erf_slope(context.input(0)));
-}
-DFLOW_INLINE void Erfc::gradient(GradientContext& context) {
+void Erf::gradient(GradientContext& context) { context.set_dx(0, context.dy() * detail::erf_slope(context.input(0))); }
+void Erfc::gradient(GradientContext& context) {
   context.set_dx(0, -(context.dy() * detail::erf_slope(context.input(0))));
 }
-DFLOW_INLINE void Igamma::gradient(GradientContext& context) {
+void Igamma::gradient(GradientContext& context) {
   const Expr a = context.input(0), x = context.input(1);
   context.set_dx(1, sum_to_shape_of(context.dy() * detail::igamma_slope(a, x), x));
 }
-DFLOW_INLINE void Igammac::gradient(GradientContext& context) {
+void Igammac::gradient(GradientContext& context) {
   const Expr a = context.input(0), x = context.input(1);
   context.set_dx(1, sum_to_shape_of(-(context.dy() * detail::igamma_slope(a, x)), x));
 }

@@ -301,7 +301,3 @@ Output<T> conj(const Output<T>& x, const At& at = {}) {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/math/unary.ipp>
-#endif

@@ -55,7 +55,3 @@ struct RsqrtGrad : SameShapeElementwiseOp<"RsqrtGrad", FloatOrComplexTypes> {
 using UnaryGradientOps = TypeList<TanhGrad, SigmoidGrad, InvGrad, SqrtGrad, RsqrtGrad>;
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/math/unary_gradients.ipp>
-#endif

@@ -132,7 +132,3 @@ Output<T> softsign(const Output<T>& x, const At& at = {}) {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/nn/activation.ipp>
-#endif

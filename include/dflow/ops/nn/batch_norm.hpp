@@ -79,7 +79,3 @@ Output<T> fused_batch_norm(const Output<T>& x, const Output<BatchNormParameter<T
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/nn/batch_norm.ipp>
-#endif

@@ -3,7 +3,6 @@
 #include <dflow/op/expr.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/index_list.hpp>
-#include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/math/unary.hpp>
 #include <dflow/ops/nn/batch_norm.hpp>
@@ -14,7 +13,7 @@ namespace dflow {
 namespace detail {
 
 /// The parameters' type must be float, or double where the elements are.
-DFLOW_INLINE void require_parameter_type(const InferContext& context) {
+void require_parameter_type(const InferContext& context) {
   const DType wanted = context.type_arg(0) == DType::float64 ? DType::float64 : DType::float32;
   if (context.type_arg(1) == wanted) return;
   context.fail(str_cat("parameters of ", dflow::name(context.type_arg(0)), " images must be ", dflow::name(wanted),
@@ -22,7 +21,7 @@ DFLOW_INLINE void require_parameter_type(const InferContext& context) {
 }
 
 /// `channels` and the length of the vector on input `i` as one; fails if they differ.
-DFLOW_INLINE std::int64_t merge_channels(const InferContext& context, std::int64_t channels, int i) {
+std::int64_t merge_channels(const InferContext& context, std::int64_t channels, int i) {
   const std::int64_t got = context.with_rank(i, 1)[0];
   if (got != dynamic && channels != dynamic && got != channels) {
     context.fail(str_cat("input ", i, " must have one element for each of ", channels, " channels, got ", got));
@@ -51,7 +50,7 @@ class BatchNormAlgebra {
 
 }  // namespace detail
 
-DFLOW_INLINE void FusedBatchNorm::infer(InferContext& context) {
+void FusedBatchNorm::infer(InferContext& context) {
   const Attrs& attrs = context.attrs<FusedBatchNorm>();
   detail::require_nhwc(context, attrs.data_format);
   detail::require_parameter_type(context);
@@ -62,7 +61,7 @@ DFLOW_INLINE void FusedBatchNorm::infer(InferContext& context) {
   for (int i = 1; i < 5; ++i) context.set_output(i, {channels});
 }
 
-DFLOW_INLINE void FusedBatchNormGrad::infer(InferContext& context) {
+void FusedBatchNormGrad::infer(InferContext& context) {
   detail::require_nhwc(context, context.attrs<FusedBatchNormGrad>().data_format);
   detail::require_parameter_type(context);
   const PartialShape x = context.merge(context.with_rank(0, 4), context.with_rank(1, 4));
@@ -75,7 +74,7 @@ DFLOW_INLINE void FusedBatchNormGrad::infer(InferContext& context) {
 
 /// Statistics of the batch cannot be differentiated through; given ones are handed out as they are, and what uses them
 /// here, again in gradients, reads the edges that they came on.
-DFLOW_INLINE void FusedBatchNorm::gradient(GradientContext& context) {
+void FusedBatchNorm::gradient(GradientContext& context) {
   const Attrs& attrs = context.attrs<FusedBatchNorm>();
   for (int i = 1; attrs.is_training && i < 5; ++i) {
     if (context.has_dy(i))
@@ -108,7 +107,7 @@ DFLOW_INLINE void FusedBatchNorm::gradient(GradientContext& context) {
 /// second one of g, and they have gradients of their own:
 ///   by mean:      -r b sum(dy)
 ///   by variance:  -r^2 / 2 (scale r sum(a dy) + b sum(dy h))
-DFLOW_INLINE void FusedBatchNormGrad::gradient(GradientContext& context) {
+void FusedBatchNormGrad::gradient(GradientContext& context) {
   const Attrs& attrs = context.attrs<FusedBatchNormGrad>();
   const Expr scale = context.input(2), mean = context.input(3), variance = context.input(4);
   const detail::BatchNormAlgebra in(context, scale.dtype());
@@ -137,9 +136,9 @@ DFLOW_INLINE void FusedBatchNormGrad::gradient(GradientContext& context) {
   context.set_dx(2, r * a_sum);
 }
 
-DFLOW_INLINE BuiltNode detail::any_fused_batch_norm(const AnyOutput& x, const AnyOutput& scale, const AnyOutput& offset,
-                                                    const AnyOutput& mean, const AnyOutput& variance,
-                                                    const BatchNormAttrs& attrs, const At& at) {
+BuiltNode detail::any_fused_batch_norm(const AnyOutput& x, const AnyOutput& scale, const AnyOutput& offset,
+                                       const AnyOutput& mean, const AnyOutput& variance, const BatchNormAttrs& attrs,
+                                       const At& at) {
   GraphStore& graph = graph_of({&x, 1}, FusedBatchNorm::name, at);
   if (!attrs.is_training) return build<FusedBatchNorm>({x, scale, offset, mean, variance}, attrs, at);
   const AnyOutput none = any_constant(graph, AnyTensor(scale.dtype(), {0}), {.where = at.where});

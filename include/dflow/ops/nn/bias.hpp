@@ -31,7 +31,3 @@ Output<T> bias_add(const Output<T>& x, const Output<T>& bias, const At& at = {})
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/nn/bias.ipp>
-#endif

@@ -1,12 +1,11 @@
 #pragma once
 
 #include <dflow/op/expr.hpp>
-#include <dflow/ops/expr.hpp>
 #include <dflow/ops/nn/bias.hpp>
 
 namespace dflow {
 
-DFLOW_INLINE void BiasAdd::infer(InferContext& context) {
+void BiasAdd::infer(InferContext& context) {
   detail::require_nhwc(context, context.attrs<BiasAdd>().data_format);
   PartialShape x = context.with_rank_at_least(0, 2);
   const std::int64_t channels = context.with_rank(1, 1)[0];
@@ -20,18 +19,18 @@ DFLOW_INLINE void BiasAdd::infer(InferContext& context) {
   context.set_output(0, std::move(x));
 }
 
-DFLOW_INLINE void BiasAdd::gradient(GradientContext& context) {
+void BiasAdd::gradient(GradientContext& context) {
   context.set_dx(0, context.dy());
   context.set_dx(1, build<BiasAddGrad>({context.dy()}, context.attrs<BiasAdd>()));
 }
 
-DFLOW_INLINE void BiasAddGrad::infer(InferContext& context) {
+void BiasAddGrad::infer(InferContext& context) {
   detail::require_nhwc(context, context.attrs<BiasAddGrad>().data_format);
   const PartialShape dy = context.with_rank_at_least(0, 2);
   context.set_output(0, {dy.has_rank() ? dy[dy.rank() - 1] : dynamic});
 }
 
-DFLOW_INLINE void BiasAddGrad::gradient(GradientContext& context) {
+void BiasAddGrad::gradient(GradientContext& context) {
   context.set_dx(0, build<BiasAdd>({zeros_like(context.input(0)), context.dy()}, context.attrs<BiasAddGrad>()));
 }
 

@@ -86,7 +86,3 @@ Output<T> conv2d_backprop_filter(const Output<T>& x, const Output<std::int32_t>&
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/nn/conv2d.ipp>
-#endif

@@ -1,15 +1,14 @@
 #pragma once
 
 #include <dflow/op/expr.hpp>
-#include <dflow/ops/expr.hpp>
 #include <dflow/ops/nn/conv2d.hpp>
 
 namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE PartialShape infer_conv2d(const InferContext& context, const Conv2DAttrs& attrs, const PartialShape& input,
-                                       const PartialShape& filter) {
+PartialShape infer_conv2d(const InferContext& context, const Conv2DAttrs& attrs, const PartialShape& input,
+                          const PartialShape& filter) {
   require_spatial(context, "strides", attrs.strides);
   require_spatial(context, "dilations", attrs.dilations);
   require_nhwc(context, attrs.data_format);
@@ -23,7 +22,7 @@ DFLOW_INLINE PartialShape infer_conv2d(const InferContext& context, const Conv2D
 }
 
 /// Fails unless input `i`, the gradient of a convolution's output, may have the shape of that output.
-DFLOW_INLINE void require_out_backprop(const InferContext& context, int i, const PartialShape& output) {
+void require_out_backprop(const InferContext& context, int i, const PartialShape& output) {
   const PartialShape got = context.with_rank(i, 4);
   if (got.is_compatible_with(output)) return;
   context.fail(
@@ -32,12 +31,12 @@ DFLOW_INLINE void require_out_backprop(const InferContext& context, int i, const
 
 }  // namespace detail
 
-DFLOW_INLINE void Conv2D::infer(InferContext& context) {
+void Conv2D::infer(InferContext& context) {
   context.set_output(
       0, detail::infer_conv2d(context, context.attrs<Conv2D>(), context.with_rank(0, 4), context.with_rank(1, 4)));
 }
 
-DFLOW_INLINE void Conv2DBackpropInput::infer(InferContext& context) {
+void Conv2DBackpropInput::infer(InferContext& context) {
   const PartialShape filter = context.with_rank(1, 4), out_backprop = context.with_rank(2, 4);
   PartialShape input = detail::infer_sizes(context, 0);
   detail::require_out_backprop(context, 2,
@@ -47,7 +46,7 @@ DFLOW_INLINE void Conv2DBackpropInput::infer(InferContext& context) {
   context.set_output(0, std::move(input));
 }
 
-DFLOW_INLINE void Conv2DBackpropFilter::infer(InferContext& context) {
+void Conv2DBackpropFilter::infer(InferContext& context) {
   const PartialShape input = context.with_rank(0, 4), out_backprop = context.with_rank(2, 4);
   PartialShape filter = detail::infer_sizes(context, 1);
   detail::require_out_backprop(context, 2,
@@ -59,21 +58,21 @@ DFLOW_INLINE void Conv2DBackpropFilter::infer(InferContext& context) {
 
 // The three ops are one trilinear form of (input, filter, out_backprop), so each one's gradients are the other two.
 
-DFLOW_INLINE void Conv2D::gradient(GradientContext& context) {
+void Conv2D::gradient(GradientContext& context) {
   const Attrs& attrs = context.attrs<Conv2D>();
   const Expr x = context.input(0), filter = context.input(1), dy = context.dy();
   context.set_dx(0, build<Conv2DBackpropInput>({shape_of(x), filter, dy}, attrs));
   context.set_dx(1, build<Conv2DBackpropFilter>({x, shape_of(filter), dy}, attrs));
 }
 
-DFLOW_INLINE void Conv2DBackpropInput::gradient(GradientContext& context) {
+void Conv2DBackpropInput::gradient(GradientContext& context) {
   const Attrs& attrs = context.attrs<Conv2DBackpropInput>();
   const Expr filter = context.input(1), out_backprop = context.input(2), dx = context.dy();
   context.set_dx(1, build<Conv2DBackpropFilter>({dx, shape_of(filter), out_backprop}, attrs));
   context.set_dx(2, build<Conv2D>({dx, filter}, attrs));
 }
 
-DFLOW_INLINE void Conv2DBackpropFilter::gradient(GradientContext& context) {
+void Conv2DBackpropFilter::gradient(GradientContext& context) {
   const Attrs& attrs = context.attrs<Conv2DBackpropFilter>();
   const Expr x = context.input(0), out_backprop = context.input(2), dfilter = context.dy();
   context.set_dx(0, build<Conv2DBackpropInput>({shape_of(x), dfilter, out_backprop}, attrs));

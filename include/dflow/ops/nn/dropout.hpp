@@ -40,7 +40,3 @@ Output<T> dropout(const Output<T>& x, const Output<T>& keep_prob, const DropoutO
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/nn/dropout.ipp>
-#endif

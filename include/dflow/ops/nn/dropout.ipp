@@ -19,7 +19,7 @@ namespace detail {
 
 /// x / keep_prob where floor(keep_prob + u) is not 0, with u uniform in [0, 1), as in TensorFlow; 0 elsewhere. ReluGrad
 /// chooses so, and unlike a product with the mask it makes 0 of what is not finite as well.
-DFLOW_INLINE AnyOutput dropout_by(const Expr& x, const Expr& keep_prob, const DropoutOptions& options, const At& at) {
+AnyOutput dropout_by(const Expr& x, const Expr& keep_prob, const DropoutOptions& options, const At& at) {
   GraphStore& graph = *x.graph();
   const ScopeGuard place = enter_place(graph, at.where);
   const AnyOutput shape = shape_of(x);
@@ -32,7 +32,7 @@ DFLOW_INLINE AnyOutput dropout_by(const Expr& x, const Expr& keep_prob, const Dr
 }
 
 /// keep_prob itself, which fails the step unless it is a scalar in (0, 1].
-DFLOW_INLINE AnyOutput checked_keep_prob(const Expr& keep_prob, const At& at) {
+AnyOutput checked_keep_prob(const Expr& keep_prob, const At& at) {
   GraphStore& graph = *keep_prob.graph();
   const ScopeGuard place = enter_place(graph, at.where);
   Operation check;
@@ -52,8 +52,7 @@ DFLOW_INLINE AnyOutput checked_keep_prob(const Expr& keep_prob, const At& at) {
 
 }  // namespace detail
 
-DFLOW_INLINE AnyOutput detail::any_dropout(const AnyOutput& x, double keep_prob, const DropoutOptions& options,
-                                           const At& at) {
+AnyOutput detail::any_dropout(const AnyOutput& x, double keep_prob, const DropoutOptions& options, const At& at) {
   static_cast<void>(graph_of({&x, 1}, RandomUniform::name, at));
   if (!(keep_prob > 0 && keep_prob <= 1)) {
     throw_error(
@@ -63,8 +62,8 @@ DFLOW_INLINE AnyOutput detail::any_dropout(const AnyOutput& x, double keep_prob,
   return dropout_by(x, scalar_like(x, keep_prob), options, at);
 }
 
-DFLOW_INLINE AnyOutput detail::any_dropout(const AnyOutput& x, const AnyOutput& keep_prob,
-                                           const DropoutOptions& options, const At& at) {
+AnyOutput detail::any_dropout(const AnyOutput& x, const AnyOutput& keep_prob, const DropoutOptions& options,
+                              const At& at) {
   static_cast<void>(graph_of({&x, 1}, RandomUniform::name, at));
   static_cast<void>(graph_of({&keep_prob, 1}, RandomUniform::name, at));
   if (keep_prob.shape().has_rank() && keep_prob.shape().rank() != 0) {

@@ -56,7 +56,3 @@ struct FusedConv2D : StandardOp<"_FusedConv2D", TypeList<float, double>> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/nn/fused.ipp>
-#endif

@@ -71,7 +71,3 @@ Output<T> l2_loss(const Output<T>& x, const At& at = {}) {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/nn/losses.ipp>
-#endif

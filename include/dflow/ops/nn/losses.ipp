@@ -2,7 +2,6 @@
 
 #include <dflow/op/expr.hpp>
 #include <dflow/ops/array/reshape.hpp>
-#include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/unary.hpp>
 #include <dflow/ops/nn/losses.hpp>
 #include <dflow/ops/nn/softmax.hpp>
@@ -13,7 +12,7 @@ namespace detail {
 
 /// The gradient by the logits of an op with outputs (loss, backprop): each row of backprop by the loss's gradient, and
 /// that of backprop through the softmax it holds.
-DFLOW_INLINE Expr logits_gradient(const GradientContext& context) {
+Expr logits_gradient(const GradientContext& context) {
   Expr gradient;
   if (context.has_dy(0)) gradient = Expr(any_expand_dims(context.dy(0), 1, {})) * context.output(1);
   if (context.has_dy(1)) {
@@ -26,13 +25,13 @@ DFLOW_INLINE Expr logits_gradient(const GradientContext& context) {
 
 }  // namespace detail
 
-DFLOW_INLINE void SoftmaxCrossEntropyWithLogits::infer(InferContext& context) {
+void SoftmaxCrossEntropyWithLogits::infer(InferContext& context) {
   PartialShape shape = context.merge(context.with_rank(0, 2), context.with_rank(1, 2));
   context.set_output(0, {shape[0]});
   context.set_output(1, std::move(shape));
 }
 
-DFLOW_INLINE void SoftmaxCrossEntropyWithLogits::gradient(GradientContext& context) {
+void SoftmaxCrossEntropyWithLogits::gradient(GradientContext& context) {
   context.set_dx(0, detail::logits_gradient(context));
   Expr dlabels;
   if (context.has_dy(0)) {
@@ -43,7 +42,7 @@ DFLOW_INLINE void SoftmaxCrossEntropyWithLogits::gradient(GradientContext& conte
   context.set_dx(1, dlabels);
 }
 
-DFLOW_INLINE void SparseSoftmaxCrossEntropyWithLogits::infer(InferContext& context) {
+void SparseSoftmaxCrossEntropyWithLogits::infer(InferContext& context) {
   const PartialShape logits = context.with_rank(0, 2), labels = context.with_rank(1, 1);
   if (logits[0] != dynamic && labels[0] != dynamic && logits[0] != labels[0]) {
     context.fail(str_cat("there must be one label per row of logits, got ", labels[0], " for ", logits[0], " rows"));
@@ -53,19 +52,19 @@ DFLOW_INLINE void SparseSoftmaxCrossEntropyWithLogits::infer(InferContext& conte
   context.set_output(1, {rows, logits[1]});
 }
 
-DFLOW_INLINE void SparseSoftmaxCrossEntropyWithLogits::gradient(GradientContext& context) {
+void SparseSoftmaxCrossEntropyWithLogits::gradient(GradientContext& context) {
   context.set_dx(0, detail::logits_gradient(context));
 }
 
-DFLOW_INLINE void SigmoidCrossEntropyWithLogits::gradient(GradientContext& context) {
+void SigmoidCrossEntropyWithLogits::gradient(GradientContext& context) {
   const Expr x = context.input(0), z = context.input(1), dy = context.dy();
   const Expr probability = AnyOutput(build<Sigmoid>({x}));
   context.set_dx(0, sum_to_shape_of(dy * (probability - z), x));
   context.set_dx(1, sum_to_shape_of(-(dy * x), z));
 }
 
-DFLOW_INLINE void L2Loss::infer(InferContext& context) { context.set_output(0, PartialShape{}); }
+void L2Loss::infer(InferContext& context) { context.set_output(0, PartialShape{}); }
 
-DFLOW_INLINE void L2Loss::gradient(GradientContext& context) { context.set_dx(0, context.input(0) * context.dy()); }
+void L2Loss::gradient(GradientContext& context) { context.set_dx(0, context.input(0) * context.dy()); }
 
 }  // namespace dflow

@@ -75,7 +75,3 @@ Output<T> max_pool(const Output<T>& x, MaxPool::Attrs attrs, const At& at = {}) 
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/nn/pool2d.ipp>
-#endif

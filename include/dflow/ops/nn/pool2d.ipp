@@ -1,7 +1,6 @@
 #pragma once
 
 #include <dflow/op/expr.hpp>
-#include <dflow/ops/expr.hpp>
 #include <dflow/ops/nn/pool2d.hpp>
 
 namespace dflow {
@@ -9,8 +8,7 @@ namespace dflow {
 namespace detail {
 
 /// The output's shape for an input of rank 4; checks window, strides and format.
-DFLOW_INLINE PartialShape infer_pool2d(const InferContext& context, const Pool2DAttrs& attrs,
-                                       const PartialShape& input) {
+PartialShape infer_pool2d(const InferContext& context, const Pool2DAttrs& attrs, const PartialShape& input) {
   require_spatial(context, "ksize", attrs.ksize);
   require_spatial(context, "strides", attrs.strides);
   require_nhwc(context, attrs.data_format);
@@ -19,7 +17,7 @@ DFLOW_INLINE PartialShape infer_pool2d(const InferContext& context, const Pool2D
 }
 
 /// Fails unless input `i` may have the shape `output` of the pooling.
-DFLOW_INLINE void require_pooled(const InferContext& context, int i, const PartialShape& output) {
+void require_pooled(const InferContext& context, int i, const PartialShape& output) {
   const PartialShape got = context.with_rank(i, 4);
   if (got.is_compatible_with(output)) return;
   context.fail(
@@ -28,11 +26,11 @@ DFLOW_INLINE void require_pooled(const InferContext& context, int i, const Parti
 
 }  // namespace detail
 
-DFLOW_INLINE void AvgPool::infer(InferContext& context) {
+void AvgPool::infer(InferContext& context) {
   context.set_output(0, detail::infer_pool2d(context, context.attrs<AvgPool>(), context.with_rank(0, 4)));
 }
 
-DFLOW_INLINE void AvgPoolGrad::infer(InferContext& context) {
+void AvgPoolGrad::infer(InferContext& context) {
   const PartialShape grad = context.with_rank(1, 4);
   PartialShape input = detail::infer_sizes(context, 0);
   detail::require_pooled(context, 1, detail::infer_pool2d(context, context.attrs<AvgPoolGrad>(), input));
@@ -41,11 +39,11 @@ DFLOW_INLINE void AvgPoolGrad::infer(InferContext& context) {
   context.set_output(0, std::move(input));
 }
 
-DFLOW_INLINE void MaxPool::infer(InferContext& context) {
+void MaxPool::infer(InferContext& context) {
   context.set_output(0, detail::infer_pool2d(context, context.attrs<MaxPool>(), context.with_rank(0, 4)));
 }
 
-DFLOW_INLINE void MaxPoolGrad::infer(InferContext& context) {
+void MaxPoolGrad::infer(InferContext& context) {
   const PartialShape input = context.with_rank(0, 4);
   const PartialShape output = detail::infer_pool2d(context, context.attrs<MaxPoolGrad>(), input);
   detail::require_pooled(context, 1, output);
@@ -53,33 +51,33 @@ DFLOW_INLINE void MaxPoolGrad::infer(InferContext& context) {
   context.set_output(0, input);
 }
 
-DFLOW_INLINE void MaxPoolGradGrad::infer(InferContext& context) {
+void MaxPoolGradGrad::infer(InferContext& context) {
   const PartialShape input = context.merge(context.with_rank(0, 4), context.with_rank(2, 4));
   PartialShape output = detail::infer_pool2d(context, context.attrs<MaxPoolGradGrad>(), input);
   detail::require_pooled(context, 1, output);
   context.set_output(0, context.merge(output, context.input(1)));
 }
 
-DFLOW_INLINE void AvgPool::gradient(GradientContext& context) {
+void AvgPool::gradient(GradientContext& context) {
   context.set_dx(0, build<AvgPoolGrad>({shape_of(context.input(0)), context.dy()}, context.attrs<AvgPool>()));
 }
 
-DFLOW_INLINE void AvgPoolGrad::gradient(GradientContext& context) {
+void AvgPoolGrad::gradient(GradientContext& context) {
   context.set_dx(1, build<AvgPool>({context.dy()}, context.attrs<AvgPoolGrad>()));
 }
 
-DFLOW_INLINE void MaxPool::gradient(GradientContext& context) {
+void MaxPool::gradient(GradientContext& context) {
   context.set_dx(0, build<MaxPoolGrad>({context.input(0), context.output(0), context.dy()}, context.attrs<MaxPool>()));
 }
 
 // Where the maxima stand does not change with the input's values but in jumps: the gradient flows through grad alone.
 
-DFLOW_INLINE void MaxPoolGrad::gradient(GradientContext& context) {
+void MaxPoolGrad::gradient(GradientContext& context) {
   context.set_dx(
       2, build<MaxPoolGradGrad>({context.input(0), context.input(1), context.dy()}, context.attrs<MaxPoolGrad>()));
 }
 
-DFLOW_INLINE void MaxPoolGradGrad::gradient(GradientContext& context) {
+void MaxPoolGradGrad::gradient(GradientContext& context) {
   context.set_dx(
       2, build<MaxPoolGrad>({context.input(0), context.input(1), context.dy()}, context.attrs<MaxPoolGradGrad>()));
 }

@@ -48,7 +48,3 @@ Output<T> log_softmax(const Output<T>& logits, const At& at = {}) {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/nn/softmax.ipp>
-#endif

@@ -58,7 +58,3 @@ PartialShape infer_sizes(const InferContext& context, int i);
 }  // namespace detail
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/nn/window.ipp>
-#endif

@@ -7,7 +7,7 @@
 
 namespace dflow::detail {
 
-DFLOW_INLINE WindowPlaces window_places(std::int64_t input, std::int64_t window, std::int64_t stride, Padding padding) {
+WindowPlaces window_places(std::int64_t input, std::int64_t window, std::int64_t stride, Padding padding) {
   if (padding == Padding::valid) return {input < window ? 0 : (input - window) / stride + 1, 0, 0};
   const std::int64_t count = input / stride + (input % stride != 0 ? 1 : 0);
   if (count == 0) return {};
@@ -16,9 +16,8 @@ DFLOW_INLINE WindowPlaces window_places(std::int64_t input, std::int64_t window,
   return {count, total / 2, total - total / 2};
 }
 
-DFLOW_INLINE std::int64_t infer_window(const InferContext& context, std::string_view dimension, std::int64_t input,
-                                       std::int64_t window, std::int64_t stride, Padding padding,
-                                       std::int64_t dilation) {
+std::int64_t infer_window(const InferContext& context, std::string_view dimension, std::int64_t input,
+                          std::int64_t window, std::int64_t stride, Padding padding, std::int64_t dilation) {
   if (window == 0) context.fail(str_cat("the window has 0 ", dimension));
   const auto fail = [&](std::string_view what) {
     const std::string apart = dilation == 1 ? "" : str_cat(", ", dilation, " apart,");
@@ -34,8 +33,7 @@ DFLOW_INLINE std::int64_t infer_window(const InferContext& context, std::string_
   return window_places(input, extent, stride, padding).count;
 }
 
-DFLOW_INLINE void require_spatial(const InferContext& context, std::string_view name,
-                                  const std::vector<std::int64_t>& values) {
+void require_spatial(const InferContext& context, std::string_view name, const std::vector<std::int64_t>& values) {
   const auto list = [&] {
     std::string text;
     for (const std::int64_t value : values) text += str_cat(text.empty() ? "" : ", ", value);
@@ -51,12 +49,12 @@ DFLOW_INLINE void require_spatial(const InferContext& context, std::string_view 
   }
 }
 
-DFLOW_INLINE void require_nhwc(const InferContext& context, DataFormat format) {
+void require_nhwc(const InferContext& context, DataFormat format) {
   if (format == DataFormat::nhwc) return;
   context.fail("data_format NCHW is not supported; transpose to NHWC");
 }
 
-DFLOW_INLINE PartialShape infer_sizes(const InferContext& context, int i) {
+PartialShape infer_sizes(const InferContext& context, int i) {
   const PartialShape vector = context.with_rank(i, 1);
   if (vector.dim(0) != dynamic && vector.dim(0) != 4) {
     context.fail(str_cat("input ", i, " must have 4 elements, got shape ", vector.to_string()));

@@ -77,7 +77,3 @@ std::tuple<Output<Ts>...> decode_csv(const Output<std::string>& records, const s
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/parsing/decode_csv.ipp>
-#endif

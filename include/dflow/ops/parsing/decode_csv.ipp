@@ -8,7 +8,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE void DecodeCsv::infer(InferContext& context) {
+void DecodeCsv::infer(InferContext& context) {
   const Attrs& attrs = context.attrs<DecodeCsv>();
   if (attrs.OUT_TYPE.empty()) context.fail("there are no columns to read");
   if (attrs.field_delim.size() != 1 || attrs.field_delim.find_first_of("\"\r\n") != std::string::npos) {
@@ -34,8 +34,8 @@ DFLOW_INLINE void DecodeCsv::infer(InferContext& context) {
   }
 }
 
-DFLOW_INLINE BuiltNode detail::build_decode_csv(const Output<std::string>& records, std::vector<AnyTensor> defaults,
-                                                const CsvFormat& format, const At& at) {
+BuiltNode detail::build_decode_csv(const Output<std::string>& records, std::vector<AnyTensor> defaults,
+                                   const CsvFormat& format, const At& at) {
   std::vector<AnyOutput> inputs{records};
   GraphStore& graph = graph_of(inputs, DecodeCsv::name, at);
   std::vector<DType> dtypes;

@@ -20,7 +20,3 @@ struct DecodeJsonExample : ParsingOp<"DecodeJSONExample"> {
 Output<std::string> decode_json_example(const Output<std::string>& texts, const At& at = {});
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/parsing/decode_json_example.ipp>
-#endif

@@ -36,7 +36,3 @@ Output<T> decode_raw(const Output<std::string>& bytes, DecodeRaw::Attrs attrs = 
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/parsing/decode_raw.ipp>
-#endif

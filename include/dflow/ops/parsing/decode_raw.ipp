@@ -4,7 +4,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE void DecodeRaw::infer(InferContext& context) {
+void DecodeRaw::infer(InferContext& context) {
   const PartialShape& bytes = context.input(0);
   if (!bytes.has_rank()) return;
   if (bytes.rank() == max_rank) context.fail(str_cat("a tensor has at most ", max_rank, " dimensions"));

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <dflow/core/partial_shape.hpp>
-#include <dflow/io/records/example_parser.hpp>
 #include <dflow/graph/graph.hpp>
 #include <dflow/graph/infer_context.hpp>
+#include <dflow/io/records/example_parser.hpp>
 
 #include <span>
 #include <vector>
@@ -39,7 +39,3 @@ std::vector<DType> dtypes_of_features(const std::vector<SparseFeature>& features
 std::vector<PartialShape> shapes_of_features(const std::vector<DenseFeature>& features);
 
 }  // namespace dflow::detail
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/parsing/feature_shapes.ipp>
-#endif

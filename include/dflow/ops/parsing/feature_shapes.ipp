@@ -9,14 +9,13 @@
 
 namespace dflow::detail {
 
-DFLOW_INLINE void require_count(const InferContext& context, std::size_t count, std::int64_t wanted,
-                                std::string_view what) {
+void require_count(const InferContext& context, std::size_t count, std::int64_t wanted, std::string_view what) {
   if (static_cast<std::int64_t>(count) == wanted) return;
   context.fail(str_cat(what, " lists ", count, ", and there are ", wanted, " features"));
 }
 
 /// A default has the feature's shape, or one element; none, where the feature is required.
-DFLOW_INLINE void check_feature_default(const InferContext& context, int input, const PartialShape& shape) {
+void check_feature_default(const InferContext& context, int input, const PartialShape& shape) {
   const PartialShape& value = context.input(input);
   const std::optional<std::int64_t> count = value.num_elements();
   const bool is_padded = shape.rank() > 0 && shape[0] == dynamic;
@@ -27,8 +26,7 @@ DFLOW_INLINE void check_feature_default(const InferContext& context, int input, 
   }
 }
 
-DFLOW_INLINE void infer_features(InferContext& context, const FeatureGroup& group, const PartialShape& outer,
-                                 int sparse_rank) {
+void infer_features(InferContext& context, const FeatureGroup& group, const PartialShape& outer, int sparse_rank) {
   require_count(context, group.dense_shapes.size(), static_cast<std::int64_t>(group.dense_types.size()),
                 "dense_shapes");
   const auto check_type = [&](DType dtype) {
@@ -61,8 +59,8 @@ DFLOW_INLINE void infer_features(InferContext& context, const FeatureGroup& grou
   }
 }
 
-DFLOW_INLINE void append_defaults(GraphStore& graph, std::vector<DenseFeature>& features,
-                                  std::vector<AnyOutput>& inputs, const At& at) {
+void append_defaults(GraphStore& graph, std::vector<DenseFeature>& features, std::vector<AnyOutput>& inputs,
+                     const At& at) {
   for (DenseFeature& feature : features) {
     AnyTensor value = feature.default_value ? *std::move(feature.default_value) : AnyTensor(feature.dtype, Shape{0});
     inputs.push_back(any_constant(graph, std::move(value), {.where = at.where}));
@@ -85,14 +83,10 @@ std::vector<DType> dtypes_in(const Features& features) {
   return dtypes;
 }
 
-DFLOW_INLINE std::vector<DType> dtypes_of_features(const std::vector<DenseFeature>& features) {
-  return dtypes_in(features);
-}
-DFLOW_INLINE std::vector<DType> dtypes_of_features(const std::vector<SparseFeature>& features) {
-  return dtypes_in(features);
-}
+std::vector<DType> dtypes_of_features(const std::vector<DenseFeature>& features) { return dtypes_in(features); }
+std::vector<DType> dtypes_of_features(const std::vector<SparseFeature>& features) { return dtypes_in(features); }
 
-DFLOW_INLINE std::vector<PartialShape> shapes_of_features(const std::vector<DenseFeature>& features) {
+std::vector<PartialShape> shapes_of_features(const std::vector<DenseFeature>& features) {
   std::vector<PartialShape> shapes;
   shapes.reserve(features.size());
   for (const DenseFeature& feature : features) shapes.push_back(feature.shape);

@@ -162,7 +162,3 @@ auto parse_single_example(const Output<std::string>& serialized, const std::tupl
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/parsing/parse_example.ipp>
-#endif

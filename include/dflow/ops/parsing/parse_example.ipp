@@ -6,7 +6,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE void ParseExample::infer(InferContext& context) {
+void ParseExample::infer(InferContext& context) {
   const Attrs& attrs = context.attrs<ParseExample>();
   PartialShape batch = context.with_rank(0, 1);
   const PartialShape names = context.with_rank(1, 1);
@@ -18,7 +18,7 @@ DFLOW_INLINE void ParseExample::infer(InferContext& context) {
   detail::infer_features(context, {attrs.sparse_types, attrs.Tdense, attrs.dense_shapes, first_default, 0}, batch, 2);
 }
 
-DFLOW_INLINE void ParseSingleExample::infer(InferContext& context) {
+void ParseSingleExample::infer(InferContext& context) {
   const Attrs& attrs = context.attrs<ParseSingleExample>();
   static_cast<void>(context.with_rank(0, 0));
   detail::require_count(context, attrs.sparse_types.size(), attrs.num_sparse, "sparse_types");
@@ -29,7 +29,7 @@ DFLOW_INLINE void ParseSingleExample::infer(InferContext& context) {
 
 namespace detail {
 
-DFLOW_INLINE BuiltNode build_parse_example(const Output<std::string>& serialized, FeaturesSpec spec, const At& at) {
+BuiltNode build_parse_example(const Output<std::string>& serialized, FeaturesSpec spec, const At& at) {
   std::vector<AnyOutput> inputs{serialized};
   GraphStore& graph = graph_of(inputs, ParseExample::name, at);
   inputs.push_back(any_constant(graph, Tensor<std::string>(Shape{0}), {.where = at.where}));
@@ -45,8 +45,7 @@ DFLOW_INLINE BuiltNode build_parse_example(const Output<std::string>& serialized
                              at);
 }
 
-DFLOW_INLINE BuiltNode build_parse_single_example(const Output<std::string>& serialized, FeaturesSpec spec,
-                                                  const At& at) {
+BuiltNode build_parse_single_example(const Output<std::string>& serialized, FeaturesSpec spec, const At& at) {
   std::vector<AnyOutput> inputs{serialized};
   GraphStore& graph = graph_of(inputs, ParseSingleExample::name, at);
   append_defaults(graph, spec.dense, inputs, at);

@@ -110,7 +110,3 @@ auto parse_single_sequence_example(const Output<std::string>& serialized, const 
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/parsing/parse_sequence_example.ipp>
-#endif

@@ -5,7 +5,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE void ParseSingleSequenceExample::infer(InferContext& context) {
+void ParseSingleSequenceExample::infer(InferContext& context) {
   const Attrs& attrs = context.attrs<ParseSingleSequenceExample>();
   static_cast<void>(context.with_rank(0, 0));
   static_cast<void>(context.with_rank(1, 1));
@@ -33,9 +33,8 @@ DFLOW_INLINE void ParseSingleSequenceExample::infer(InferContext& context) {
                          PartialShape{dynamic}, 2);
 }
 
-DFLOW_INLINE BuiltNode detail::build_parse_single_sequence_example(const Output<std::string>& serialized,
-                                                                   FeaturesSpec context, FeatureListsSpec lists,
-                                                                   const At& at) {
+BuiltNode detail::build_parse_single_sequence_example(const Output<std::string>& serialized, FeaturesSpec context,
+                                                      FeatureListsSpec lists, const At& at) {
   using Op = ParseSingleSequenceExample;
   std::vector<AnyOutput> inputs{serialized};
   GraphStore& graph = graph_of(inputs, Op::name, at);

@@ -118,7 +118,3 @@ Output<T> truncated_normal(Graph& graph, const IndexList& shape, const NormalOpt
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/random/random.ipp>
-#endif

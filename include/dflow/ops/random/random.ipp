@@ -11,12 +11,11 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE RandomAttrs random_attrs(GraphStore& graph, std::uint64_t seed) {
+RandomAttrs random_attrs(GraphStore& graph, std::uint64_t seed) {
   return {.seed = static_cast<std::int64_t>(next_op_seed(graph, seed))};
 }
 
-[[noreturn]] DFLOW_INLINE void reject_random(const GraphStore& graph, std::string_view op, std::string message,
-                                             const At& at) {
+[[noreturn]] void reject_random(const GraphStore& graph, std::string_view op, std::string message, const At& at) {
   throw_error(invalid_argument(std::move(message))
                   .with_node(op, at.name)
                   .with_location(graph.scope().where.value_or(at.where)));
@@ -47,11 +46,11 @@ AnyOutput scaled_normal(GraphStore& graph, DType dtype, const IndexList& shape, 
 
 }  // namespace detail
 
-DFLOW_INLINE void RandomUniform::infer(InferContext& context) { detail::infer_shape_argument(context); }
-DFLOW_INLINE void RandomStandardNormal::infer(InferContext& context) { detail::infer_shape_argument(context); }
-DFLOW_INLINE void TruncatedNormal::infer(InferContext& context) { detail::infer_shape_argument(context); }
+void RandomUniform::infer(InferContext& context) { detail::infer_shape_argument(context); }
+void RandomStandardNormal::infer(InferContext& context) { detail::infer_shape_argument(context); }
+void TruncatedNormal::infer(InferContext& context) { detail::infer_shape_argument(context); }
 
-DFLOW_INLINE void RandomUniformInt::infer(InferContext& context) {
+void RandomUniformInt::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   static_cast<void>(context.with_rank(2, 0));
   const auto low = context.value_as_integers(1), high = context.value_as_integers(2);
@@ -61,8 +60,8 @@ DFLOW_INLINE void RandomUniformInt::infer(InferContext& context) {
   detail::infer_shape_argument(context);
 }
 
-DFLOW_INLINE AnyOutput detail::any_random_uniform(GraphStore& graph, DType dtype, const IndexList& shape,
-                                                  const UniformOptions& options, const At& at) {
+AnyOutput detail::any_random_uniform(GraphStore& graph, DType dtype, const IndexList& shape,
+                                     const UniformOptions& options, const At& at) {
   if (!(options.minval <= options.maxval)) {
     reject_random(graph, RandomUniform::name,
                   str_cat("minval ", options.minval, " is greater than maxval ", options.maxval), at);
@@ -71,8 +70,8 @@ DFLOW_INLINE AnyOutput detail::any_random_uniform(GraphStore& graph, DType dtype
                                       options.minval, at);
 }
 
-DFLOW_INLINE AnyOutput detail::any_random_uniform_int(GraphStore& graph, const IndexList& shape, AnyTensor minval,
-                                                      AnyTensor maxval, std::uint64_t seed, const At& at) {
+AnyOutput detail::any_random_uniform_int(GraphStore& graph, const IndexList& shape, AnyTensor minval, AnyTensor maxval,
+                                         std::uint64_t seed, const At& at) {
   const At unnamed{.where = at.where};
   const AnyOutput dims = shape.edge(graph, unnamed);
   const AnyOutput low = any_constant(graph, std::move(minval), unnamed);
@@ -80,13 +79,13 @@ DFLOW_INLINE AnyOutput detail::any_random_uniform_int(GraphStore& graph, const I
   return build<RandomUniformInt>({dims, low, high}, random_attrs(graph, seed), at);
 }
 
-DFLOW_INLINE AnyOutput detail::any_random_normal(GraphStore& graph, DType dtype, const IndexList& shape,
-                                                 const NormalOptions& options, const At& at) {
+AnyOutput detail::any_random_normal(GraphStore& graph, DType dtype, const IndexList& shape,
+                                    const NormalOptions& options, const At& at) {
   return scaled_normal<RandomStandardNormal>(graph, dtype, shape, options, at);
 }
 
-DFLOW_INLINE AnyOutput detail::any_truncated_normal(GraphStore& graph, DType dtype, const IndexList& shape,
-                                                    const NormalOptions& options, const At& at) {
+AnyOutput detail::any_truncated_normal(GraphStore& graph, DType dtype, const IndexList& shape,
+                                       const NormalOptions& options, const At& at) {
   return scaled_normal<TruncatedNormal>(graph, dtype, shape, options, at);
 }
 

@@ -35,7 +35,3 @@ Output<T> random_shuffle(const Output<T>& x, const ShuffleOptions& options = {},
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/random/shuffle.ipp>
-#endif

@@ -28,7 +28,3 @@ Output<T> add_n(std::initializer_list<Output<T>> values, const At& at = {}) {
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/reduction/add_n.ipp>
-#endif

@@ -20,7 +20,3 @@ struct ExclusiveProdGrad : StandardOp<"ExclusiveProdGrad", concat_t<FloatTypes, 
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/reduction/prod_gradient.ipp>
-#endif

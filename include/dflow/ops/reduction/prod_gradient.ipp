@@ -1,29 +1,28 @@
 #pragma once
 
 #include <dflow/op/expr.hpp>
-#include <dflow/ops/expr.hpp>
 #include <dflow/ops/reduction/prod_gradient.hpp>
 #include <dflow/ops/reduction/reduce.hpp>
 
 namespace dflow {
 
-DFLOW_INLINE void ExclusiveProd::infer(InferContext& context) {
+void ExclusiveProd::infer(InferContext& context) {
   detail::check_reduction_axes(context);
   context.set_output(0, context.input(0));
 }
 
-DFLOW_INLINE void ExclusiveProd::gradient(GradientContext& context) {
+void ExclusiveProd::gradient(GradientContext& context) {
   const Expr x = context.input(0);
   context.set_dx(0, build<ExclusiveProdGrad>({conj(x), context.input(1), context.dy()}));
 }
 
-DFLOW_INLINE void ExclusiveProdGrad::infer(InferContext& context) {
+void ExclusiveProdGrad::infer(InferContext& context) {
   detail::check_reduction_axes(context);
   context.set_output(0, context.merge(context.input(0), context.input(2)));
 }
 
 /// Linear in dy, by a symmetric matrix. Its derivative by x is the third one of Prod.
-DFLOW_INLINE void ExclusiveProdGrad::gradient(GradientContext& context) {
+void ExclusiveProdGrad::gradient(GradientContext& context) {
   context.fail("the third derivative of Prod is not implemented");
 }
 

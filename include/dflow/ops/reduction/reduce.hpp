@@ -155,7 +155,3 @@ Output<std::int64_t> argmin(const Output<T>& x, std::int32_t axis = 0, const At&
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/reduction/reduce.ipp>
-#endif

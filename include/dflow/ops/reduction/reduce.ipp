@@ -1,9 +1,9 @@
 #pragma once
 
+#include <dflow/op/expr.hpp>
 #include <dflow/ops/array/fill.hpp>
 #include <dflow/ops/array/reshape.hpp>
 #include <dflow/ops/array/shape.hpp>
-#include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/broadcast.hpp>
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/math/compare.hpp>
@@ -19,7 +19,7 @@ namespace dflow {
 namespace detail {
 
 /// The axes as a set of bits.
-DFLOW_INLINE std::uint32_t axes_mask(const InferContext& context, const SmallIntegers& axes, int rank) {
+std::uint32_t axes_mask(const InferContext& context, const SmallIntegers& axes, int rank) {
   std::uint32_t mask = 0;
   for (const std::int64_t axis : axes) {
     const std::uint32_t bit = 1u << context.normalize_axis(axis, rank);
@@ -29,7 +29,7 @@ DFLOW_INLINE std::uint32_t axes_mask(const InferContext& context, const SmallInt
   return mask;
 }
 
-DFLOW_INLINE void require_rank_at_most_one(const InferContext& context, int i) {
+void require_rank_at_most_one(const InferContext& context, int i) {
   if (context.input(i).rank() > 1) {
     context.fail(str_cat("reduction_indices must be a vector or a scalar, got shape ", context.input(i).to_string()));
   }
@@ -37,14 +37,14 @@ DFLOW_INLINE void require_rank_at_most_one(const InferContext& context, int i) {
 
 }  // namespace detail
 
-DFLOW_INLINE void detail::check_reduction_axes(const InferContext& context) {
+void detail::check_reduction_axes(const InferContext& context) {
   require_rank_at_most_one(context, 1);
   const std::optional<SmallIntegers> axes = known_integers(context, 1);
   const PartialShape& x = context.input(0);
   if (axes && x.has_rank()) static_cast<void>(axes_mask(context, *axes, x.rank()));
 }
 
-DFLOW_INLINE void detail::infer_reduction(InferContext& context, const ReduceAttrs& attrs) {
+void detail::infer_reduction(InferContext& context, const ReduceAttrs& attrs) {
   require_rank_at_most_one(context, 1);
   const PartialShape& x = context.input(0);
   if (!x.has_rank()) return;
@@ -65,7 +65,7 @@ DFLOW_INLINE void detail::infer_reduction(InferContext& context, const ReduceAtt
 namespace detail {
 
 /// Shape of ArgMax and ArgMin.
-DFLOW_INLINE void infer_arg_reduction(InferContext& context) {
+void infer_arg_reduction(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   const PartialShape& x = context.input(0);
   if (!x.has_rank()) return;
@@ -81,15 +81,15 @@ DFLOW_INLINE void infer_arg_reduction(InferContext& context) {
 
 }  // namespace detail
 
-DFLOW_INLINE void ArgMax::infer(InferContext& context) { detail::infer_arg_reduction(context); }
-DFLOW_INLINE void ArgMin::infer(InferContext& context) { detail::infer_arg_reduction(context); }
+void ArgMax::infer(InferContext& context) { detail::infer_arg_reduction(context); }
+void ArgMin::infer(InferContext& context) { detail::infer_arg_reduction(context); }
 
-DFLOW_INLINE void ReducedShape::infer(InferContext& context) {
+void ReducedShape::infer(InferContext& context) {
   detail::require_rank_at_most_one(context, 1);
   context.set_output(0, context.with_rank(0, 1));
 }
 
-DFLOW_INLINE Expr detail::sum_of_all(const Expr& x) {
+Expr detail::sum_of_all(const Expr& x) {
   const int rank = x.shape().rank();
   if (rank == 0) return x;
   SmallIntegers axes;
@@ -98,7 +98,7 @@ DFLOW_INLINE Expr detail::sum_of_all(const Expr& x) {
   return AnyOutput(build<Sum>({operand, int32_constant(*x.graph(), axes.span())}));
 }
 
-DFLOW_INLINE Expr detail::with_reduced_dims(const Expr& reduced, const Expr& x, const Expr& axes, bool keep_dims) {
+Expr detail::with_reduced_dims(const Expr& reduced, const Expr& x, const Expr& axes, bool keep_dims) {
   if (keep_dims) return reduced;
   const PartialShape& shape = x.shape();
   if (const std::optional<SmallIntegers> known = constant_integers(axes); known && shape.has_rank()) {
@@ -116,14 +116,14 @@ DFLOW_INLINE Expr detail::with_reduced_dims(const Expr& reduced, const Expr& x, 
 namespace detail {
 
 /// dy with the reduced dimensions as 1, to broadcast against x.
-DFLOW_INLINE Expr kept_dy(const GradientContext& context, bool keep_dims) {
+Expr kept_dy(const GradientContext& context, bool keep_dims) {
   return with_reduced_dims(context.dy(), context.input(0), context.input(1), keep_dims);
 }
 
-DFLOW_INLINE AnyOutput broadcast_like(const Expr& dy, const Expr& x) { return build<BroadcastTo>({dy, shape_of(x)}); }
+AnyOutput broadcast_like(const Expr& dy, const Expr& x) { return build<BroadcastTo>({dy, shape_of(x)}); }
 
 /// The elements equal to the maximum or minimum share its gradient evenly.
-DFLOW_INLINE void extremum_gradient(GradientContext& context, bool keep_dims) {
+void extremum_gradient(GradientContext& context, bool keep_dims) {
   const Expr x = context.input(0), axes = context.input(1);
   const AnyOutput y = with_reduced_dims(context.output(0), x, axes, keep_dims);
   const Expr is_extremum = cast_to(build<Equal>({x, y}), x.dtype());
@@ -133,12 +133,12 @@ DFLOW_INLINE void extremum_gradient(GradientContext& context, bool keep_dims) {
 
 }  // namespace detail
 
-DFLOW_INLINE void Sum::gradient(GradientContext& context) {
+void Sum::gradient(GradientContext& context) {
   context.set_dx(0, detail::broadcast_like(detail::kept_dy(context, context.attrs<Sum>().keep_dims), context.input(0)));
 }
 
 /// dy / count, where count is the number of elements that each mean is taken of.
-DFLOW_INLINE void Mean::gradient(GradientContext& context) {
+void Mean::gradient(GradientContext& context) {
   const Expr x = context.input(0), y = context.output(0);
   const Expr dy = detail::kept_dy(context, context.attrs<Mean>().keep_dims);
   const std::optional<std::int64_t> from = x.shape().num_elements(), to = y.shape().num_elements();
@@ -156,21 +156,17 @@ DFLOW_INLINE void Mean::gradient(GradientContext& context) {
 }
 
 /// Each factor's gradient is the product of the others: right also where factors are 0.
-DFLOW_INLINE void Prod::gradient(GradientContext& context) {
+void Prod::gradient(GradientContext& context) {
   const Expr x = context.input(0);
   const Expr others = AnyOutput(build<ExclusiveProd>({x, context.input(1)}));
   context.set_dx(0, detail::kept_dy(context, context.attrs<Prod>().keep_dims) * conj(others));
 }
 
-DFLOW_INLINE void Max::gradient(GradientContext& context) {
-  detail::extremum_gradient(context, context.attrs<Max>().keep_dims);
-}
-DFLOW_INLINE void Min::gradient(GradientContext& context) {
-  detail::extremum_gradient(context, context.attrs<Min>().keep_dims);
-}
+void Max::gradient(GradientContext& context) { detail::extremum_gradient(context, context.attrs<Max>().keep_dims); }
+void Min::gradient(GradientContext& context) { detail::extremum_gradient(context, context.attrs<Min>().keep_dims); }
 
-DFLOW_INLINE detail::ReduceOperands detail::reduce_operands(const AnyOutput& x, const IndexList& axes, bool keep_dims,
-                                                            std::string_view op, const At& at) {
+detail::ReduceOperands detail::reduce_operands(const AnyOutput& x, const IndexList& axes, bool keep_dims,
+                                               std::string_view op, const At& at) {
   GraphStore& graph = graph_of({&x, 1}, op, at);
   if (axes.is_given()) return {x, axes.edge(graph, DType::int32, at)};
   const At here{.where = at.where};
@@ -182,7 +178,7 @@ DFLOW_INLINE detail::ReduceOperands detail::reduce_operands(const AnyOutput& x, 
   return {x, int32_constant(graph, all.span(), here)};
 }
 
-DFLOW_INLINE AnyOutput detail::arg_operand(const AnyOutput& x, std::int32_t axis, std::string_view op, const At& at) {
+AnyOutput detail::arg_operand(const AnyOutput& x, std::int32_t axis, std::string_view op, const At& at) {
   return int32_constant(graph_of({&x, 1}, op, at), axis, {.where = at.where});
 }
 

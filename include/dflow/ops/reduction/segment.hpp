@@ -32,7 +32,3 @@ AnyOutput scatter_rows(const AnyOutput& values, const AnyOutput& indices, const 
 }  // namespace detail
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/reduction/segment.ipp>
-#endif

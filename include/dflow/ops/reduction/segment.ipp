@@ -1,12 +1,12 @@
 #pragma once
 
 #include <dflow/base/checked.hpp>
+#include <dflow/op/expr.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/gather.hpp>
 #include <dflow/ops/array/like.hpp>
 #include <dflow/ops/array/reshape.hpp>
 #include <dflow/ops/array/shape.hpp>
-#include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/math/select.hpp>
@@ -14,7 +14,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE void UnsortedSegmentSum::infer(InferContext& context) {
+void UnsortedSegmentSum::infer(InferContext& context) {
   const PartialShape &data = context.input(0), &ids = context.input(1);
   static_cast<void>(context.with_rank(2, 0));
   if (!data.has_rank() || !ids.has_rank()) return;
@@ -28,7 +28,7 @@ DFLOW_INLINE void UnsortedSegmentSum::infer(InferContext& context) {
 }
 
 /// Each row's is that of its segment's sum; a row that was left out has none.
-DFLOW_INLINE void UnsortedSegmentSum::gradient(GradientContext& context) {
+void UnsortedSegmentSum::gradient(GradientContext& context) {
   const Expr data = context.input(0), ids = context.input(1), dy = context.dy();
   const AnyOutput flat = detail::any_reshape(ids, {-1}, {});
   const AnyOutput zero = scalar_like(ids, 0.0);
@@ -37,8 +37,8 @@ DFLOW_INLINE void UnsortedSegmentSum::gradient(GradientContext& context) {
   context.set_dx(0, ids.shape().rank() == 1 ? kept : build<Reshape>({kept, shape_of(data)}));
 }
 
-DFLOW_INLINE AnyOutput detail::scatter_rows(const AnyOutput& values, const AnyOutput& indices,
-                                            const AnyOutput& dense_shape, const PartialShape& known) {
+AnyOutput detail::scatter_rows(const AnyOutput& values, const AnyOutput& indices, const AnyOutput& dense_shape,
+                               const PartialShape& known) {
   GraphStore& graph = *values.graph();
   AnyOutput rows;
   if (known.has_rank() && known[0] != dynamic) {

@@ -41,7 +41,3 @@ struct Recv : StatefulOp<"_Recv", AllTypes> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/send_recv/send_recv.ipp>
-#endif

@@ -4,8 +4,8 @@
 
 namespace dflow {
 
-DFLOW_INLINE void Send::infer(InferContext&) {}
+void Send::infer(InferContext&) {}
 
-DFLOW_INLINE void Recv::infer(InferContext& context) { context.set_output(0, context.attrs<Recv>().shape); }
+void Recv::infer(InferContext& context) { context.set_output(0, context.attrs<Recv>().shape); }
 
 }  // namespace dflow

@@ -39,7 +39,3 @@ Output<T> count_up_to(const Variable<T>& variable, std::int64_t limit, const Cou
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/state/count.ipp>
-#endif

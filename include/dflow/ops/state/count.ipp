@@ -5,7 +5,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE void CountUpTo::infer(InferContext& context) {
+void CountUpTo::infer(InferContext& context) {
   const DType held = context.variable_dtype(0);
   if (held != DType::invalid && held != context.type_arg(0)) {
     context.fail(str_cat("the variable holds ", dflow::name(held), ", not ", dflow::name(context.type_arg(0))));
@@ -14,8 +14,7 @@ DFLOW_INLINE void CountUpTo::infer(InferContext& context) {
   context.set_output(0, Shape{});
 }
 
-DFLOW_INLINE AnyOutput detail::any_count_up_to(const AnyVariable& variable, const CountUpTo::Attrs& attrs,
-                                               const At& at) {
+AnyOutput detail::any_count_up_to(const AnyVariable& variable, const CountUpTo::Attrs& attrs, const At& at) {
   const AnyOutput& handle = variable.handle();
   GraphStore& graph = graph_of({&handle, 1}, CountUpTo::name, at);
   const ScopeGuard with = enter_colocation(graph, handle.operation(), at.where);

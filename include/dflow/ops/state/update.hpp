@@ -68,7 +68,3 @@ struct SparseApplyAdam : StatefulOp<"SparseApplyAdam", FloatTypes, IndexTypes> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/state/update.ipp>
-#endif

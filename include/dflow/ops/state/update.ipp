@@ -8,7 +8,7 @@ namespace detail {
 
 /// Checks the inputs of an update op: the first `num_variables` are handles to variables of one shape and of the op's
 /// element type, `grad` is the gradient, `indices` its rows (or -1), and all others are scalars.
-DFLOW_INLINE void infer_apply(InferContext& context, int num_variables, int grad, int indices = -1) {
+void infer_apply(InferContext& context, int num_variables, int grad, int indices = -1) {
   PartialShape variable = context.input(0);
   for (int i = 0; i < num_variables; ++i) {
     const DType held = context.variable_dtype(i);
@@ -32,11 +32,11 @@ DFLOW_INLINE void infer_apply(InferContext& context, int num_variables, int grad
 
 }  // namespace detail
 
-DFLOW_INLINE void ApplyGradientDescent::infer(InferContext& context) { detail::infer_apply(context, 1, 2); }
-DFLOW_INLINE void ApplyMomentum::infer(InferContext& context) { detail::infer_apply(context, 2, 3); }
-DFLOW_INLINE void ApplyAdam::infer(InferContext& context) { detail::infer_apply(context, 3, 9); }
-DFLOW_INLINE void SparseApplyGradientDescent::infer(InferContext& context) { detail::infer_apply(context, 1, 2, 3); }
-DFLOW_INLINE void SparseApplyMomentum::infer(InferContext& context) { detail::infer_apply(context, 2, 3, 4); }
-DFLOW_INLINE void SparseApplyAdam::infer(InferContext& context) { detail::infer_apply(context, 3, 9, 10); }
+void ApplyGradientDescent::infer(InferContext& context) { detail::infer_apply(context, 1, 2); }
+void ApplyMomentum::infer(InferContext& context) { detail::infer_apply(context, 2, 3); }
+void ApplyAdam::infer(InferContext& context) { detail::infer_apply(context, 3, 9); }
+void SparseApplyGradientDescent::infer(InferContext& context) { detail::infer_apply(context, 1, 2, 3); }
+void SparseApplyMomentum::infer(InferContext& context) { detail::infer_apply(context, 2, 3, 4); }
+void SparseApplyAdam::infer(InferContext& context) { detail::infer_apply(context, 3, 9, 10); }
 
 }  // namespace dflow

@@ -188,7 +188,3 @@ std::vector<AnyVariable> trainable_variables(const Graph& graph);
 Operation initialize_variables(Graph& graph, const At& at = {});
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/state/variable.ipp>
-#endif

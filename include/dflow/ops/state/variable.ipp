@@ -14,18 +14,18 @@ namespace dflow {
 namespace detail {
 
 /// Fails if the value's element type is known to differ from the variable's.
-DFLOW_INLINE void require_variable_dtype(InferContext& context, DType wanted, int handle = 0) {
+void require_variable_dtype(InferContext& context, DType wanted, int handle = 0) {
   const DType held = context.variable_dtype(handle);
   if (held == DType::invalid || held == wanted) return;
   context.fail(str_cat("the variable holds ", dflow::name(held), ", not ", dflow::name(wanted)));
 }
 
-DFLOW_INLINE void infer_assign_update(InferContext& context) {
+void infer_assign_update(InferContext& context) {
   require_variable_dtype(context, context.type_arg(0));
   static_cast<void>(context.merge(context.input(0), context.input(1)));
 }
 
-DFLOW_INLINE void infer_row_update(InferContext& context) {
+void infer_row_update(InferContext& context) {
   require_variable_dtype(context, context.type_arg(0));
   const PartialShape variable = context.with_rank_at_least(0, 1);
   if (!variable.has_rank() || context.input(2) == PartialShape{}) return;
@@ -35,18 +35,18 @@ DFLOW_INLINE void infer_row_update(InferContext& context) {
 
 }  // namespace detail
 
-DFLOW_INLINE void VariableOp::infer(InferContext& context) { context.set_output(0, context.attrs<VariableOp>().shape); }
-DFLOW_INLINE void ReadVariable::infer(InferContext& context) {
+void VariableOp::infer(InferContext& context) { context.set_output(0, context.attrs<VariableOp>().shape); }
+void ReadVariable::infer(InferContext& context) {
   detail::require_variable_dtype(context, context.type_arg(0));
   context.set_output(0, context.input(0));
 }
-DFLOW_INLINE void Assign::infer(InferContext& context) {
+void Assign::infer(InferContext& context) {
   detail::require_variable_dtype(context, context.type_arg(0));
   if (context.attrs<Assign>().validate_shape) static_cast<void>(context.merge(context.input(0), context.input(1)));
 }
-DFLOW_INLINE void AssignAdd::infer(InferContext& context) { detail::infer_assign_update(context); }
-DFLOW_INLINE void AssignSub::infer(InferContext& context) { detail::infer_assign_update(context); }
-DFLOW_INLINE void IsVariableInitialized::infer(InferContext& context) { context.set_output(0, Shape{}); }
+void AssignAdd::infer(InferContext& context) { detail::infer_assign_update(context); }
+void AssignSub::infer(InferContext& context) { detail::infer_assign_update(context); }
+void IsVariableInitialized::infer(InferContext& context) { context.set_output(0, Shape{}); }
 
 // ---- AnyVariable ----
 
@@ -63,8 +63,8 @@ BuiltNode build_on(const AnyOutput& handle, std::initializer_list<AnyOutput> inp
 
 }  // namespace detail
 
-DFLOW_INLINE AnyVariable AnyVariable::make(GraphStore& graph, const AnyOutput& initial_value,
-                                           const VariableOptions& options, const At& at) {
+AnyVariable AnyVariable::make(GraphStore& graph, const AnyOutput& initial_value, const VariableOptions& options,
+                              const At& at) {
   const AnyVariable variable = make_unlisted(graph, initial_value, options, at);
   const NodeId handle = variable.handle_.node_id();
   graph.add_to_collection("variables", handle);
@@ -72,8 +72,8 @@ DFLOW_INLINE AnyVariable AnyVariable::make(GraphStore& graph, const AnyOutput& i
   return variable;
 }
 
-DFLOW_INLINE AnyVariable AnyVariable::make_unlisted(GraphStore& graph, const AnyOutput& initial_value,
-                                                    const VariableOptions& options, const At& at) {
+AnyVariable AnyVariable::make_unlisted(GraphStore& graph, const AnyOutput& initial_value,
+                                       const VariableOptions& options, const At& at) {
   if (!initial_value.is_of(&graph)) {
     throw_error(invalid_argument("the initial value of a variable is an empty Output or belongs to another graph")
                     .with_node(VariableOp::name, options.name)
@@ -108,14 +108,14 @@ DFLOW_INLINE AnyVariable AnyVariable::make_unlisted(GraphStore& graph, const Any
 
 namespace detail {
 
-DFLOW_INLINE Operation find_beside(const Operation& handle, std::string_view suffix) {
+Operation find_beside(const Operation& handle, std::string_view suffix) {
   if (!handle.is_valid()) return {};
   const NodeId found = handle.graph()->find(str_cat(handle.name(), "/", suffix));
   return found.is_valid() ? Operation(handle.graph(), found) : Operation();
 }
 
 /// The node "w/read" of variable "w", else the first one that reads it and waits for nothing.
-DFLOW_INLINE Operation find_read(const Operation& handle) {
+Operation find_read(const Operation& handle) {
   const auto reads = [&](const Node& node) {
     return node.op->role == OpRole::read_variable && node.inputs[0].node == handle.node_id();
   };
@@ -131,7 +131,7 @@ DFLOW_INLINE Operation find_read(const Operation& handle) {
 
 }  // namespace detail
 
-DFLOW_INLINE std::string AnyVariable::whole_name() const {
+std::string AnyVariable::whole_name() const {
   const std::string& all = name();
   if (slice().empty()) return all;
   constexpr std::string_view mark = "part_";
@@ -147,7 +147,7 @@ DFLOW_INLINE std::string AnyVariable::whole_name() const {
   return all;
 }
 
-DFLOW_INLINE AnyVariable AnyVariable::of(const Operation& handle) {
+AnyVariable AnyVariable::of(const Operation& handle) {
   if (!handle.is_valid() || handle.node().op->role != OpRole::variable) {
     throw_error(
         invalid_argument(str_cat("'", handle.is_valid() ? handle.name() : "", "' is not the handle of a variable")));
@@ -164,68 +164,61 @@ DFLOW_INLINE AnyVariable AnyVariable::of(const Operation& handle) {
   return variable;
 }
 
-DFLOW_INLINE AnyVariable AnyVariable::of_read(const AnyOutput& read) {
+AnyVariable AnyVariable::of_read(const AnyOutput& read) {
   if (!read.is_valid() || read.node().op->role != OpRole::read_variable) {
     throw_error(invalid_argument(str_cat("'", read.is_valid() ? read.name() : "", "' is not the value of a variable")));
   }
   return of(Operation(read.graph(), read.node().inputs[0].node));
 }
 
-DFLOW_INLINE Operation AnyVariable::initializer() const {
+Operation AnyVariable::initializer() const {
   const Operation assign = detail::find_beside(handle_.operation(), "Assign");
   if (assign.is_valid()) return assign;
   throw_error(invalid_argument(
       str_cat("variable '", name(), "' has no initial value: there is no node '", name(), "/Assign'")));
 }
 
-DFLOW_INLINE AnyOutput AnyVariable::read(const At& at) const {
+AnyOutput AnyVariable::read(const At& at) const {
   return detail::build_on<ReadVariable>(handle_, {handle_}, at, {},
                                         read_.is_valid() ? detail::one_type(dtype()) : TypeArgs{});
 }
-DFLOW_INLINE Operation AnyVariable::assign(const AnyOutput& value, const At& at, bool validate_shape) const {
+Operation AnyVariable::assign(const AnyOutput& value, const At& at, bool validate_shape) const {
   return detail::build_on<Assign>(handle_, {handle_, value}, at, {.validate_shape = validate_shape});
 }
-DFLOW_INLINE Operation AnyVariable::assign_add(const AnyOutput& delta, const At& at) const {
+Operation AnyVariable::assign_add(const AnyOutput& delta, const At& at) const {
   return detail::build_on<AssignAdd>(handle_, {handle_, delta}, at);
 }
-DFLOW_INLINE Operation AnyVariable::assign_sub(const AnyOutput& delta, const At& at) const {
+Operation AnyVariable::assign_sub(const AnyOutput& delta, const At& at) const {
   return detail::build_on<AssignSub>(handle_, {handle_, delta}, at);
 }
-DFLOW_INLINE Operation AnyVariable::scatter_update(const AnyOutput& indices, const AnyOutput& updates,
-                                                   const At& at) const {
+Operation AnyVariable::scatter_update(const AnyOutput& indices, const AnyOutput& updates, const At& at) const {
   return detail::build_on<ScatterUpdate>(handle_, {handle_, indices, updates}, at);
 }
-DFLOW_INLINE Operation AnyVariable::scatter_add(const AnyOutput& indices, const AnyOutput& updates,
-                                                const At& at) const {
+Operation AnyVariable::scatter_add(const AnyOutput& indices, const AnyOutput& updates, const At& at) const {
   return detail::build_on<ScatterAdd>(handle_, {handle_, indices, updates}, at);
 }
-DFLOW_INLINE Operation AnyVariable::scatter_sub(const AnyOutput& indices, const AnyOutput& updates,
-                                                const At& at) const {
+Operation AnyVariable::scatter_sub(const AnyOutput& indices, const AnyOutput& updates, const At& at) const {
   return detail::build_on<ScatterSub>(handle_, {handle_, indices, updates}, at);
 }
-DFLOW_INLINE Operation AnyVariable::scatter_mul(const AnyOutput& indices, const AnyOutput& updates,
-                                                const At& at) const {
+Operation AnyVariable::scatter_mul(const AnyOutput& indices, const AnyOutput& updates, const At& at) const {
   return detail::build_on<ScatterMul>(handle_, {handle_, indices, updates}, at);
 }
-DFLOW_INLINE Operation AnyVariable::scatter_div(const AnyOutput& indices, const AnyOutput& updates,
-                                                const At& at) const {
+Operation AnyVariable::scatter_div(const AnyOutput& indices, const AnyOutput& updates, const At& at) const {
   return detail::build_on<ScatterDiv>(handle_, {handle_, indices, updates}, at);
 }
-DFLOW_INLINE Operation AnyVariable::scatter_min(const AnyOutput& indices, const AnyOutput& updates,
-                                                const At& at) const {
+Operation AnyVariable::scatter_min(const AnyOutput& indices, const AnyOutput& updates, const At& at) const {
   return detail::build_on<ScatterMin>(handle_, {handle_, indices, updates}, at);
 }
-DFLOW_INLINE Operation AnyVariable::scatter_max(const AnyOutput& indices, const AnyOutput& updates,
-                                                const At& at) const {
+Operation AnyVariable::scatter_max(const AnyOutput& indices, const AnyOutput& updates, const At& at) const {
   return detail::build_on<ScatterMax>(handle_, {handle_, indices, updates}, at);
 }
-DFLOW_INLINE AnyOutput AnyVariable::is_initialized(const At& at) const {
+AnyOutput AnyVariable::is_initialized(const At& at) const {
   return detail::build_on<IsVariableInitialized>(handle_, {handle_}, at);
 }
 
 namespace detail {
 
-DFLOW_INLINE std::vector<AnyVariable> variables_in(GraphStore& graph, std::string_view collection) {
+std::vector<AnyVariable> variables_in(GraphStore& graph, std::string_view collection) {
   std::vector<AnyVariable> variables;
   for (const NodeId id : graph.collection(collection)) variables.push_back(AnyVariable::of(Operation(&graph, id)));
   return variables;
@@ -233,14 +226,14 @@ DFLOW_INLINE std::vector<AnyVariable> variables_in(GraphStore& graph, std::strin
 
 }  // namespace detail
 
-DFLOW_INLINE std::vector<AnyVariable> global_variables(const Graph& graph) {
+std::vector<AnyVariable> global_variables(const Graph& graph) {
   return detail::variables_in(*graph.store(), "variables");
 }
-DFLOW_INLINE std::vector<AnyVariable> trainable_variables(const Graph& graph) {
+std::vector<AnyVariable> trainable_variables(const Graph& graph) {
   return detail::variables_in(*graph.store(), "trainable_variables");
 }
 
-DFLOW_INLINE Operation initialize_variables(Graph& graph, const At& at) {
+Operation initialize_variables(Graph& graph, const At& at) {
   std::vector<Operation> initializers;
   for (const Operation& handle : graph.collection("variables")) {
     initializers.push_back(AnyVariable::of(handle).initializer());

@@ -30,7 +30,3 @@ Output<std::string> encode_base64(const Output<std::string>& texts, EncodeBase64
 Output<std::string> decode_base64(const Output<std::string>& codes, const At& at = {});
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/strings/base64.ipp>
-#endif

@@ -4,15 +4,14 @@
 
 namespace dflow {
 
-DFLOW_INLINE void EncodeBase64::infer(InferContext& context) { context.set_output(0, context.input(0)); }
-DFLOW_INLINE void DecodeBase64::infer(InferContext& context) { context.set_output(0, context.input(0)); }
+void EncodeBase64::infer(InferContext& context) { context.set_output(0, context.input(0)); }
+void DecodeBase64::infer(InferContext& context) { context.set_output(0, context.input(0)); }
 
-DFLOW_INLINE Output<std::string> encode_base64(const Output<std::string>& texts, EncodeBase64::Attrs attrs,
-                                               const At& at) {
+Output<std::string> encode_base64(const Output<std::string>& texts, EncodeBase64::Attrs attrs, const At& at) {
   return Output<std::string>::unchecked(build<EncodeBase64>({texts}, attrs, at));
 }
 
-DFLOW_INLINE Output<std::string> decode_base64(const Output<std::string>& codes, const At& at) {
+Output<std::string> decode_base64(const Output<std::string>& codes, const At& at) {
   return Output<std::string>::unchecked(build<DecodeBase64>({codes}, {}, at));
 }
 

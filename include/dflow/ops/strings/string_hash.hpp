@@ -55,7 +55,3 @@ Output<std::int64_t> string_to_hash_bucket(const Output<std::string>& texts, std
                                            const At& at = {});
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/strings/string_hash.ipp>
-#endif

@@ -52,7 +52,3 @@ Output<std::string> reduce_join(const Output<std::string>& inputs, const IndexLi
                                 const At& at = {});
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/strings/string_join.ipp>
-#endif

@@ -8,7 +8,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE void StringJoin::infer(InferContext& context) {
+void StringJoin::infer(InferContext& context) {
   if (context.num_inputs() == 0) context.fail("there is nothing to join");
   PartialShape shape = Shape{};
   bool may_have_rank = false;  // an input of unknown rank, which may be a scalar or not
@@ -22,20 +22,19 @@ DFLOW_INLINE void StringJoin::infer(InferContext& context) {
   context.set_output(0, shape);
 }
 
-DFLOW_INLINE void ReduceJoin::infer(InferContext& context) {
+void ReduceJoin::infer(InferContext& context) {
   detail::infer_reduction(context, {.keep_dims = context.attrs<ReduceJoin>().keep_dims});
 }
 
-DFLOW_INLINE Output<std::string> string_join(std::span<const Output<std::string>> inputs, std::string separator,
-                                             const At& at) {
+Output<std::string> string_join(std::span<const Output<std::string>> inputs, std::string separator, const At& at) {
   const std::vector<AnyOutput> edges(inputs.begin(), inputs.end());
   return Output<std::string>::unchecked(
       build<StringJoin>(std::span<const AnyOutput>(edges),
                         {.N = static_cast<std::int64_t>(edges.size()), .separator = std::move(separator)}, at));
 }
 
-DFLOW_INLINE Output<std::string> reduce_join(const Output<std::string>& inputs, const IndexList& axes,
-                                             ReduceJoin::Attrs attrs, const At& at) {
+Output<std::string> reduce_join(const Output<std::string>& inputs, const IndexList& axes, ReduceJoin::Attrs attrs,
+                                const At& at) {
   const AnyOutput edge = inputs;
   GraphStore& graph = detail::graph_of({&edge, 1}, ReduceJoin::name, at);
   return Output<std::string>::unchecked(

@@ -52,7 +52,3 @@ Output<std::string> as_string(const Output<T>& x, AsString::Attrs attrs = {}, co
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/strings/string_number.ipp>
-#endif

@@ -4,9 +4,9 @@
 
 namespace dflow {
 
-DFLOW_INLINE void StringToNumber::infer(InferContext& context) { context.set_output(0, context.input(0)); }
+void StringToNumber::infer(InferContext& context) { context.set_output(0, context.input(0)); }
 
-DFLOW_INLINE void AsString::infer(InferContext& context) {
+void AsString::infer(InferContext& context) {
   const Attrs& attrs = context.attrs<AsString>();
   const DType dtype = context.type_arg(0);
   const bool has_point = is_floating(dtype) || is_complex(dtype);

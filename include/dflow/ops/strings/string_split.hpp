@@ -54,7 +54,3 @@ SparseOutput<std::string> string_split_v2(const Output<std::string>& input, std:
                                           StringSplitV2::Attrs attrs = {}, const At& at = {});
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/strings/string_split.ipp>
-#endif

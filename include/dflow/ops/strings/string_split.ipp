@@ -7,7 +7,7 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE void infer_split(InferContext& context) {
+void infer_split(InferContext& context) {
   static_cast<void>(context.with_rank(0, 1));
   static_cast<void>(context.with_rank(1, 0));
   context.set_output(0, PartialShape{dynamic, 2});
@@ -15,12 +15,12 @@ DFLOW_INLINE void infer_split(InferContext& context) {
   context.set_output(2, Shape{2});
 }
 
-DFLOW_INLINE SparseOutput<std::string> split_of(const BuiltNode& node) {
+SparseOutput<std::string> split_of(const BuiltNode& node) {
   return {Output<std::int64_t>::unchecked(node.output(0)), Output<std::string>::unchecked(node.output(1)),
           Output<std::int64_t>::unchecked(node.output(2))};
 }
 
-DFLOW_INLINE AnyOutput text_constant_beside(const Output<std::string>& edge, std::string_view text, const At& at) {
+AnyOutput text_constant_beside(const Output<std::string>& edge, std::string_view text, const At& at) {
   const AnyOutput beside = edge;
   GraphStore& graph = graph_of({&beside, 1}, StringSplit::name, at);
   return any_constant(graph, Tensor<std::string>(std::string(text)), {.where = at.where});
@@ -28,28 +28,26 @@ DFLOW_INLINE AnyOutput text_constant_beside(const Output<std::string>& edge, std
 
 }  // namespace detail
 
-DFLOW_INLINE void StringSplit::infer(InferContext& context) { detail::infer_split(context); }
-DFLOW_INLINE void StringSplitV2::infer(InferContext& context) { detail::infer_split(context); }
+void StringSplit::infer(InferContext& context) { detail::infer_split(context); }
+void StringSplitV2::infer(InferContext& context) { detail::infer_split(context); }
 
-DFLOW_INLINE SparseOutput<std::string> string_split(const Output<std::string>& input,
-                                                    const Output<std::string>& delimiter, StringSplit::Attrs attrs,
-                                                    const At& at) {
+SparseOutput<std::string> string_split(const Output<std::string>& input, const Output<std::string>& delimiter,
+                                       StringSplit::Attrs attrs, const At& at) {
   return detail::split_of(build<StringSplit>({input, delimiter}, attrs, at));
 }
 
-DFLOW_INLINE SparseOutput<std::string> string_split(const Output<std::string>& input, std::string_view delimiter,
-                                                    StringSplit::Attrs attrs, const At& at) {
+SparseOutput<std::string> string_split(const Output<std::string>& input, std::string_view delimiter,
+                                       StringSplit::Attrs attrs, const At& at) {
   return detail::split_of(build<StringSplit>({input, detail::text_constant_beside(input, delimiter, at)}, attrs, at));
 }
 
-DFLOW_INLINE SparseOutput<std::string> string_split_v2(const Output<std::string>& input,
-                                                       const Output<std::string>& separator, StringSplitV2::Attrs attrs,
-                                                       const At& at) {
+SparseOutput<std::string> string_split_v2(const Output<std::string>& input, const Output<std::string>& separator,
+                                          StringSplitV2::Attrs attrs, const At& at) {
   return detail::split_of(build<StringSplitV2>({input, separator}, attrs, at));
 }
 
-DFLOW_INLINE SparseOutput<std::string> string_split_v2(const Output<std::string>& input, std::string_view separator,
-                                                       StringSplitV2::Attrs attrs, const At& at) {
+SparseOutput<std::string> string_split_v2(const Output<std::string>& input, std::string_view separator,
+                                          StringSplitV2::Attrs attrs, const At& at) {
   return detail::split_of(build<StringSplitV2>({input, detail::text_constant_beside(input, separator, at)}, attrs, at));
 }
 

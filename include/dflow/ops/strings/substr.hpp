@@ -46,7 +46,3 @@ Output<std::string> substr(const Output<std::string>& texts, std::int64_t pos, s
 Output<std::int32_t> string_length(const Output<std::string>& texts, StringLength::Attrs attrs = {}, const At& at = {});
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/strings/substr.ipp>
-#endif

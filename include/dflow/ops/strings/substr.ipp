@@ -8,7 +8,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE void Substr::infer(InferContext& context) {
+void Substr::infer(InferContext& context) {
   const PartialShape& pos = context.input(1);
   const PartialShape& length = context.input(2);
   if (!pos.is_compatible_with(length)) {
@@ -19,10 +19,10 @@ DFLOW_INLINE void Substr::infer(InferContext& context) {
   context.set_output(0, *shape);
 }
 
-DFLOW_INLINE void StringLength::infer(InferContext& context) { context.set_output(0, context.input(0)); }
+void StringLength::infer(InferContext& context) { context.set_output(0, context.input(0)); }
 
-DFLOW_INLINE Output<std::string> substr(const Output<std::string>& texts, std::int64_t pos, std::int64_t length,
-                                        Substr::Attrs attrs, const At& at) {
+Output<std::string> substr(const Output<std::string>& texts, std::int64_t pos, std::int64_t length, Substr::Attrs attrs,
+                           const At& at) {
   const AnyOutput edge = texts;
   GraphStore& graph = detail::graph_of({&edge, 1}, Substr::name, at);
   const At here{.where = at.where};
@@ -32,8 +32,7 @@ DFLOW_INLINE Output<std::string> substr(const Output<std::string>& texts, std::i
                     attrs, at));
 }
 
-DFLOW_INLINE Output<std::int32_t> string_length(const Output<std::string>& texts, StringLength::Attrs attrs,
-                                                const At& at) {
+Output<std::int32_t> string_length(const Output<std::string>& texts, StringLength::Attrs attrs, const At& at) {
   return Output<std::int32_t>::unchecked(build<StringLength>({texts}, attrs, at));
 }
 

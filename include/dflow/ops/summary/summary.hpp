@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/io/summary/summary.hpp>
 #include <dflow/core/tensor.hpp>
+#include <dflow/io/summary/summary.hpp>
 #include <dflow/ops/summary/summary_op.hpp>
 
 #include <cstdint>
@@ -140,7 +140,3 @@ inline Output<std::string> merge_all_summaries(Graph& graph, std::string_view na
 bool has_summaries(const GraphStore& graph, std::string_view name = summaries_collection);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/ops/summary/summary.ipp>
-#endif

@@ -13,19 +13,19 @@ namespace dflow {
 namespace detail {
 
 /// " (tag 'x')" where input 0 is one tag that is known.
-DFLOW_INLINE std::string shown_tag(const InferContext& context) {
+std::string shown_tag(const InferContext& context) {
   const AnyTensor* tags = context.value(0);
   if (tags == nullptr || tags->dtype() != DType::string || tags->num_elements() != 1) return {};
   return str_cat(" (tag '", *tags->as<std::string>().data(), "')");
 }
 
 /// Input `i` is one element.
-DFLOW_INLINE void require_scalar(const InferContext& context, int i, std::string_view what) {
+void require_scalar(const InferContext& context, int i, std::string_view what) {
   const PartialShape& shape = context.input(i);
   if (shape.has_rank() && shape.rank() != 0) context.fail(str_cat(what, " must be a scalar, not ", shape.to_string()));
 }
 
-DFLOW_INLINE void require_at_least_one(const InferContext& context, std::int64_t value, std::string_view what) {
+void require_at_least_one(const InferContext& context, std::int64_t value, std::string_view what) {
   constexpr std::int64_t most = 0x7fffffff;
   if (value < 1 || value > most) context.fail(str_cat(what, " must be 1 to ", most, ", not ", value));
 }
@@ -40,13 +40,13 @@ Output<std::string> summary_node(GraphStore& graph, std::initializer_list<AnyOut
   return Output<std::string>::unchecked(node.output(0));
 }
 
-DFLOW_INLINE AnyOutput text_constant(GraphStore& graph, std::string_view text, const At& at) {
+AnyOutput text_constant(GraphStore& graph, std::string_view text, const At& at) {
   return constant(graph, Tensor<std::string>(std::string(text)), {.where = at.where});
 }
 
 }  // namespace detail
 
-DFLOW_INLINE void ScalarSummary::infer(InferContext& context) {
+void ScalarSummary::infer(InferContext& context) {
   const PartialShape &tags = context.input(0), &values = context.input(1);
   if (!tags.is_compatible_with(values)) {
     context.fail(str_cat("tags and values are not the same shape: ", tags.to_string(), " != ", values.to_string(),
@@ -55,12 +55,12 @@ DFLOW_INLINE void ScalarSummary::infer(InferContext& context) {
   context.set_output(0, Shape{});
 }
 
-DFLOW_INLINE void HistogramSummary::infer(InferContext& context) {
+void HistogramSummary::infer(InferContext& context) {
   detail::require_scalar(context, 0, "the tag");
   context.set_output(0, Shape{});
 }
 
-DFLOW_INLINE void ImageSummary::infer(InferContext& context) {
+void ImageSummary::infer(InferContext& context) {
   const auto& attrs = context.attrs<ImageSummary>();
   const PartialShape& images = context.input(1);
   detail::require_scalar(context, 0, "the tag");
@@ -84,7 +84,7 @@ DFLOW_INLINE void ImageSummary::infer(InferContext& context) {
   context.set_output(0, Shape{});
 }
 
-DFLOW_INLINE void AudioSummaryV2::infer(InferContext& context) {
+void AudioSummaryV2::infer(InferContext& context) {
   const PartialShape& samples = context.input(1);
   detail::require_scalar(context, 0, "the tag");
   detail::require_scalar(context, 2, "sample_rate");
@@ -95,78 +95,73 @@ DFLOW_INLINE void AudioSummaryV2::infer(InferContext& context) {
   context.set_output(0, Shape{});
 }
 
-DFLOW_INLINE void TensorSummaryV2::infer(InferContext& context) {
+void TensorSummaryV2::infer(InferContext& context) {
   detail::require_scalar(context, 0, "the tag");
   detail::require_scalar(context, 2, "serialized_summary_metadata");
   context.set_output(0, Shape{});
 }
 
-DFLOW_INLINE void MergeSummary::infer(InferContext& context) {
+void MergeSummary::infer(InferContext& context) {
   if (context.num_inputs() == 0) context.fail("there is no summary to merge");
   context.set_output(0, Shape{});
 }
 
-DFLOW_INLINE Output<std::string> detail::any_scalar_summary(std::string_view tag, const AnyOutput& value,
-                                                            const At& at) {
+Output<std::string> detail::any_scalar_summary(std::string_view tag, const AnyOutput& value, const At& at) {
   GraphStore& graph = graph_of({&value, 1}, ScalarSummary::name, at);
   return summary_node<ScalarSummary>(graph, {text_constant(graph, tag, at), value}, {}, at);
 }
 
-DFLOW_INLINE Output<std::string> detail::any_histogram_summary(std::string_view tag, const AnyOutput& values,
-                                                               const At& at) {
+Output<std::string> detail::any_histogram_summary(std::string_view tag, const AnyOutput& values, const At& at) {
   GraphStore& graph = graph_of({&values, 1}, HistogramSummary::name, at);
   return summary_node<HistogramSummary>(graph, {text_constant(graph, tag, at), values}, {}, at);
 }
 
-DFLOW_INLINE Output<std::string> detail::any_image_summary(std::string_view tag, const AnyOutput& image,
-                                                           ImageSummary::Attrs attrs, const At& at) {
+Output<std::string> detail::any_image_summary(std::string_view tag, const AnyOutput& image, ImageSummary::Attrs attrs,
+                                              const At& at) {
   GraphStore& graph = graph_of({&image, 1}, ImageSummary::name, at);
   return summary_node<ImageSummary>(graph, {text_constant(graph, tag, at), image}, std::move(attrs), at);
 }
 
-DFLOW_INLINE Output<std::string> detail::any_tensor_summary(std::string_view tag, const AnyOutput& tensor,
-                                                            const SummaryValue& shown, const At& at) {
+Output<std::string> detail::any_tensor_summary(std::string_view tag, const AnyOutput& tensor, const SummaryValue& shown,
+                                               const At& at) {
   GraphStore& graph = graph_of({&tensor, 1}, TensorSummaryV2::name, at);
   const AnyOutput metadata = text_constant(graph, serialize_metadata(shown), at);
   return summary_node<TensorSummaryV2>(graph, {text_constant(graph, tag, at), tensor, metadata}, {}, at);
 }
 
-DFLOW_INLINE Output<std::string> audio_summary(std::string_view tag, const Output<float>& samples,
-                                               const Output<float>& sample_rate, const AudioSummaryV2::Attrs& attrs,
-                                               const At& at) {
+Output<std::string> audio_summary(std::string_view tag, const Output<float>& samples, const Output<float>& sample_rate,
+                                  const AudioSummaryV2::Attrs& attrs, const At& at) {
   const AnyOutput edge = samples;
   GraphStore& graph = detail::graph_of({&edge, 1}, AudioSummaryV2::name, at);
   return detail::summary_node<AudioSummaryV2>(graph, {detail::text_constant(graph, tag, at), edge, sample_rate}, attrs,
                                               at);
 }
 
-DFLOW_INLINE Output<std::string> audio_summary(std::string_view tag, const Output<float>& samples, float sample_rate,
-                                               const AudioSummaryV2::Attrs& attrs, const At& at) {
+Output<std::string> audio_summary(std::string_view tag, const Output<float>& samples, float sample_rate,
+                                  const AudioSummaryV2::Attrs& attrs, const At& at) {
   const AnyOutput edge = samples;
   GraphStore& graph = detail::graph_of({&edge, 1}, AudioSummaryV2::name, at);
   const AnyOutput rate = constant(graph, Tensor<float>(sample_rate), {.where = at.where});
   return audio_summary(tag, samples, Output<float>::unchecked(rate), attrs, at);
 }
 
-DFLOW_INLINE Output<std::string> text_summary(std::string_view tag, const Output<std::string>& text, const At& at) {
+Output<std::string> text_summary(std::string_view tag, const Output<std::string>& text, const At& at) {
   return detail::any_tensor_summary(tag, text, text_summary(tag, std::string_view()), at);
 }
 
-DFLOW_INLINE Output<std::string> merge_summaries(std::span<const Output<std::string>> summaries, const At& at) {
+Output<std::string> merge_summaries(std::span<const Output<std::string>> summaries, const At& at) {
   const std::vector<AnyOutput> edges(summaries.begin(), summaries.end());
   return Output<std::string>::unchecked(
       build<MergeSummary>(std::span<const AnyOutput>(edges), {.N = static_cast<std::int64_t>(edges.size())}, at));
 }
 
-DFLOW_INLINE Output<std::string> merge_all_summaries(GraphStore& graph, std::string_view name, const At& at) {
+Output<std::string> merge_all_summaries(GraphStore& graph, std::string_view name, const At& at) {
   std::vector<AnyOutput> edges;
   for (const NodeId node : graph.collection(name)) edges.emplace_back(&graph, Endpoint{node, 0});
   return Output<std::string>::unchecked(build<MergeSummary>(graph, std::span<const AnyOutput>(edges),
                                                             {.N = static_cast<std::int64_t>(edges.size())}, at));
 }
 
-DFLOW_INLINE bool has_summaries(const GraphStore& graph, std::string_view name) {
-  return !graph.collection(name).empty();
-}
+bool has_summaries(const GraphStore& graph, std::string_view name) { return !graph.collection(name).empty(); }
 
 }  // namespace dflow

@@ -45,7 +45,3 @@ void expand_collectives(StepGraph& step, std::span<const DeviceInfo> devices,
                         std::span<const CollectiveDevice> here = {});
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/passes/collectives/expand_collectives.ipp>
-#endif

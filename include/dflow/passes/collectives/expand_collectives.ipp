@@ -608,8 +608,7 @@ class CollectiveExpander {
 
 }  // namespace detail
 
-DFLOW_INLINE void expand_collectives(StepGraph& step, std::span<const DeviceInfo> devices,
-                                     std::span<const CollectiveDevice> here) {
+void expand_collectives(StepGraph& step, std::span<const DeviceInfo> devices, std::span<const CollectiveDevice> here) {
   detail::CollectiveExpander expander(devices, here);
   if (expander.has_any(step)) expander.expand(step);
 }

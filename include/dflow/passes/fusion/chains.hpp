@@ -45,7 +45,3 @@ class Chains {
 bool chain(StepGraph& graph, const Chains& chains, bool feeds_come_apart = false, FunctionRef<void()>* check = nullptr);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/passes/fusion/chains.ipp>
-#endif

@@ -354,7 +354,7 @@ class ChainMaker {
 
 }  // namespace detail
 
-DFLOW_INLINE Chains::Chains(std::span<const KernelTables> kernels) {
+Chains::Chains(std::span<const KernelTables> kernels) {
   by_device_.reserve(kernels.size());
   for (const KernelTables& tables : kernels) {
     OfDevice& of = by_device_.emplace_back(OfDevice{&tables, {}});
@@ -365,11 +365,11 @@ DFLOW_INLINE Chains::Chains(std::span<const KernelTables> kernels) {
   }
 }
 
-DFLOW_INLINE bool Chains::empty() const noexcept {
+bool Chains::empty() const noexcept {
   return std::all_of(by_device_.begin(), by_device_.end(), [](const OfDevice& of) { return of.chained_type.empty(); });
 }
 
-DFLOW_INLINE bool Chains::may_wait(const OpDef& op) const {
+bool Chains::may_wait(const OpDef& op) const {
   return std::any_of(by_device_.begin(), by_device_.end(), [&](const OfDevice& of) {
     const std::span<const KernelTable> tables = of.kernels->tables();
     return std::any_of(tables.begin(), tables.end(), [&](const KernelTable& table) {
@@ -379,7 +379,7 @@ DFLOW_INLINE bool Chains::may_wait(const OpDef& op) const {
   });
 }
 
-DFLOW_INLINE const Formula* Chains::formula_of(const StepNode& node) const {
+const Formula* Chains::formula_of(const StepNode& node) const {
   if (node.placed_on < 0 || node.is_fed_only || node.num_outputs != 1 || node->types.size == 0) return nullptr;
   if (node.op->is_stateful || node.op->role != OpRole::ordinary) return nullptr;
   const OfDevice& of = by_device_[static_cast<std::size_t>(node.placed_on)];
@@ -401,7 +401,7 @@ DFLOW_INLINE const Formula* Chains::formula_of(const StepNode& node) const {
   return formula;
 }
 
-DFLOW_INLINE bool chain(StepGraph& graph, const Chains& chains, bool feeds_come_apart, FunctionRef<void()>* check) {
+bool chain(StepGraph& graph, const Chains& chains, bool feeds_come_apart, FunctionRef<void()>* check) {
   if (chains.empty()) return false;
   const IndexedVector<StepNodeId, std::ptrdiff_t> group_of =
       detail::ChainFinder(graph, chains, feeds_come_apart, check).find();

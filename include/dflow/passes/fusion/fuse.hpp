@@ -34,7 +34,3 @@ class Fusions {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/passes/fusion/fuse.ipp>
-#endif

@@ -72,7 +72,3 @@ class CudaDevice final : public Device {
 std::vector<std::shared_ptr<Device>> cuda_devices(const CudaDeviceOptions& options = {});
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/runtime/cuda/cuda_device.ipp>
-#endif

@@ -32,7 +32,7 @@ inline int count_gpus(cuda::Driver& driver) {
 
 }  // namespace detail
 
-DFLOW_INLINE CudaDevice::CudaDevice(CudaDeviceOptions options)
+CudaDevice::CudaDevice(CudaDeviceOptions options)
     : driver_(options.driver != nullptr ? std::move(options.driver) : cuda::cuda_driver()),
       table_(driver_->programs() != nullptr ? chaining_cuda_kernels() : standard_cuda_kernels()),
       pool_(options.pool != nullptr ? std::move(options.pool) : std::make_shared<InlinePool>()) {
@@ -61,19 +61,19 @@ DFLOW_INLINE CudaDevice::CudaDevice(CudaDeviceOptions options)
   // A block that goes back while work on it is issued is used again by later work alone: no release of its own.
 }
 
-DFLOW_INLINE CudaDevice::~CudaDevice() = default;
+CudaDevice::~CudaDevice() = default;
 
-DFLOW_INLINE std::unique_ptr<DeviceStep> CudaDevice::begin_step() {
+std::unique_ptr<DeviceStep> CudaDevice::begin_step() {
   return std::make_unique<cuda::CudaStep>(state_->memory, context_.name);
 }
 
-DFLOW_INLINE void CudaDevice::release_cached_memory() {
+void CudaDevice::release_cached_memory() {
   state_->recorder.release();
   state_->memory.pinned().trim();
   Device::release_cached_memory();
 }
 
-DFLOW_INLINE std::vector<std::shared_ptr<Device>> cuda_devices(const CudaDeviceOptions& options) {
+std::vector<std::shared_ptr<Device>> cuda_devices(const CudaDeviceOptions& options) {
   CudaDeviceOptions numbered = options;
   if (numbered.driver == nullptr) numbered.driver = cuda::cuda_driver();
   const int count = detail::count_gpus(*numbered.driver);

@@ -323,7 +323,7 @@ class FramePlanCompiler {
   std::map<Index, Index> num_next_;
 };
 
-DFLOW_INLINE std::shared_ptr<const FramePlan> FramePlan::compile(const StepGraph& body, const PlanOptions& options) {
+std::shared_ptr<const FramePlan> FramePlan::compile(const StepGraph& body, const PlanOptions& options) {
   return FramePlanCompiler(body, options).compile();
 }
 

@@ -238,7 +238,3 @@ class FrameLoop : public std::enable_shared_from_this<FrameLoop> {
 };
 
 }  // namespace dflow::detail
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/runtime/step.hpp>  // whose end brings the bodies: they need a complete Step
-#endif

@@ -11,18 +11,18 @@
 
 namespace dflow::detail {
 
-DFLOW_INLINE FrameLoop::FrameLoop(std::shared_ptr<const FramePlan> plan, KernelContext& context, Completion done)
+FrameLoop::FrameLoop(std::shared_ptr<const FramePlan> plan, KernelContext& context, Completion done)
     : plan_(std::move(plan)),
       context_(context),
       done_(std::move(done)),
       cancellation_(context.step().cancellation),
       whole_(std::make_unique<FrameRun>(0, nullptr, nullptr)) {}
 
-DFLOW_INLINE FrameLoop::~FrameLoop() {
+FrameLoop::~FrameLoop() {
   if (plan_->device().release != nullptr) let_go_of_all(*whole_);
 }
 
-DFLOW_INLINE void FrameLoop::start() {
+void FrameLoop::start() {
   {
     const std::lock_guard lock(mutex_);
     FrameIteration& first = begin_iteration(*whole_);
@@ -41,7 +41,7 @@ DFLOW_INLINE void FrameLoop::start() {
 
 // ---- threads ----
 
-DFLOW_INLINE void FrameLoop::drain() {
+void FrameLoop::drain() {
   const NoWaiting may_wait(false);
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -81,7 +81,7 @@ DFLOW_INLINE void FrameLoop::drain() {
 }
 
 /// Counted among the threads already.
-DFLOW_INLINE void FrameLoop::help() {
+void FrameLoop::help() {
   const std::shared_ptr<FrameLoop> self = shared_from_this();
   try {
     plan_->device().pool->schedule([self] { self->drain(); });
@@ -91,7 +91,7 @@ DFLOW_INLINE void FrameLoop::help() {
 }
 
 /// Unlocks, and ends the run if nothing is left of it.
-DFLOW_INLINE void FrameLoop::end(std::unique_lock<std::mutex>& lock) {
+void FrameLoop::end(std::unique_lock<std::mutex>& lock) {
   if (is_done_ || num_running_ > 0 || !ready_.empty()) return;
   is_done_ = true;
   if (status_.ok()) give_outputs();
@@ -101,7 +101,7 @@ DFLOW_INLINE void FrameLoop::end(std::unique_lock<std::mutex>& lock) {
   done(status);
 }
 
-DFLOW_INLINE KernelContext::Wiring FrameLoop::wiring_of(const Ready& ready) const {
+KernelContext::Wiring FrameLoop::wiring_of(const Ready& ready) const {
   const FramePlan::PlannedNode& node = plan_->node(ready.node);
   KernelContext::Wiring wiring = node.wiring;
   if (!node.may_forward) return wiring;
@@ -111,7 +111,7 @@ DFLOW_INLINE KernelContext::Wiring FrameLoop::wiring_of(const Ready& ready) cons
   return wiring;
 }
 
-DFLOW_INLINE Status FrameLoop::run_kernel(const Ready& ready, const KernelContext::Wiring& wiring) {
+Status FrameLoop::run_kernel(const Ready& ready, const KernelContext::Wiring& wiring) {
   const FramePlan::PlannedNode& node = plan_->node(ready.node);
   FrameIteration& iteration = *ready.iteration;
   StatsCollector* const stats = iteration.context.stats;
@@ -139,7 +139,7 @@ struct FrameLoop::AsyncRun {
   bool was_dropped = false;
 };
 
-DFLOW_INLINE void FrameLoop::start_async(const Ready& ready, const KernelContext::Wiring& wiring) {
+void FrameLoop::start_async(const Ready& ready, const KernelContext::Wiring& wiring) {
   const FramePlan::PlannedNode& node = plan_->node(ready.node);
   StatsCollector* const stats = ready.iteration->context.stats;
   const std::int64_t start = stats == nullptr ? 0 : stats->now_ns();
@@ -181,7 +181,7 @@ DFLOW_INLINE void FrameLoop::start_async(const Ready& ready, const KernelContext
   cancel_rest(lock);
 }
 
-DFLOW_INLINE void FrameLoop::end_async(const Ready& ready, KernelContext& context, std::int64_t start, Status status) {
+void FrameLoop::end_async(const Ready& ready, KernelContext& context, std::int64_t start, Status status) {
   const FramePlan::PlannedNode& node = plan_->node(ready.node);
   StatsCollector* const stats = ready.iteration->context.stats;
   if (status.ok()) {
@@ -206,8 +206,8 @@ DFLOW_INLINE void FrameLoop::end_async(const Ready& ready, KernelContext& contex
   help();
 }
 
-DFLOW_INLINE void FrameLoop::check_outputs(const FramePlan::PlannedNode& node, KernelContext& context,
-                                           const FrameIteration& iteration) const {
+void FrameLoop::check_outputs(const FramePlan::PlannedNode& node, KernelContext& context,
+                              const FrameIteration& iteration) const {
   for (int o = 0; o < context.num_outputs(); ++o) {
     const AnyTensor& output = context.output(o);
     if (!output.is_initialized()) {
@@ -220,19 +220,19 @@ DFLOW_INLINE void FrameLoop::check_outputs(const FramePlan::PlannedNode& node, K
   }
 }
 
-DFLOW_INLINE Status FrameLoop::error_at(Index node, const Status& status) const {
+Status FrameLoop::error_at(Index node, const Status& status) const {
   const Node& of = *plan_->node(node).node;
   return status.with_node(of.op->name, without_copy(of.name)).with_device(plan_->device().name).with_location(of.where);
 }
 
-DFLOW_INLINE void FrameLoop::fail(const Status& status) {
+void FrameLoop::fail(const Status& status) {
   if (!status_.ok()) return;
   status_ = status;
   must_cancel_ = true;
 }
 
 /// What waits for something gives up; it may end in this thread, so that the mutex is not held meanwhile.
-DFLOW_INLINE void FrameLoop::cancel_rest(std::unique_lock<std::mutex>& lock) {
+void FrameLoop::cancel_rest(std::unique_lock<std::mutex>& lock) {
   if (!std::exchange(must_cancel_, false)) return;
   const Status status = status_;
   lock.unlock();
@@ -242,7 +242,7 @@ DFLOW_INLINE void FrameLoop::cancel_rest(std::unique_lock<std::mutex>& lock) {
 
 // ---- iterations ----
 
-DFLOW_INLINE FrameIteration& FrameLoop::begin_iteration(FrameRun& run) {
+FrameIteration& FrameLoop::begin_iteration(FrameRun& run) {
   const FramePlan::Frame& frame = plan_->frame(run.frame);
   std::unique_ptr<FrameIteration> made;
   if (!run.idle.empty()) {
@@ -287,7 +287,7 @@ DFLOW_INLINE FrameIteration& FrameLoop::begin_iteration(FrameRun& run) {
 }
 
 /// Those at the front that have nothing left to do; of a frame that has none left, the frame.
-DFLOW_INLINE void FrameLoop::end_iterations(FrameRun& run) {
+void FrameLoop::end_iterations(FrameRun& run) {
   while (!run.iterations.empty()) {
     FrameIteration& oldest = *run.iterations.front();
     if (oldest.num_ready > 0 || !oldest.inner.empty() || (oldest.number == 0 && run.pending_enters > 0)) return;
@@ -305,7 +305,7 @@ DFLOW_INLINE void FrameLoop::end_iterations(FrameRun& run) {
   end_run(run);
 }
 
-DFLOW_INLINE void FrameLoop::end_run(FrameRun& run) {
+void FrameLoop::end_run(FrameRun& run) {
   FrameIteration& around = *run.within;
   for (const Index node : run.dead_exits) {
     // One that was alive in an iteration before has told so.
@@ -320,7 +320,7 @@ DFLOW_INLINE void FrameLoop::end_run(FrameRun& run) {
 
 // ---- what nodes give ----
 
-DFLOW_INLINE void FrameLoop::finish(const Ready& ready) {
+void FrameLoop::finish(const Ready& ready) {
   const FramePlan::PlannedNode& node = plan_->node(ready.node);
   FrameIteration& iteration = *ready.iteration;
   try {
@@ -363,7 +363,7 @@ DFLOW_INLINE void FrameLoop::finish(const Ready& ready) {
   }
 }
 
-DFLOW_INLINE void FrameLoop::pass_switch(const Ready& ready) {
+void FrameLoop::pass_switch(const Ready& ready) {
   FrameIteration& iteration = *ready.iteration;
   const KernelContext::Wiring& wiring = plan_->node(ready.node).wiring;
   const AnyTensor& side = iteration.slots[wiring.inputs[1]];
@@ -376,7 +376,7 @@ DFLOW_INLINE void FrameLoop::pass_switch(const Ready& ready) {
   iteration.dead.slots[wiring.first_output + (1 - taken)] = 1;
 }
 
-DFLOW_INLINE void FrameLoop::pass_enter(const Ready& ready) {
+void FrameLoop::pass_enter(const Ready& ready) {
   FrameIteration& around = *ready.iteration;
   const FramePlan::PlannedNode& node = plan_->node(ready.node);
   std::unique_ptr<FrameRun>& inner = around.inner[node.gives_to];
@@ -402,7 +402,7 @@ DFLOW_INLINE void FrameLoop::pass_enter(const Ready& ready) {
   end_iterations(run);
 }
 
-DFLOW_INLINE void FrameLoop::pass_exit(const Ready& ready) {
+void FrameLoop::pass_exit(const Ready& ready) {
   FrameIteration& iteration = *ready.iteration;
   FrameRun& run = *iteration.run;
   const FramePlan::PlannedNode& node = plan_->node(ready.node);
@@ -418,7 +418,7 @@ DFLOW_INLINE void FrameLoop::pass_exit(const Ready& ready) {
   tell(*run.within, ready.node, false);
 }
 
-DFLOW_INLINE void FrameLoop::pass_next(const Ready& ready) {
+void FrameLoop::pass_next(const Ready& ready) {
   if (ready.is_dead) return;
   FrameIteration& iteration = *ready.iteration;
   FrameRun& run = *iteration.run;
@@ -434,12 +434,12 @@ DFLOW_INLINE void FrameLoop::pass_next(const Ready& ready) {
   give_next(begin_iteration(run), ready.node, std::move(value));
 }
 
-DFLOW_INLINE void FrameLoop::give_next(FrameIteration& to, Index node, AnyTensor value) {
+void FrameLoop::give_next(FrameIteration& to, Index node, AnyTensor value) {
   const FramePlan::PlannedNode& next = plan_->node(node);
   take_merged(to, next.merge, next.place, std::move(value));
 }
 
-DFLOW_INLINE void FrameLoop::tell(FrameIteration& to, Index node, bool is_dead) {
+void FrameLoop::tell(FrameIteration& to, Index node, bool is_dead) {
   const FramePlan::PlannedNode& from = plan_->node(node);
   for (const FramePlan::Edge& edge : plan_->edges_of(from)) {
     const bool is_edge_dead =
@@ -448,7 +448,7 @@ DFLOW_INLINE void FrameLoop::tell(FrameIteration& to, Index node, bool is_dead) 
   }
 }
 
-DFLOW_INLINE void FrameLoop::deliver(FrameIteration& to, const FramePlan::Edge& edge, bool is_dead) {
+void FrameLoop::deliver(FrameIteration& to, const FramePlan::Edge& edge, bool is_dead) {
   const FramePlan::PlannedNode& node = plan_->node(edge.node);
   const auto at = static_cast<std::size_t>(node.number);
   if (node.role == OpRole::merge && edge.input >= 0) {
@@ -475,7 +475,7 @@ DFLOW_INLINE void FrameLoop::deliver(FrameIteration& to, const FramePlan::Edge& 
 }
 
 /// The first one counts.
-DFLOW_INLINE void FrameLoop::take_merged(FrameIteration& to, Index merge, Index number, AnyTensor value) {
+void FrameLoop::take_merged(FrameIteration& to, Index merge, Index number, AnyTensor value) {
   const FramePlan::PlannedNode& node = plan_->node(merge);
   const auto at = static_cast<std::size_t>(node.number);
   if (to.is_taken[at] != 0) return;
@@ -492,7 +492,7 @@ DFLOW_INLINE void FrameLoop::take_merged(FrameIteration& to, Index merge, Index 
   if (to.pending[at] == 0) make_ready(to, merge, false);
 }
 
-DFLOW_INLINE void FrameLoop::make_ready(FrameIteration& to, Index node, bool is_dead) {
+void FrameLoop::make_ready(FrameIteration& to, Index node, bool is_dead) {
   ++to.num_ready;
   const FramePlan::PlannedNode& of = plan_->node(node);
   if (of.is_expensive) ++num_expensive_;
@@ -500,18 +500,18 @@ DFLOW_INLINE void FrameLoop::make_ready(FrameIteration& to, Index node, bool is_
   is_first ? ready_.push_front({&to, node, is_dead}) : ready_.push_back({&to, node, is_dead});
 }
 
-DFLOW_INLINE AnyTensor FrameLoop::take(FrameIteration& from, SlotId slot) {
+AnyTensor FrameLoop::take(FrameIteration& from, SlotId slot) {
   return from.reads[slot.position()] == 1 ? std::move(from.slots[slot]) : from.slots[slot];
 }
 
-DFLOW_INLINE void FrameLoop::has_read(FrameIteration& iteration, SlotId slot) {
+void FrameLoop::has_read(FrameIteration& iteration, SlotId slot) {
   if (--iteration.reads[slot.position()] == 0) let_go(iteration, slot);
 }
 
-DFLOW_INLINE void FrameLoop::let_go(FrameIteration& iteration, SlotId slot) { let_go(iteration.slots[slot]); }
+void FrameLoop::let_go(FrameIteration& iteration, SlotId slot) { let_go(iteration.slots[slot]); }
 
 /// To a device that may not have finished with it.
-DFLOW_INLINE void FrameLoop::let_go(AnyTensor& tensor) {
+void FrameLoop::let_go(AnyTensor& tensor) {
   const DeviceContext& device = plan_->device();
   if (device.release != nullptr && tensor.is_initialized()) {
     device.release(device, std::exchange(tensor, AnyTensor()));
@@ -522,7 +522,7 @@ DFLOW_INLINE void FrameLoop::let_go(AnyTensor& tensor) {
 
 /// What is left of a run: after an error tensors that a device is not done with.
 // NOLINTNEXTLINE(misc-no-recursion): frames are nested as deep as a program nests its loops.
-DFLOW_INLINE void FrameLoop::let_go_of_all(FrameRun& run) {
+void FrameLoop::let_go_of_all(FrameRun& run) {
   for (const std::unique_ptr<FrameIteration>& each : run.iterations) {
     for (const auto& [frame, inner] : each->inner) let_go_of_all(*inner);
     for (const SlotId slot : each->slots.indices()) let_go(*each, slot);
@@ -532,7 +532,7 @@ DFLOW_INLINE void FrameLoop::let_go_of_all(FrameRun& run) {
 }
 
 /// What no frame has given is dead.
-DFLOW_INLINE void FrameLoop::give_outputs() {
+void FrameLoop::give_outputs() {
   FrameIteration& iteration = *whole_->iterations.front();
   for (std::size_t f = 0; f < plan_->fetches().size(); ++f) {
     const SlotId slot = plan_->fetches()[f];

@@ -17,7 +17,3 @@ struct PlanOptions;
 std::unique_ptr<AnyKernel> make_frames_kernel(const StepGraph& body, const PlanOptions& options);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/runtime/step.hpp>  // whose end brings the bodies: they need a complete Step
-#endif

@@ -26,7 +26,7 @@ class FramesKernel final : public AsyncKernel {
 
 }  // namespace detail
 
-DFLOW_INLINE std::unique_ptr<AnyKernel> make_frames_kernel(const StepGraph& body, const PlanOptions& options) {
+std::unique_ptr<AnyKernel> make_frames_kernel(const StepGraph& body, const PlanOptions& options) {
   return std::make_unique<detail::FramesKernel>(detail::FramePlan::compile(body, options));
 }
 

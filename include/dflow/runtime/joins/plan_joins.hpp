@@ -36,7 +36,3 @@ struct PlanJoins {
 };
 
 }  // namespace dflow::detail
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/runtime/joins/plan_joins.ipp>
-#endif

@@ -114,7 +114,7 @@ class Grouping {
 };
 
 /// The order of the step, but for groups, which come where their last node does, and for what waits for them.
-DFLOW_INLINE std::vector<StepNodeId> order_of(const StepGraph& graph, const PlanJoins& joins, const UnitOf& unit_of) {
+std::vector<StepNodeId> order_of(const StepGraph& graph, const PlanJoins& joins, const UnitOf& unit_of) {
   const auto stands_for = [&](StepNodeId id) {
     const std::int32_t group = joins.group_of[id];
     return group < 0 ? id : joins.groups[static_cast<std::size_t>(group)].back();
@@ -146,8 +146,8 @@ DFLOW_INLINE std::vector<StepNodeId> order_of(const StepGraph& graph, const Plan
 
 }  // namespace joins
 
-DFLOW_INLINE PlanJoins PlanJoins::find(const StepGraph& graph, const IndexedVector<StepNodeId, Candidate>& candidates,
-                                       const IndexedVector<StepNodeId, UnitId>& unit_of) {
+PlanJoins PlanJoins::find(const StepGraph& graph, const IndexedVector<StepNodeId, Candidate>& candidates,
+                          const IndexedVector<StepNodeId, UnitId>& unit_of) {
   PlanJoins joins;
   joins.group_of.assign(graph.nodes.size(), -1);
   const auto may_be_joined = [](const Candidate& each) { return each.kernel != nullptr; };

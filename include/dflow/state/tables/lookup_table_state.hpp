@@ -65,7 +65,3 @@ class LookupTableState final : public SavableResource {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/state/tables/lookup_table_state.ipp>
-#endif

@@ -182,20 +182,20 @@ struct LookupTableState::State {
   }
 };
 
-DFLOW_INLINE LookupTableState::LookupTableState(std::string name, const Kind& kind)
+LookupTableState::LookupTableState(std::string name, const Kind& kind)
     : name_(std::move(name)), kind_(kind), state_(std::make_unique<State>(kind)) {}
-DFLOW_INLINE LookupTableState::~LookupTableState() = default;
+LookupTableState::~LookupTableState() = default;
 
-DFLOW_INLINE std::string LookupTableState::debug_string() const {
+std::string LookupTableState::debug_string() const {
   return str_cat(kind_.is_mutable ? "MutableHashTable '" : "HashTable '", name_, "' (", dflow::name(kind_.key), " to ",
                  dflow::name(kind_.value), kind_.value_shape.to_string(), ")");
 }
 
-DFLOW_INLINE void LookupTableState::check_keys(const AnyTensor& keys) const {
+void LookupTableState::check_keys(const AnyTensor& keys) const {
   if (keys.dtype() == kind_.key) return;
   throw_error(invalid_argument(str_cat("keys are ", dflow::name(keys.dtype()), " for ", debug_string())));
 }
-DFLOW_INLINE void LookupTableState::check_values(const AnyTensor& keys, const AnyTensor& values) const {
+void LookupTableState::check_values(const AnyTensor& keys, const AnyTensor& values) const {
   check_keys(keys);
   const Shape wanted = keys.shape().concatenated(kind_.value_shape);
   if (values.dtype() == kind_.value && values.shape() == wanted) return;
@@ -203,8 +203,7 @@ DFLOW_INLINE void LookupTableState::check_values(const AnyTensor& keys, const An
                                        debug_string(), ", wanted ", dflow::name(kind_.value), wanted.to_string())));
 }
 
-DFLOW_INLINE AnyTensor LookupTableState::find(const AnyTensor& keys, const AnyTensor& default_value,
-                                              Allocator& allocator) const {
+AnyTensor LookupTableState::find(const AnyTensor& keys, const AnyTensor& default_value, Allocator& allocator) const {
   check_keys(keys);
   if (default_value.dtype() != kind_.value || default_value.shape() != kind_.value_shape) {
     throw_error(invalid_argument(str_cat("the default value is ", dflow::name(default_value.dtype()),
@@ -217,21 +216,21 @@ DFLOW_INLINE AnyTensor LookupTableState::find(const AnyTensor& keys, const AnyTe
   return found;
 }
 
-DFLOW_INLINE void LookupTableState::insert(const AnyTensor& keys, const AnyTensor& values) {
+void LookupTableState::insert(const AnyTensor& keys, const AnyTensor& values) {
   check_values(keys, values);
   if (!kind_.is_mutable) throw_error(unimplemented(str_cat(debug_string(), " is filled once")));
   const std::lock_guard lock(state_->mutex);
   state_->rows->insert(keys, values, true);
 }
 
-DFLOW_INLINE void LookupTableState::remove(const AnyTensor& keys) {
+void LookupTableState::remove(const AnyTensor& keys) {
   check_keys(keys);
   if (!kind_.is_mutable) throw_error(unimplemented(str_cat(debug_string(), " is filled once")));
   const std::lock_guard lock(state_->mutex);
   state_->rows->remove(keys);
 }
 
-DFLOW_INLINE void LookupTableState::import(const AnyTensor& keys, const AnyTensor& values) {
+void LookupTableState::import(const AnyTensor& keys, const AnyTensor& values) {
   check_values(keys, values);
   auto rows = std::make_unique<Rows>(kind_);
   if (!rows->insert(keys, values, kind_.is_mutable)) {
@@ -246,7 +245,7 @@ DFLOW_INLINE void LookupTableState::import(const AnyTensor& keys, const AnyTenso
   state_->is_filled = true;
 }
 
-DFLOW_INLINE std::pair<AnyTensor, AnyTensor> LookupTableState::export_all(Allocator& allocator) const {
+std::pair<AnyTensor, AnyTensor> LookupTableState::export_all(Allocator& allocator) const {
   const std::shared_lock lock(state_->mutex);
   state_->require_filled(*this);
   const Shape rows{state_->rows->size()};
@@ -256,7 +255,7 @@ DFLOW_INLINE std::pair<AnyTensor, AnyTensor> LookupTableState::export_all(Alloca
   return all;
 }
 
-DFLOW_INLINE std::vector<AnyTensor> LookupTableState::saved_state() const {
+std::vector<AnyTensor> LookupTableState::saved_state() const {
   const std::shared_lock lock(state_->mutex);
   const std::int64_t size = state_->rows->size();
   AnyTensor keys(kind_.key, Shape{size}), values(kind_.value, Shape{size}.concatenated(kind_.value_shape));
@@ -265,7 +264,7 @@ DFLOW_INLINE std::vector<AnyTensor> LookupTableState::saved_state() const {
           values.reshaped(Shape{values.num_elements()})};
 }
 
-DFLOW_INLINE void LookupTableState::restore_state(std::span<const AnyTensor> state) {
+void LookupTableState::restore_state(std::span<const AnyTensor> state) {
   detail::FlatState saved(debug_string(), state, std::vector<DType>{kind_.key, kind_.value});
   const bool is_filled = saved.number(kind_.is_mutable ? 1 : 0, 1) != 0;
   const std::int64_t size = saved.number(0, is_filled ? std::numeric_limits<std::int64_t>::max() : 0);
@@ -280,7 +279,7 @@ DFLOW_INLINE void LookupTableState::restore_state(std::span<const AnyTensor> sta
   state_->is_filled = is_filled;
 }
 
-DFLOW_INLINE std::int64_t LookupTableState::size() const {
+std::int64_t LookupTableState::size() const {
   const std::shared_lock lock(state_->mutex);
   return state_->rows->size();
 }

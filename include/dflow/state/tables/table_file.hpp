@@ -35,7 +35,3 @@ TableEntries read_table_file(FileSystem& files, const std::string& path, const T
                              DType value);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/state/tables/table_file.ipp>
-#endif

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <dflow/io/records/line_file.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/core/tensor.hpp>
+#include <dflow/io/records/line_file.hpp>
 #include <dflow/state/tables/table_file.hpp>
 
 #include <algorithm>
@@ -93,8 +93,8 @@ class TableColumn {
 
 }  // namespace detail
 
-DFLOW_INLINE TableEntries read_table_file(FileSystem& files, const std::string& path, const TableFileFormat& format,
-                                          DType key, DType value) {
+TableEntries read_table_file(FileSystem& files, const std::string& path, const TableFileFormat& format, DType key,
+                             DType value) {
   detail::TableColumn keys(format.key_index, key), values(format.value_index, value);
   LineReader lines(files, path);
   std::string_view line;

@@ -56,7 +56,3 @@ std::string serialize(const Event& event);
 Event parse_event(std::string_view bytes);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/trace/events/event.ipp>
-#endif

@@ -33,7 +33,7 @@ struct EventContentWriter {
   }
 };
 
-DFLOW_INLINE SessionLog read_session_log(ProtoReader in) {
+SessionLog read_session_log(ProtoReader in) {
   SessionLog log;
   while (in.next()) {
     if (in.number() == 1) log.status = static_cast<SessionLog::Status>(in.int32());
@@ -43,7 +43,7 @@ DFLOW_INLINE SessionLog read_session_log(ProtoReader in) {
   return log;
 }
 
-DFLOW_INLINE TaggedRunMetadata read_tagged_run_metadata(ProtoReader in) {
+TaggedRunMetadata read_tagged_run_metadata(ProtoReader in) {
   TaggedRunMetadata metadata;
   while (in.next()) {
     if (in.number() == 1) metadata.tag = in.bytes();
@@ -54,7 +54,7 @@ DFLOW_INLINE TaggedRunMetadata read_tagged_run_metadata(ProtoReader in) {
 
 }  // namespace detail
 
-DFLOW_INLINE std::string serialize(const Event& event) {
+std::string serialize(const Event& event) {
   std::string bytes;
   ProtoWriter out(bytes);
   out.float64(1, event.wall_time);
@@ -63,7 +63,7 @@ DFLOW_INLINE std::string serialize(const Event& event) {
   return bytes;
 }
 
-DFLOW_INLINE Event parse_event(std::string_view bytes) {
+Event parse_event(std::string_view bytes) {
   Event event;
   for (ProtoReader in(bytes); in.next();) {
     if (in.number() == 1) event.wall_time = in.float64();

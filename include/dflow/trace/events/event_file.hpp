@@ -3,9 +3,9 @@
 #include <dflow/base/clock.hpp>
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/core/tensor.hpp>
+#include <dflow/io/records/record_file.hpp>
 #include <dflow/trace/events/event.hpp>
 #include <dflow/trace/events/hyperparameters.hpp>
-#include <dflow/io/records/record_file.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -131,7 +131,3 @@ class EventReader {
 std::vector<std::string> event_files(FileSystem& files, const std::string& directory);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/trace/events/event_file.ipp>
-#endif

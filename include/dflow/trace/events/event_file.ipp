@@ -17,12 +17,12 @@ namespace detail {
 
 inline constexpr std::string_view event_file_mark = "tfevents";  ///< by which TensorBoard knows a file
 
-DFLOW_INLINE std::string host_name() {
+std::string host_name() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : "localhost";
 }
 
-DFLOW_INLINE double seconds_since_1970(const Clock& clock) {
+double seconds_since_1970(const Clock& clock) {
   return std::chrono::duration<double>(clock.wall_now().time_since_epoch()).count();
 }
 
@@ -111,30 +111,29 @@ struct EventWriter::State {
   }
 };
 
-DFLOW_INLINE EventWriter::EventWriter(FileSystem& files, std::string directory, const Clock& clock,
-                                      EventWriterOptions options)
+EventWriter::EventWriter(FileSystem& files, std::string directory, const Clock& clock, EventWriterOptions options)
     : state_(std::make_unique<State>(files, std::move(directory), clock, std::move(options))) {}
 
-DFLOW_INLINE EventWriter::~EventWriter() {
+EventWriter::~EventWriter() {
   try {
     close();
   } catch (...) {  // who wants to know calls close
   }
 }
 
-DFLOW_INLINE void EventWriter::add(Event event) {
+void EventWriter::add(Event event) {
   if (event.wall_time == 0) event.wall_time = detail::seconds_since_1970(state_->clock);
   std::lock_guard lock(state_->mutex);
   state_->add(event);
 }
 
-DFLOW_INLINE void EventWriter::add_summary(Summary summary, std::int64_t step) { add({0, step, std::move(summary)}); }
+void EventWriter::add_summary(Summary summary, std::int64_t step) { add({0, step, std::move(summary)}); }
 
-DFLOW_INLINE void EventWriter::add_summary(std::string_view serialized, std::int64_t step) {
+void EventWriter::add_summary(std::string_view serialized, std::int64_t step) {
   add_summary(parse_summary(serialized), step);
 }
 
-DFLOW_INLINE void EventWriter::add_summary_tensor(const Tensor<std::string>& serialized, std::int64_t step) {
+void EventWriter::add_summary_tensor(const Tensor<std::string>& serialized, std::int64_t step) {
   if (!serialized.is_initialized()) throw_error(invalid_argument("a summary is one text, not an empty tensor"));
   if (serialized.rank() != 0) {
     throw_error(invalid_argument(str_cat("a summary is one text, not string", serialized.shape().to_string())));
@@ -142,35 +141,34 @@ DFLOW_INLINE void EventWriter::add_summary_tensor(const Tensor<std::string>& ser
   add_summary(std::string_view(*serialized.data()), step);
 }
 
-DFLOW_INLINE void EventWriter::add_scalar(std::string_view tag, double value, std::int64_t step) {
+void EventWriter::add_scalar(std::string_view tag, double value, std::int64_t step) {
   add_summary(Summary{{scalar_summary(tag, value)}}, step);
 }
 
-DFLOW_INLINE void EventWriter::add_histogram(std::string_view tag, const AnyTensor& values, std::int64_t step) {
+void EventWriter::add_histogram(std::string_view tag, const AnyTensor& values, std::int64_t step) {
   add_summary(Summary{{histogram_summary(tag, values)}}, step);
 }
 
-DFLOW_INLINE void EventWriter::add_image(std::string_view tag, const AnyTensor& image, std::int64_t step,
-                                         int max_images) {
+void EventWriter::add_image(std::string_view tag, const AnyTensor& image, std::int64_t step, int max_images) {
   add_summary(Summary{image_summary(tag, image, max_images)}, step);
 }
 
-DFLOW_INLINE void EventWriter::add_audio(std::string_view tag, const AnyTensor& samples, std::int64_t sample_rate,
-                                         std::int64_t step) {
+void EventWriter::add_audio(std::string_view tag, const AnyTensor& samples, std::int64_t sample_rate,
+                            std::int64_t step) {
   add_summary(Summary{{audio_summary(tag, samples, sample_rate)}}, step);
 }
 
-DFLOW_INLINE void EventWriter::add_text(std::string_view tag, std::string_view text, std::int64_t step) {
+void EventWriter::add_text(std::string_view tag, std::string_view text, std::int64_t step) {
   add_summary(Summary{{text_summary(tag, text)}}, step);
 }
 
-DFLOW_INLINE void EventWriter::add_graph(const Graph& graph, std::int64_t step) { add_graph(*graph.store(), step); }
+void EventWriter::add_graph(const Graph& graph, std::int64_t step) { add_graph(*graph.store(), step); }
 
-DFLOW_INLINE void EventWriter::add_graph(const GraphStore& graph, std::int64_t step) {
+void EventWriter::add_graph(const GraphStore& graph, std::int64_t step) {
   add({0, step, EventGraph{tensorflow_graph_def(graph)}});
 }
 
-DFLOW_INLINE void EventWriter::add_run_metadata(std::string_view tag, const StepStats& stats, std::int64_t step) {
+void EventWriter::add_run_metadata(std::string_view tag, const StepStats& stats, std::int64_t step) {
   std::string run_metadata = tensorflow_run_metadata(stats);
   std::lock_guard lock(state_->mutex);
   if (state_->run_metadata_tags.contains(tag)) {
@@ -179,7 +177,7 @@ DFLOW_INLINE void EventWriter::add_run_metadata(std::string_view tag, const Step
   state_->add_run_metadata(std::string(tag), std::move(run_metadata), step);
 }
 
-DFLOW_INLINE void EventWriter::add_more_run_metadata(std::string_view tag, const StepStats& stats, std::int64_t step) {
+void EventWriter::add_more_run_metadata(std::string_view tag, const StepStats& stats, std::int64_t step) {
   std::string run_metadata = tensorflow_run_metadata(stats);
   std::lock_guard lock(state_->mutex);
   std::string unused(tag);
@@ -191,48 +189,44 @@ DFLOW_INLINE void EventWriter::add_more_run_metadata(std::string_view tag, const
   state_->add_run_metadata(std::move(unused), std::move(run_metadata), step);
 }
 
-DFLOW_INLINE void EventWriter::add_hyperparameters(HyperparameterRun run) {
+void EventWriter::add_hyperparameters(HyperparameterRun run) {
   if (run.start_time_secs == 0) run.start_time_secs = detail::seconds_since_1970(state_->clock);
   add_summary(hyperparameters_summary(run), 0);
 }
 
-DFLOW_INLINE void EventWriter::add_hyperparameters_end(bool has_succeeded) {
+void EventWriter::add_hyperparameters_end(bool has_succeeded) {
   add_summary(hyperparameters_end_summary(has_succeeded, detail::seconds_since_1970(state_->clock)), 0);
 }
 
-DFLOW_INLINE void EventWriter::add_start(std::int64_t step) {
-  add({0, step, SessionLog{SessionLog::Status::start, {}, {}}});
-}
+void EventWriter::add_start(std::int64_t step) { add({0, step, SessionLog{SessionLog::Status::start, {}, {}}}); }
 
-DFLOW_INLINE void EventWriter::add_checkpoint(std::string_view path, std::int64_t step) {
+void EventWriter::add_checkpoint(std::string_view path, std::int64_t step) {
   add({0, step, SessionLog{SessionLog::Status::checkpoint, std::string(path), {}}});
 }
 
-DFLOW_INLINE void EventWriter::add_stop(std::int64_t step) {
-  add({0, step, SessionLog{SessionLog::Status::stop, {}, {}}});
-}
+void EventWriter::add_stop(std::int64_t step) { add({0, step, SessionLog{SessionLog::Status::stop, {}, {}}}); }
 
-DFLOW_INLINE void EventWriter::flush() {
+void EventWriter::flush() {
   std::lock_guard lock(state_->mutex);
   if (!state_->is_closed) state_->flush();
 }
 
-DFLOW_INLINE void EventWriter::close() {
+void EventWriter::close() {
   std::lock_guard lock(state_->mutex);
   if (std::exchange(state_->is_closed, true)) return;
   state_->flush();
   if (state_->writer != nullptr) state_->writer->close();
 }
 
-DFLOW_INLINE std::string EventWriter::path() const {
+std::string EventWriter::path() const {
   std::lock_guard lock(state_->mutex);
   return state_->path;
 }
 
-DFLOW_INLINE EventReader::EventReader(FileSystem& files, std::string path, const RecordReaderOptions& options)
+EventReader::EventReader(FileSystem& files, std::string path, const RecordReaderOptions& options)
     : records_(files, std::move(path), options) {}
 
-DFLOW_INLINE std::optional<Event> EventReader::next() {
+std::optional<Event> EventReader::next() {
   const std::uint64_t offset = records_.tell();
   if (!records_.next(record_)) return std::nullopt;
   try {
@@ -243,7 +237,7 @@ DFLOW_INLINE std::optional<Event> EventReader::next() {
   }
 }
 
-DFLOW_INLINE std::vector<std::string> event_files(FileSystem& files, const std::string& directory) {
+std::vector<std::string> event_files(FileSystem& files, const std::string& directory) {
   std::vector<std::string> paths;
   for (const std::string& name : files.list_directory(directory)) {
     if (name.find(detail::event_file_mark) != std::string::npos) paths.push_back(join_path(directory, name));

@@ -29,7 +29,3 @@ Summary hyperparameters_summary(const HyperparameterRun& run);
 Summary hyperparameters_end_summary(bool has_succeeded, double end_time_secs);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/trace/events/hyperparameters.ipp>
-#endif

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/io/proto/proto_writer.hpp>
 #include <dflow/core/tensor.hpp>
+#include <dflow/io/proto/proto_writer.hpp>
 #include <dflow/trace/events/hyperparameters.hpp>
 
 #include <string_view>
@@ -24,7 +24,7 @@ SummaryValue hyperparameters_value(std::string_view tag, std::uint32_t number, W
   return value;
 }
 
-DFLOW_INLINE void write_experiment(ProtoWriter& out, const HyperparameterRun& run) {
+void write_experiment(ProtoWriter& out, const HyperparameterRun& run) {
   constexpr std::int64_t types[] = {2, 3, 1};  // bool, double, string as api.proto numbers them
   out.float64(3, run.start_time_secs);
   for (const auto& [name, value] : run.values) {
@@ -39,7 +39,7 @@ DFLOW_INLINE void write_experiment(ProtoWriter& out, const HyperparameterRun& ru
   }
 }
 
-DFLOW_INLINE void write_session_start(ProtoWriter& out, const HyperparameterRun& run) {
+void write_session_start(ProtoWriter& out, const HyperparameterRun& run) {
   for (const auto& [name, value] : run.values) {
     out.message(1, [&, &name = name, &value = value](ProtoWriter& entry) {
       write_text(entry, 1, name);
@@ -56,7 +56,7 @@ DFLOW_INLINE void write_session_start(ProtoWriter& out, const HyperparameterRun&
 
 }  // namespace detail
 
-DFLOW_INLINE Summary hyperparameters_summary(const HyperparameterRun& run) {
+Summary hyperparameters_summary(const HyperparameterRun& run) {
   Summary summary;
   summary.values.push_back(detail::hyperparameters_value(
       "_hparams_/experiment", 2, [&](ProtoWriter& out) { detail::write_experiment(out, run); }));
@@ -65,7 +65,7 @@ DFLOW_INLINE Summary hyperparameters_summary(const HyperparameterRun& run) {
   return summary;
 }
 
-DFLOW_INLINE Summary hyperparameters_end_summary(bool has_succeeded, double end_time_secs) {
+Summary hyperparameters_end_summary(bool has_succeeded, double end_time_secs) {
   Summary summary;
   summary.values.push_back(detail::hyperparameters_value("_hparams_/session_end_info", 4, [&](ProtoWriter& out) {
     out.int64(1, has_succeeded ? 1 : 2);

@@ -14,7 +14,3 @@ namespace dflow {
 std::string tensorflow_run_metadata(const StepStats& stats);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/trace/events/run_metadata.ipp>
-#endif

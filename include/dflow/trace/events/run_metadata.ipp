@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/io/proto/proto_writer.hpp>
 #include <dflow/base/str_cat.hpp>
+#include <dflow/io/proto/proto_writer.hpp>
 #include <dflow/io/summary/summary.hpp>
 #include <dflow/trace/events/run_metadata.hpp>
 
@@ -16,11 +16,11 @@ namespace dflow {
 namespace detail {
 
 /// Statistics come from other tasks, too: a difference may overflow.
-DFLOW_INLINE std::int64_t wrapped_difference(std::int64_t a, std::int64_t b) {
+std::int64_t wrapped_difference(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
 }
 
-DFLOW_INLINE void write_node_stats(ProtoWriter& out, const NodeStats& node, std::int64_t wall_start_us) {
+void write_node_stats(ProtoWriter& out, const NodeStats& node, std::int64_t wall_start_us) {
   const std::int64_t duration_ns = wrapped_difference(node.end_ns, node.start_ns);
   const std::int64_t start_us = wrapped_difference(wall_start_us, -(node.start_ns / 1000));
   write_text(out, 1, node.node);
@@ -42,7 +42,7 @@ DFLOW_INLINE void write_node_stats(ProtoWriter& out, const NodeStats& node, std:
 
 }  // namespace detail
 
-DFLOW_INLINE std::string tensorflow_run_metadata(const StepStats& stats) {
+std::string tensorflow_run_metadata(const StepStats& stats) {
   std::map<std::string_view, std::vector<const NodeStats*>> devices;
   for (const NodeStats& node : stats.nodes) devices[node.device].push_back(&node);
   std::string bytes;

@@ -18,7 +18,3 @@ inline std::string tensorflow_graph_def(const Graph& graph) { return tensorflow_
 inline constexpr std::size_t max_shown_tensor_bytes = 1024;
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/trace/events/tensorflow_graph.ipp>
-#endif

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <dflow/io/proto/proto_writer.hpp>
-#include <dflow/io/summary/tensor_proto.hpp>
 #include <dflow/core/tensor.hpp>
 #include <dflow/graph/graph_def.hpp>
 #include <dflow/graph/graph_store.hpp>
+#include <dflow/io/proto/proto_writer.hpp>
+#include <dflow/io/summary/tensor_proto.hpp>
 #include <dflow/trace/events/tensorflow_graph.hpp>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE void write_shown_tensor(ProtoWriter& out, const AnyTensor& tensor) {
+void write_shown_tensor(ProtoWriter& out, const AnyTensor& tensor) {
   std::size_t bytes = tensor.bytes();
   if (tensor.dtype() == DType::string) {
     for (const std::string& text : Tensor<std::string>::of(tensor)) bytes += text.size();
@@ -29,12 +29,12 @@ DFLOW_INLINE void write_shown_tensor(ProtoWriter& out, const AnyTensor& tensor) 
 }
 
 /// The items of AttrValue.ListValue: one field for each type.
-DFLOW_INLINE void write_list_item(ProtoWriter& out, bool value) { out.boolean(5, value); }
-DFLOW_INLINE void write_list_item(ProtoWriter& out, std::int64_t value) { out.int64(3, value); }
-DFLOW_INLINE void write_list_item(ProtoWriter& out, double value) { out.float32(4, static_cast<float>(value)); }
-DFLOW_INLINE void write_list_item(ProtoWriter& out, const std::string& value) { out.bytes(2, value); }
-DFLOW_INLINE void write_list_item(ProtoWriter& out, DType value) { out.uint64(6, static_cast<std::uint64_t>(value)); }
-DFLOW_INLINE void write_list_item(ProtoWriter& out, const PartialShape& value) {
+void write_list_item(ProtoWriter& out, bool value) { out.boolean(5, value); }
+void write_list_item(ProtoWriter& out, std::int64_t value) { out.int64(3, value); }
+void write_list_item(ProtoWriter& out, double value) { out.float32(4, static_cast<float>(value)); }
+void write_list_item(ProtoWriter& out, const std::string& value) { out.bytes(2, value); }
+void write_list_item(ProtoWriter& out, DType value) { out.uint64(6, static_cast<std::uint64_t>(value)); }
+void write_list_item(ProtoWriter& out, const PartialShape& value) {
   out.message(7, [&](ProtoWriter& shape) { write_shape_proto(shape, value); });
 }
 
@@ -63,14 +63,14 @@ struct AttrValueWriter {
   }
 };
 
-DFLOW_INLINE void write_attr(ProtoWriter& out, std::string_view name, const AttrValue& value) {
+void write_attr(ProtoWriter& out, std::string_view name, const AttrValue& value) {
   out.message(5, [&](ProtoWriter& entry) {
     entry.bytes(1, name);
     entry.message(2, [&](ProtoWriter& fields) { std::visit(AttrValueWriter{fields}, value); });
   });
 }
 
-DFLOW_INLINE void write_node_def(ProtoWriter& out, const NodeDef& def, const Node& node) {
+void write_node_def(ProtoWriter& out, const NodeDef& def, const Node& node) {
   out.bytes(1, def.name);
   out.bytes(2, def.op);
   for (const std::string& input : def.inputs) out.bytes(3, input);
@@ -89,7 +89,7 @@ DFLOW_INLINE void write_node_def(ProtoWriter& out, const NodeDef& def, const Nod
 
 }  // namespace detail
 
-DFLOW_INLINE std::string tensorflow_graph_def(const GraphStore& graph) {
+std::string tensorflow_graph_def(const GraphStore& graph) {
   constexpr std::int64_t producer = 21;  // the first version of GraphDef with all that is written here
   const GraphDef def = to_graph_def(graph, 0);
   std::string bytes;

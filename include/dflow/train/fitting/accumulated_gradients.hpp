@@ -33,7 +33,3 @@ class AccumulatedGradients {
 };
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/fitting/accumulated_gradients.ipp>
-#endif

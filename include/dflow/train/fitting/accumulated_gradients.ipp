@@ -18,14 +18,14 @@ namespace dflow::train {
 
 namespace detail {
 
-DFLOW_INLINE AnyOutput zeros_for(const AnyVariable& variable) {
+AnyOutput zeros_for(const AnyVariable& variable) {
   GraphStore& graph = *variable.handle().graph();
   return dflow::detail::any_fill(graph, IndexList(variable.shape().to_shape()), AnyTensor::zeros(variable.dtype(), {}),
                                  {});
 }
 
 /// "accumulated_batches": how many have been added.
-DFLOW_INLINE AnyVariable make_batch_count(GraphStore& graph) {
+AnyVariable make_batch_count(GraphStore& graph) {
   GraphStore::Scope scope = graph.scope();
   scope.control_inputs.clear();
   const ScopeGuard outside = graph.enter(scope);
@@ -36,8 +36,8 @@ DFLOW_INLINE AnyVariable make_batch_count(GraphStore& graph) {
 
 }  // namespace detail
 
-DFLOW_INLINE AccumulatedGradients::AccumulatedGradients(const Optimizer& optimizer, const AnyOutput& loss,
-                                                        const MinimizeOptions& options, const At& at) {
+AccumulatedGradients::AccumulatedGradients(const Optimizer& optimizer, const AnyOutput& loss,
+                                           const MinimizeOptions& options, const At& at) {
   const std::vector<GradientAndVariable> gradients =
       optimizer.compute_gradients(loss, options.variables, options.differentiation(), at.where);
   GraphStore& graph = *loss.graph();

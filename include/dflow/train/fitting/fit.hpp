@@ -144,7 +144,3 @@ Values evaluate(Session& session, const TrainStep<Ts...>& step, const data::Data
 }
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/fitting/fit.ipp>
-#endif

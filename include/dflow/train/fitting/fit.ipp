@@ -99,7 +99,7 @@ class BatchStep {
 };
 
 /// The next batch; what its making throws says which it is.
-DFLOW_INLINE bool next_batch(data::AnyIterator& batches, data::Item& batch, std::string_view of) {
+bool next_batch(data::AnyIterator& batches, data::Item& batch, std::string_view of) {
   const std::string place = str_cat(of, "epoch ", batches.epoch(), ", batch ", batches.position(), ": ");
   try {
     return batches.next(batch);
@@ -116,7 +116,7 @@ inline std::int64_t as_count(std::uint64_t count) noexcept {
   return static_cast<std::int64_t>(std::min(count, static_cast<std::uint64_t>(max)));
 }
 
-DFLOW_INLINE Values evaluate(Session& session, const AnyTrainStep& step, const ValidationData& data) {
+Values evaluate(Session& session, const AnyTrainStep& step, const ValidationData& data) {
   if (data.num_tensors() != step.feeds.size()) {
     throw_error(invalid_argument(str_cat("the batches of the validation data have ", data.num_tensors(),
                                          " tensors, and the step has ", step.feeds.size(), " feeds")));
@@ -136,17 +136,15 @@ DFLOW_INLINE Values evaluate(Session& session, const AnyTrainStep& step, const V
 
 }  // namespace detail
 
-DFLOW_INLINE void Fitting::show(std::string_view name, double value) {
-  shown_.insert_or_assign(std::string(name), value);
-}
+void Fitting::show(std::string_view name, double value) { shown_.insert_or_assign(std::string(name), value); }
 
-DFLOW_INLINE double Fitting::loss() const {
+double Fitting::loss() const {
   const auto loss = values_.find("loss");
   if (loss == values_.end()) throw_error(not_found("no step has run yet: there is no loss"));
   return loss->second;
 }
 
-DFLOW_INLINE void Fitting::stop(std::string reason) {
+void Fitting::stop(std::string reason) {
   if (!std::exchange(is_stopped_, true)) history_.stopped_by = std::move(reason);
 }
 
@@ -310,8 +308,7 @@ class FitLoop {
   RunMetadata metadata_;
 };
 
-DFLOW_INLINE History detail::fit(Session& session, const AnyTrainStep& step, data::AnyIterator& batches,
-                                 const FitOptions& options) {
+History detail::fit(Session& session, const AnyTrainStep& step, data::AnyIterator& batches, const FitOptions& options) {
   if (options.max_steps && *options.max_steps < 0) {
     throw_error(invalid_argument(str_cat("fit: max_steps ", *options.max_steps)));
   }

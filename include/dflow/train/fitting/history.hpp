@@ -38,7 +38,3 @@ struct History {
 };
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/fitting/history.ipp>
-#endif

@@ -6,7 +6,7 @@
 
 namespace dflow::train {
 
-DFLOW_INLINE double EpochResult::value(std::string_view name) const {
+double EpochResult::value(std::string_view name) const {
   if (const auto at = values.find(name); at != values.end()) return at->second;
   std::string known;
   for (const auto& each : values) known += (known.empty() ? "'" : ", '") + each.first + "'";
@@ -14,7 +14,7 @@ DFLOW_INLINE double EpochResult::value(std::string_view name) const {
       not_found(str_cat("epoch ", epoch, " has no value '", name, "'; it has ", known.empty() ? "none" : known)));
 }
 
-DFLOW_INLINE double History::last(std::string_view name) const {
+double History::last(std::string_view name) const {
   if (epochs.empty()) throw_error(not_found(str_cat("there is no epoch with a value '", name, "'")));
   return epochs.back().value(name);
 }

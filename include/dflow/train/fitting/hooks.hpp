@@ -43,7 +43,3 @@ struct CheckpointOptions {
 Hook checkpoints(Saver& saver, std::string prefix, CheckpointOptions options = {});
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/fitting/hooks.ipp>
-#endif

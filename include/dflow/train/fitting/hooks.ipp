@@ -98,14 +98,14 @@ class Checkpoints {
 
 }  // namespace detail
 
-DFLOW_INLINE Hook early_stopping(EarlyStoppingOptions options) {
+Hook early_stopping(EarlyStoppingOptions options) {
   const auto shared = std::make_shared<detail::EarlyStopping>(std::move(options));
   return {.on_begin = [shared](Fitting&) { shared->begin(); },
           .on_epoch_end = [shared](Fitting& fitting) { shared->end_epoch(fitting); },
           .on_end = [shared](Fitting& fitting) { shared->end(fitting); }};
 }
 
-DFLOW_INLINE Hook checkpoints(Saver& saver, std::string prefix, CheckpointOptions options) {
+Hook checkpoints(Saver& saver, std::string prefix, CheckpointOptions options) {
   if (options.every_steps < 0 || options.every_epochs < 0) {
     throw_error(invalid_argument(
         str_cat("checkpoints: every ", std::min<std::int64_t>(options.every_steps, options.every_epochs), " of them")));

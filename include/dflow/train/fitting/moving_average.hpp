@@ -99,7 +99,3 @@ class ExponentialMovingAverage {
 };
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/fitting/moving_average.ipp>
-#endif

@@ -17,21 +17,21 @@
 namespace dflow::train {
 
 namespace detail {
-DFLOW_INLINE void require_averaged(const AnyOutput& value, const At& at) {
+void require_averaged(const AnyOutput& value, const At& at) {
   if (value.is_valid()) return;
   throw_error(invalid_argument("ExponentialMovingAverage: a value is an empty Output").with_location(at.where));
 }
 }  // namespace detail
 
-DFLOW_INLINE ExponentialMovingAverage::ExponentialMovingAverage(double decay, MovingAverageOptions options,
-                                                                std::source_location where)
+ExponentialMovingAverage::ExponentialMovingAverage(double decay, MovingAverageOptions options,
+                                                   std::source_location where)
     : decay_(decay), options_(std::move(options)) {
   if (decay >= 0 && decay < 1) return;
   throw_error(invalid_argument(str_cat("ExponentialMovingAverage: a decay of ", decay, " is not in [0, 1)"))
                   .with_location(where));
 }
 
-DFLOW_INLINE void ExponentialMovingAverage::enter_graph(GraphStore& graph, const At& at) {
+void ExponentialMovingAverage::enter_graph(GraphStore& graph, const At& at) {
   const std::shared_ptr<const NodeList> known = graph_.lock();
   if (known == graph.keep_nodes()) return;
   if (known != nullptr && !averages_.empty()) {
@@ -42,14 +42,14 @@ DFLOW_INLINE void ExponentialMovingAverage::enter_graph(GraphStore& graph, const
   graph_ = graph.keep_nodes();
 }
 
-DFLOW_INLINE const ExponentialMovingAverage::Average* ExponentialMovingAverage::find(const AnyOutput& of) const {
+const ExponentialMovingAverage::Average* ExponentialMovingAverage::find(const AnyOutput& of) const {
   if (!of.is_valid() || of.graph()->keep_nodes() != graph_.lock()) return nullptr;
   const auto at =
       std::find_if(averages_.begin(), averages_.end(), [&](const Average& each) { return each.of == of.endpoint(); });
   return at == averages_.end() ? nullptr : &*at;
 }
 
-DFLOW_INLINE AnyOutput ExponentialMovingAverage::weight(GraphStore& graph, DType dtype) const {
+AnyOutput ExponentialMovingAverage::weight(GraphStore& graph, DType dtype) const {
   if (!options_.num_updates) return Hyperparameter(1.0 - decay_).edge(graph, dtype);
   // As what is left of the decay: the difference of 1 and a decay near it, as a float, has few digits or none.
   const DType wide = dtype == DType::float64 ? DType::float64 : DType::float32;
@@ -59,8 +59,8 @@ DFLOW_INLINE AnyOutput ExponentialMovingAverage::weight(GraphStore& graph, DType
 }
 
 /// Beside what it is of, and initialised to its initial value, or to zeros.
-DFLOW_INLINE ExponentialMovingAverage::Average& ExponentialMovingAverage::average_for(const AnyOutput& value,
-                                                                                      const AnyVariable* variable) {
+ExponentialMovingAverage::Average& ExponentialMovingAverage::average_for(const AnyOutput& value,
+                                                                         const AnyVariable* variable) {
   const AnyOutput& of = variable != nullptr ? variable->handle() : value;
   const Endpoint key = of.endpoint();
   if (const Average* const known = find(of)) return averages_[static_cast<std::size_t>(known - averages_.data())];
@@ -102,7 +102,7 @@ DFLOW_INLINE ExponentialMovingAverage::Average& ExponentialMovingAverage::averag
   return averages_.emplace_back(std::move(average));
 }
 
-DFLOW_INLINE Operation ExponentialMovingAverage::moved(Average& average, const AnyOutput& value) const {
+Operation ExponentialMovingAverage::moved(Average& average, const AnyOutput& value) const {
   GraphStore& graph = *value.graph();
   const DType dtype = value.dtype();
   const AnyOutput share = weight(graph, dtype);
@@ -118,7 +118,7 @@ DFLOW_INLINE Operation ExponentialMovingAverage::moved(Average& average, const A
   return average.variable.assign(AnyOutput(Expr(average.biased.read()) / (1.0 - power)));
 }
 
-DFLOW_INLINE Operation ExponentialMovingAverage::apply(std::span<const AnyVariable> variables, const At& at) {
+Operation ExponentialMovingAverage::apply(std::span<const AnyVariable> variables, const At& at) {
   if (variables.empty())
     throw_error(invalid_argument("ExponentialMovingAverage: of no variables").with_location(at.where));
   for (const AnyVariable& variable : variables) detail::require_averaged(variable.handle(), at);
@@ -134,7 +134,7 @@ DFLOW_INLINE Operation ExponentialMovingAverage::apply(std::span<const AnyVariab
   return group(moves, at);
 }
 
-DFLOW_INLINE Operation ExponentialMovingAverage::apply_to_edges(std::span<const AnyOutput> edges, const At& at) {
+Operation ExponentialMovingAverage::apply_to_edges(std::span<const AnyOutput> edges, const At& at) {
   if (edges.empty()) throw_error(invalid_argument("ExponentialMovingAverage: of no edges").with_location(at.where));
   for (const AnyOutput& edge : edges) detail::require_averaged(edge, at);
   GraphStore& graph = *edges.front().graph();
@@ -145,17 +145,17 @@ DFLOW_INLINE Operation ExponentialMovingAverage::apply_to_edges(std::span<const 
   return group(moves, at);
 }
 
-DFLOW_INLINE AnyVariable ExponentialMovingAverage::average(const AnyVariable& variable) const {
+AnyVariable ExponentialMovingAverage::average(const AnyVariable& variable) const {
   return average_of_edge(variable.handle());
 }
 
-DFLOW_INLINE AnyVariable ExponentialMovingAverage::average_of_edge(const AnyOutput& edge) const {
+AnyVariable ExponentialMovingAverage::average_of_edge(const AnyOutput& edge) const {
   if (const Average* const found = find(edge)) return found->variable;
   throw_error(invalid_argument(
       str_cat("ExponentialMovingAverage: there is no average of '", edge.node().name, "': apply was not given it")));
 }
 
-DFLOW_INLINE SavedVariables ExponentialMovingAverage::variables_to_restore(const Graph& graph) const {
+SavedVariables ExponentialMovingAverage::variables_to_restore(const Graph& graph) const {
   std::set<std::string> own;
   for (const Average& average : averages_) {
     if (graph.store()->keep_nodes() != graph_.lock()) break;

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/trace/events/event_file.hpp>
 #include <dflow/ops/state/typed_variable.hpp>
+#include <dflow/trace/events/event_file.hpp>
 #include <dflow/train/fitting/fit.hpp>
 
 #include <cstdint>
@@ -44,7 +44,3 @@ struct SummariesOptions {
 Hook summaries(EventWriter& events, SummariesOptions options = {});
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/fitting/summaries.ipp>
-#endif

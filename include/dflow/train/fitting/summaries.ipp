@@ -96,7 +96,7 @@ class Summaries {
 
 }  // namespace detail
 
-DFLOW_INLINE Hook summaries(EventWriter& events, SummariesOptions options) {
+Hook summaries(EventWriter& events, SummariesOptions options) {
   const auto shared = std::make_shared<detail::Summaries>(events, std::move(options));
   return {.on_begin = [shared](Fitting& fitting) { shared->begin(fitting); },
           .on_step = [shared](Fitting& fitting) { shared->end_step(fitting); },

@@ -110,7 +110,3 @@ class ValidationData {
 };
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/fitting/train_step.ipp>
-#endif

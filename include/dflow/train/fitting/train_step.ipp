@@ -7,7 +7,7 @@
 
 namespace dflow::train {
 
-DFLOW_INLINE void AnyTrainStep::check(std::source_location where) const {
+void AnyTrainStep::check(std::source_location where) const {
   const auto reject = [&](const std::string& message) {
     throw_error(invalid_argument("TrainStep: " + message).with_location(where));
   };

@@ -122,7 +122,3 @@ auto shuffle_batch_join(const std::vector<Edges>& tensors, std::int32_t batch_si
 }
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/input/batch.ipp>
-#endif

@@ -86,8 +86,8 @@ class Batching {
 
 }  // namespace detail
 
-DFLOW_INLINE std::vector<PartialShape> detail::example_shapes(const EdgeLists& lists, const BatchOptions& options,
-                                                              std::string_view function, const At& at) {
+std::vector<PartialShape> detail::example_shapes(const EdgeLists& lists, const BatchOptions& options,
+                                                 std::string_view function, const At& at) {
   const std::size_t count = lists.front().size();
   if (!options.shapes.empty() && options.shapes.size() != count) {
     reject_input(function, str_cat(options.shapes.size(), " shapes for ", count, " tensors"), at);
@@ -127,9 +127,8 @@ DFLOW_INLINE std::vector<PartialShape> detail::example_shapes(const EdgeLists& l
   return shapes;
 }
 
-DFLOW_INLINE std::vector<AnyOutput> detail::any_batch(const EdgeLists& lists, std::int32_t batch_size,
-                                                      const BatchOptions& options, std::string_view function,
-                                                      const At& at) {
+std::vector<AnyOutput> detail::any_batch(const EdgeLists& lists, std::int32_t batch_size, const BatchOptions& options,
+                                         std::string_view function, const At& at) {
   const Batching batching(lists, batch_size, options, function, at);
   GraphStore& graph = batching.graph();
   GraphStore::Draft draft(graph);
@@ -145,9 +144,9 @@ DFLOW_INLINE std::vector<AnyOutput> detail::any_batch(const EdgeLists& lists, st
   return edges;
 }
 
-DFLOW_INLINE std::vector<AnyOutput> detail::any_shuffle_batch(const EdgeLists& lists, std::int32_t batch_size,
-                                                              const ShuffleBatchOptions& options,
-                                                              std::string_view function, const At& at) {
+std::vector<AnyOutput> detail::any_shuffle_batch(const EdgeLists& lists, std::int32_t batch_size,
+                                                 const ShuffleBatchOptions& options, std::string_view function,
+                                                 const At& at) {
   if (options.min_after_dequeue < 0 || options.capacity <= options.min_after_dequeue) {
     reject_input(function,
                  str_cat("capacity ", options.capacity, " must exceed min_after_dequeue ", options.min_after_dequeue,

@@ -100,7 +100,3 @@ auto bucket_by_sequence_length(const Output<std::int32_t>& length, const Edges& 
 }
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/input/bucket.ipp>
-#endif

@@ -153,10 +153,9 @@ class Buckets {
 
 }  // namespace detail
 
-DFLOW_INLINE std::vector<AnyOutput> detail::any_bucket(const std::vector<AnyOutput>& tensors, const AnyOutput& which,
-                                                       const BatchSizes& batch_sizes, int num_buckets,
-                                                       const BucketOptions& options, std::string_view function,
-                                                       const At& at) {
+std::vector<AnyOutput> detail::any_bucket(const std::vector<AnyOutput>& tensors, const AnyOutput& which,
+                                          const BatchSizes& batch_sizes, int num_buckets, const BucketOptions& options,
+                                          std::string_view function, const At& at) {
   Buckets buckets(tensors, which, batch_sizes, num_buckets, options, function, at);
   GraphStore& graph = buckets.graph();
   GraphStore::Draft draft(graph);
@@ -187,11 +186,10 @@ inline AnyOutput bucket_of(const AnyOutput& x, const std::vector<std::int32_t>& 
 
 }  // namespace detail
 
-DFLOW_INLINE std::vector<AnyOutput> detail::any_bucket_by_length(const AnyOutput& length,
-                                                                 const std::vector<AnyOutput>& tensors,
-                                                                 const BatchSizes& batch_sizes,
-                                                                 const std::vector<std::int32_t>& boundaries,
-                                                                 const BucketOptions& options, const At& at) {
+std::vector<AnyOutput> detail::any_bucket_by_length(const AnyOutput& length, const std::vector<AnyOutput>& tensors,
+                                                    const BatchSizes& batch_sizes,
+                                                    const std::vector<std::int32_t>& boundaries,
+                                                    const BucketOptions& options, const At& at) {
   constexpr std::string_view function = "bucket_by_sequence_length";
   std::vector<AnyOutput> all{length};
   all.insert(all.end(), tensors.begin(), tensors.end());

@@ -113,7 +113,3 @@ class Coordinator {
 };
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/input/coordinator.ipp>
-#endif

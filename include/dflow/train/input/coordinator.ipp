@@ -85,12 +85,12 @@ struct Coordinator::State {
   }
 };
 
-DFLOW_INLINE Coordinator::Coordinator(CoordinatorOptions options) : state_(std::make_shared<State>()) {
+Coordinator::Coordinator(CoordinatorOptions options) : state_(std::make_shared<State>()) {
   state_->clean_stop = std::move(options.clean_stop);
   state_->clock = options.clock != nullptr ? std::move(options.clock) : std::make_shared<RealClock>();
 }
 
-DFLOW_INLINE Coordinator::~Coordinator() {
+Coordinator::~Coordinator() {
   request_stop(nullptr, false);
   std::unique_lock lock(state_->mutex);
   state_->changed.wait(lock, [this] { return !state_->any_runs(); });
@@ -98,15 +98,15 @@ DFLOW_INLINE Coordinator::~Coordinator() {
   lock.unlock();
 }
 
-DFLOW_INLINE void Coordinator::request_stop() { request_stop(nullptr, false); }
+void Coordinator::request_stop() { request_stop(nullptr, false); }
 
-DFLOW_INLINE void Coordinator::request_stop(std::exception_ptr error) { request_stop(std::move(error), true); }
+void Coordinator::request_stop(std::exception_ptr error) { request_stop(std::move(error), true); }
 
-DFLOW_INLINE void Coordinator::request_stop(const Status& status) {
+void Coordinator::request_stop(const Status& status) {
   request_stop(status.ok() ? nullptr : std::make_exception_ptr(Error(status)), true);
 }
 
-DFLOW_INLINE void Coordinator::request_stop(std::exception_ptr error, bool throws) {
+void Coordinator::request_stop(std::exception_ptr error, bool throws) {
   error = state_->reported(std::move(error));
   std::stop_source source{std::nostopstate};
   {
@@ -123,33 +123,31 @@ DFLOW_INLINE void Coordinator::request_stop(std::exception_ptr error, bool throw
   source.request_stop();
 }
 
-DFLOW_INLINE bool Coordinator::should_stop() const noexcept {
-  return state_->is_stopped.load(std::memory_order_acquire);
-}
+bool Coordinator::should_stop() const noexcept { return state_->is_stopped.load(std::memory_order_acquire); }
 
-DFLOW_INLINE std::stop_token Coordinator::stop_token() const {
+std::stop_token Coordinator::stop_token() const {
   const std::lock_guard lock(state_->mutex);
   return state_->source.get_token();
 }
 
-DFLOW_INLINE void Coordinator::wait_for_stop() const {
+void Coordinator::wait_for_stop() const {
   std::unique_lock lock(state_->mutex);
   state_->changed.wait(lock, [this] { return state_->is_stopped.load(std::memory_order_relaxed); });
 }
 
-DFLOW_INLINE bool Coordinator::wait_for_stop(Duration timeout) const {
+bool Coordinator::wait_for_stop(Duration timeout) const {
   std::unique_lock lock(state_->mutex);
   return State::wait_until(state_, lock, state_->clock->after(timeout),
                            [this] { return state_->is_stopped.load(std::memory_order_relaxed); });
 }
 
-DFLOW_INLINE void Coordinator::start(std::string name, UniqueFunction<void()> body) {
+void Coordinator::start(std::string name, UniqueFunction<void()> body) {
   std::vector<std::pair<std::string, UniqueFunction<void()>>> bodies;
   bodies.emplace_back(std::move(name), std::move(body));
   start_group({}, std::move(bodies));
 }
 
-DFLOW_INLINE void Coordinator::start_every(std::string name, Duration interval, UniqueFunction<void()> body) {
+void Coordinator::start_every(std::string name, Duration interval, UniqueFunction<void()> body) {
   if (!body) return start(std::move(name), nullptr);  // which says so
   start(std::move(name), [this, interval, body = std::move(body)]() mutable {
     const std::stop_token stop = stop_token();
@@ -162,8 +160,8 @@ DFLOW_INLINE void Coordinator::start_every(std::string name, Duration interval, 
   });
 }
 
-DFLOW_INLINE bool Coordinator::start_group(const std::string& key,
-                                           std::vector<std::pair<std::string, UniqueFunction<void()>>> bodies) {
+bool Coordinator::start_group(const std::string& key,
+                              std::vector<std::pair<std::string, UniqueFunction<void()>>> bodies) {
   for (const auto& [name, body] : bodies) {
     if (!body) throw_error(invalid_argument(str_cat("thread '", name, "' has nothing to run: its function is empty")));
   }
@@ -204,7 +202,7 @@ DFLOW_INLINE bool Coordinator::start_group(const std::string& key,
   return true;
 }
 
-DFLOW_INLINE void Coordinator::register_thread(std::string name, std::jthread thread) {
+void Coordinator::register_thread(std::string name, std::jthread thread) {
   if (!thread.joinable()) return;
   const std::thread::id id = thread.get_id();
   // Gone when the thread has been joined, also where none can be started to wait for it.
@@ -224,7 +222,7 @@ DFLOW_INLINE void Coordinator::register_thread(std::string name, std::jthread th
   });
 }
 
-DFLOW_INLINE std::vector<std::string> Coordinator::running_threads() const {
+std::vector<std::string> Coordinator::running_threads() const {
   const std::lock_guard lock(state_->mutex);
   std::vector<std::string> names;
   for (const State::Thread& thread : state_->threads) {
@@ -233,7 +231,7 @@ DFLOW_INLINE std::vector<std::string> Coordinator::running_threads() const {
   return names;
 }
 
-DFLOW_INLINE void Coordinator::join(const JoinOptions& options) {
+void Coordinator::join(const JoinOptions& options) {
   std::list<State::Thread> ended;  // joined without the lock
   std::unique_lock lock(state_->mutex);
   if (state_->is_own(std::this_thread::get_id())) {
@@ -252,7 +250,7 @@ DFLOW_INLINE void Coordinator::join(const JoinOptions& options) {
   throw_error(deadline_exceeded(str_cat("threads still run although a stop was requested: ", names)));
 }
 
-DFLOW_INLINE void Coordinator::clear_stop() {
+void Coordinator::clear_stop() {
   const std::lock_guard lock(state_->mutex);
   state_->is_stopped.store(false, std::memory_order_release);
   state_->error = nullptr;

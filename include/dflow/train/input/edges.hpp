@@ -65,7 +65,3 @@ Output<std::int32_t> int_constant(GraphStore& graph, std::int32_t value);
 Output<std::int32_t> num_rows(const AnyOutput& x);
 
 }  // namespace dflow::train::detail
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/input/edges.ipp>
-#endif

@@ -13,20 +13,20 @@
 
 namespace dflow::train::detail {
 
-[[noreturn]] DFLOW_INLINE void reject_input(std::string_view function, std::string message, const At& at) {
+[[noreturn]] void reject_input(std::string_view function, std::string message, const At& at) {
   throw_error(invalid_argument(std::move(message)).with_node(function, at.name).with_location(at.where));
 }
 
-DFLOW_INLINE GraphStore& graph_of_input(const AnyOutput& x, std::string_view function, const At& at) {
+GraphStore& graph_of_input(const AnyOutput& x, std::string_view function, const At& at) {
   if (!x.is_valid()) reject_input(function, str_cat(function, ": an edge is empty"), at);
   return *x.graph();
 }
 
-DFLOW_INLINE Output<std::int32_t> int_constant(GraphStore& graph, std::int32_t value) {
+Output<std::int32_t> int_constant(GraphStore& graph, std::int32_t value) {
   return Output<std::int32_t>::unchecked(dflow::detail::any_constant(graph, Tensor<std::int32_t>(value), {}));
 }
 
-DFLOW_INLINE Output<std::int32_t> num_rows(const AnyOutput& x) {
+Output<std::int32_t> num_rows(const AnyOutput& x) {
   const PartialShape& shape = x.shape();
   if (shape.has_rank() && shape.rank() > 0 && shape[0] != dynamic &&
       shape[0] <= std::numeric_limits<std::int32_t>::max()) {

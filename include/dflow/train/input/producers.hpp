@@ -92,7 +92,3 @@ auto slice_input_producer(const Edges& tensors, const ProducerOptions& options =
 }
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/input/producers.ipp>
-#endif

@@ -20,7 +20,7 @@ namespace dflow::train {
 namespace detail {
 
 /// rows, in which there is one at least.
-DFLOW_INLINE AnyOutput checked_rows(const AnyOutput& rows, std::string_view function, const At& at) {
+AnyOutput checked_rows(const AnyOutput& rows, std::string_view function, const At& at) {
   const PartialShape& shape = rows.shape();
   if (shape.has_rank() && shape.rank() == 0) reject_input(function, str_cat(function, ": a scalar has no rows"), at);
   if (shape.has_rank() && shape[0] != dynamic) {
@@ -34,15 +34,14 @@ DFLOW_INLINE AnyOutput checked_rows(const AnyOutput& rows, std::string_view func
   return dflow::detail::any_with_dependencies({&check, 1}, rows, {});
 }
 
-DFLOW_INLINE void check_epochs(std::optional<std::int64_t> num_epochs, std::string_view function, const At& at) {
+void check_epochs(std::optional<std::int64_t> num_epochs, std::string_view function, const At& at) {
   if (num_epochs && *num_epochs < 1) {
     reject_input(function, str_cat("num_epochs must be at least 1, not ", *num_epochs), at);
   }
 }
 
 /// Of the rows of a table, as far as both the table and the options say it.
-DFLOW_INLINE PartialShape row_shape(const AnyOutput& rows, const ProducerOptions& options, std::string_view function,
-                                    const At& at) {
+PartialShape row_shape(const AnyOutput& rows, const ProducerOptions& options, std::string_view function, const At& at) {
   const PartialShape& shape = rows.shape();
   const PartialShape row =
       shape.has_rank() && shape.rank() > 0 ? shape.subshape(1, shape.rank()) : PartialShape::unknown();
@@ -57,8 +56,7 @@ DFLOW_INLINE PartialShape row_shape(const AnyOutput& rows, const ProducerOptions
 
 }  // namespace detail
 
-DFLOW_INLINE AnyOutput detail::any_limit_epochs(const AnyOutput& x, std::optional<std::int64_t> num_epochs,
-                                                const At& at) {
+AnyOutput detail::any_limit_epochs(const AnyOutput& x, std::optional<std::int64_t> num_epochs, const At& at) {
   GraphStore& graph = graph_of_input(x, "limit_epochs", at);
   check_epochs(num_epochs, "limit_epochs", at);
   if (!num_epochs) return x;
@@ -77,8 +75,8 @@ DFLOW_INLINE AnyOutput detail::any_limit_epochs(const AnyOutput& x, std::optiona
   return limited;
 }
 
-DFLOW_INLINE dflow::detail::AnyQueue detail::any_input_producer(const AnyOutput& rows, const ProducerOptions& options,
-                                                                std::string_view function, const At& at) {
+dflow::detail::AnyQueue detail::any_input_producer(const AnyOutput& rows, const ProducerOptions& options,
+                                                   std::string_view function, const At& at) {
   GraphStore& graph = graph_of_input(rows, function, at);
   check_epochs(options.num_epochs, function, at);
   if (options.capacity < 1) reject_input(function, str_cat("capacity must be at least 1, not ", options.capacity), at);
@@ -97,21 +95,21 @@ DFLOW_INLINE dflow::detail::AnyQueue detail::any_input_producer(const AnyOutput&
   return queue;
 }
 
-DFLOW_INLINE AnyOutput detail::any_strings(Graph& graph, std::vector<std::string> strings, const At& at) {
+AnyOutput detail::any_strings(Graph& graph, std::vector<std::string> strings, const At& at) {
   if (strings.empty()) reject_input("string_input_producer", "string_input_producer needs at least one string", at);
   Tensor<std::string> values(Shape({static_cast<std::int64_t>(strings.size())}));
   std::move(strings.begin(), strings.end(), values.data());
   return dflow::detail::any_constant(*graph.store(), values, {.where = at.where});
 }
 
-DFLOW_INLINE FifoQueue<std::string> string_input_producer(const Output<std::string>& strings,
-                                                          const ProducerOptions& options, const At& at) {
+FifoQueue<std::string> string_input_producer(const Output<std::string>& strings, const ProducerOptions& options,
+                                             const At& at) {
   ProducerOptions scalars = options;
   if (!scalars.element_shape) scalars.element_shape = PartialShape{};
   return FifoQueue<std::string>(detail::any_input_producer(strings, scalars, "string_input_producer", at));
 }
-DFLOW_INLINE FifoQueue<std::string> string_input_producer(Graph& graph, std::vector<std::string> strings,
-                                                          const ProducerOptions& options, const At& at) {
+FifoQueue<std::string> string_input_producer(Graph& graph, std::vector<std::string> strings,
+                                             const ProducerOptions& options, const At& at) {
   GraphStore::Draft draft(*graph.store());
   const Output<std::string> values(detail::any_strings(graph, std::move(strings), at));
   FifoQueue<std::string> queue = string_input_producer(values, options, at);
@@ -119,8 +117,8 @@ DFLOW_INLINE FifoQueue<std::string> string_input_producer(Graph& graph, std::vec
   return queue;
 }
 
-DFLOW_INLINE dflow::detail::AnyQueue detail::any_range_input_producer(const AnyOutput& limit,
-                                                                      const ProducerOptions& options, const At& at) {
+dflow::detail::AnyQueue detail::any_range_input_producer(const AnyOutput& limit, const ProducerOptions& options,
+                                                         const At& at) {
   GraphStore& graph = graph_of_input(limit, "range_input_producer", at);
   GraphStore::Draft draft(graph);
   const ScopeGuard place = enter_place(graph, at.where);
@@ -130,12 +128,12 @@ DFLOW_INLINE dflow::detail::AnyQueue detail::any_range_input_producer(const AnyO
   return queue;
 }
 
-DFLOW_INLINE FifoQueue<std::int32_t> range_input_producer(const Output<std::int32_t>& limit,
-                                                          const ProducerOptions& options, const At& at) {
+FifoQueue<std::int32_t> range_input_producer(const Output<std::int32_t>& limit, const ProducerOptions& options,
+                                             const At& at) {
   return FifoQueue<std::int32_t>(detail::any_range_input_producer(limit, options, at));
 }
-DFLOW_INLINE FifoQueue<std::int32_t> range_input_producer(Graph& graph, std::int32_t limit,
-                                                          const ProducerOptions& options, const At& at) {
+FifoQueue<std::int32_t> range_input_producer(Graph& graph, std::int32_t limit, const ProducerOptions& options,
+                                             const At& at) {
   if (limit < 1) {
     detail::reject_input("range_input_producer", str_cat("there is no number from 0 to below ", limit), at);
   }
@@ -146,8 +144,8 @@ DFLOW_INLINE FifoQueue<std::int32_t> range_input_producer(Graph& graph, std::int
   return queue;
 }
 
-DFLOW_INLINE std::vector<AnyOutput> detail::any_slice_input_producer(std::span<const AnyOutput> tensors,
-                                                                     const ProducerOptions& options, const At& at) {
+std::vector<AnyOutput> detail::any_slice_input_producer(std::span<const AnyOutput> tensors,
+                                                        const ProducerOptions& options, const At& at) {
   constexpr std::string_view function = "slice_input_producer";
   std::int64_t rows = dynamic;
   for (const AnyOutput& tensor : tensors) {

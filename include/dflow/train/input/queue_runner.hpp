@@ -100,7 +100,3 @@ int start_queue_runners(Session& session, const Graph& graph, Coordinator& coord
                         std::string_view collection = queue_runner_collection);
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/input/queue_runner.ipp>
-#endif

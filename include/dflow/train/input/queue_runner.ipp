@@ -44,8 +44,8 @@ struct RunnerThreads {
   }
 };
 
-DFLOW_INLINE void run_enqueue(RunnerThreads& threads, const RunnerStep& enqueue, Coordinator& coordinator,
-                              const std::stop_token& stop) {
+void run_enqueue(RunnerThreads& threads, const RunnerStep& enqueue, Coordinator& coordinator,
+                 const std::stop_token& stop) {
   try {
     while (!stop.stop_requested()) enqueue.run({.stop = stop}, nullptr);
   } catch (...) {
@@ -57,7 +57,7 @@ DFLOW_INLINE void run_enqueue(RunnerThreads& threads, const RunnerStep& enqueue,
   if (is_last) threads.close();
 }
 
-DFLOW_INLINE void list_queue_runner(GraphStore& graph, const QueueRunner& runner, std::string_view collection) {
+void list_queue_runner(GraphStore& graph, const QueueRunner& runner, std::string_view collection) {
   const auto add = [&](const NodeId node) { graph.add_to_collection(collection, node); };
   add(runner.queue().node_id());
   add(runner.close().node_id());
@@ -68,7 +68,7 @@ DFLOW_INLINE void list_queue_runner(GraphStore& graph, const QueueRunner& runner
 }
 
 /// The node of a collection, as an edge.
-DFLOW_INLINE AnyOutput first_output(const Operation& operation, std::string_view collection) {
+AnyOutput first_output(const Operation& operation, std::string_view collection) {
   if (!operation.node().outputs.empty()) return {operation.graph(), Endpoint{operation.node_id(), 0}};
   throw_error(invalid_argument(
       str_cat("collection '", collection, "' has '", operation.name(), "' where a queue runner has an output")));
@@ -76,8 +76,8 @@ DFLOW_INLINE AnyOutput first_output(const Operation& operation, std::string_view
 
 }  // namespace detail
 
-DFLOW_INLINE QueueRunner::QueueRunner(const AnyOutput& queue, std::vector<Operation> enqueue,
-                                      const QueueRunnerOptions& options, const At& at)
+QueueRunner::QueueRunner(const AnyOutput& queue, std::vector<Operation> enqueue, const QueueRunnerOptions& options,
+                         const At& at)
     : queue_(queue), enqueue_(std::move(enqueue)), close_(options.close), cancel_(options.cancel) {
   const auto reject = [&](std::string message) {
     throw_error(invalid_argument(std::move(message)).with_node("QueueRunner", at.name).with_location(at.where));
@@ -102,7 +102,7 @@ DFLOW_INLINE QueueRunner::QueueRunner(const AnyOutput& queue, std::vector<Operat
   is_closed_ = Output<bool>(erased.is_closed(unnamed));
 }
 
-DFLOW_INLINE int QueueRunner::create_threads(Session& session, Coordinator& coordinator) const {
+int QueueRunner::create_threads(Session& session, Coordinator& coordinator) const {
   // What a session is made of stays where it is while threads hold it, and so do its devices.
   std::string key = str_cat("queue runner ", reinterpret_cast<std::uintptr_t>(&session.devices()));
   const auto add = [&](NodeId node) { key += str_cat(" ", node.position()); };
@@ -125,14 +125,14 @@ DFLOW_INLINE int QueueRunner::create_threads(Session& session, Coordinator& coor
   return coordinator.start_group(key, std::move(bodies)) ? count : 0;
 }
 
-DFLOW_INLINE void add_queue_runner(Graph& graph, const QueueRunner& runner, std::string_view collection) {
+void add_queue_runner(Graph& graph, const QueueRunner& runner, std::string_view collection) {
   if (!runner.queue().is_of(graph.store())) {
     throw_error(invalid_argument(str_cat("the runner of queue '", runner.queue().name(), "' is of another graph")));
   }
   detail::list_queue_runner(*graph.store(), runner, collection);
 }
 
-DFLOW_INLINE std::vector<QueueRunner> queue_runners(const Graph& graph, std::string_view collection) {
+std::vector<QueueRunner> queue_runners(const Graph& graph, std::string_view collection) {
   const std::vector<Operation> nodes = graph.collection(collection);
   std::vector<QueueRunner> runners;
   constexpr std::size_t fixed = 4;  // queue, close, cancel, is_closed
@@ -155,8 +155,7 @@ DFLOW_INLINE std::vector<QueueRunner> queue_runners(const Graph& graph, std::str
   return runners;
 }
 
-DFLOW_INLINE int start_queue_runners(Session& session, const Graph& graph, Coordinator& coordinator,
-                                     std::string_view collection) {
+int start_queue_runners(Session& session, const Graph& graph, Coordinator& coordinator, std::string_view collection) {
   int started = 0;
   for (const QueueRunner& runner : queue_runners(graph, collection)) {
     started += runner.create_threads(session, coordinator);

@@ -108,7 +108,3 @@ class LossScaleOptimizer final : public Optimizer {
 };
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/precision/loss_scale_optimizer.ipp>
-#endif

@@ -24,7 +24,7 @@ namespace dflow::train {
 namespace detail {
 
 /// Whether all elements of all gradients are numbers and not infinite: bool [].
-DFLOW_INLINE AnyOutput all_finite(std::span<const GradientAndVariable> gradients, const At& at) {
+AnyOutput all_finite(std::span<const GradientAndVariable> gradients, const At& at) {
   AnyOutput all;
   for (const GradientAndVariable& each : gradients) {
     if (!each.gradient.exists()) continue;
@@ -40,11 +40,11 @@ DFLOW_INLINE AnyOutput all_finite(std::span<const GradientAndVariable> gradients
 
 // ---- LossScale ----
 
-DFLOW_INLINE LossScale LossScale::fixed(double value, std::source_location where) {
+LossScale LossScale::fixed(double value, std::source_location where) {
   return LossScale(dynamic({.initial = value, .minimum = value}, where).options_, false);
 }
 
-DFLOW_INLINE LossScale LossScale::dynamic(const DynamicLossScaleOptions& options, std::source_location where) {
+LossScale LossScale::dynamic(const DynamicLossScaleOptions& options, std::source_location where) {
   const auto is_scale = [](double value) {
     const auto narrow = static_cast<float>(std::min<double>(value, std::numeric_limits<float>::max()));
     return std::isfinite(value) && value <= std::numeric_limits<float>::max() && narrow > 0;
@@ -95,8 +95,8 @@ struct LossScaleOptimizer::State : std::enable_shared_from_this<State> {
   }
 };
 
-DFLOW_INLINE LossScaleOptimizer::LossScaleOptimizer(std::shared_ptr<const Optimizer> optimizer, const LossScale& scale,
-                                                    std::source_location where)
+LossScaleOptimizer::LossScaleOptimizer(std::shared_ptr<const Optimizer> optimizer, const LossScale& scale,
+                                       std::source_location where)
     : optimizer_(std::move(optimizer)), scale_(scale), state_(std::make_shared<State>()) {
   if (optimizer_ == nullptr) throw_error(invalid_argument("LossScaleOptimizer: of no optimizer").with_location(where));
   if (dynamic_cast<const LossScaleOptimizer*>(optimizer_.get()) == nullptr) return;
@@ -104,25 +104,24 @@ DFLOW_INLINE LossScaleOptimizer::LossScaleOptimizer(std::shared_ptr<const Optimi
       invalid_argument("LossScaleOptimizer: the optimizer is one already: a loss is scaled once").with_location(where));
 }
 
-DFLOW_INLINE std::unique_ptr<Optimizer::Updates> LossScaleOptimizer::start(GraphStore&) const {
+std::unique_ptr<Optimizer::Updates> LossScaleOptimizer::start(GraphStore&) const {
   throw_error(invalid_argument(
       "LossScaleOptimizer: it goes around other optimizers, as in LossScaleOptimizer(AdamW(1e-3)), not into them"));
 }
 
-DFLOW_INLINE const LossScaleOptimizer::State& LossScaleOptimizer::built() const {
+const LossScaleOptimizer::State& LossScaleOptimizer::built() const {
   if (state_->scale.is_valid()) return *state_;
   throw_error(failed_precondition("LossScaleOptimizer: call minimize or compute_gradients first"));
 }
 
-DFLOW_INLINE Output<float> LossScaleOptimizer::scale() const { return Output<float>::unchecked(built().scale); }
+Output<float> LossScaleOptimizer::scale() const { return Output<float>::unchecked(built().scale); }
 
-DFLOW_INLINE Output<std::int64_t> LossScaleOptimizer::good_steps() const {
+Output<std::int64_t> LossScaleOptimizer::good_steps() const {
   if (!scale_.is_dynamic()) throw_error(failed_precondition("LossScaleOptimizer: a fixed scale counts no steps"));
   return Output<std::int64_t>::unchecked(built().good_steps.read_edge());
 }
 
-DFLOW_INLINE LossScaleOptimizer::State& LossScaleOptimizer::state_in(GraphStore& graph,
-                                                                     std::source_location where) const {
+LossScaleOptimizer::State& LossScaleOptimizer::state_in(GraphStore& graph, std::source_location where) const {
   State& state = *state_;
   if (const auto known = state.graph.lock(); known != nullptr) {
     if (known == graph.keep_nodes()) return state;
@@ -153,10 +152,10 @@ DFLOW_INLINE LossScaleOptimizer::State& LossScaleOptimizer::state_in(GraphStore&
   return state;
 }
 
-DFLOW_INLINE std::vector<GradientAndVariable> LossScaleOptimizer::differentiate(const AnyOutput& loss,
-                                                                                std::vector<AnyVariable> variables,
-                                                                                const ComputeGradientsOptions& options,
-                                                                                std::source_location where) const {
+std::vector<GradientAndVariable> LossScaleOptimizer::differentiate(const AnyOutput& loss,
+                                                                   std::vector<AnyVariable> variables,
+                                                                   const ComputeGradientsOptions& options,
+                                                                   std::source_location where) const {
   GraphStore& graph = *loss.graph();
   const ScopeGuard place = enter_place(graph, where);
   State& state = state_in(graph, where);
@@ -185,15 +184,14 @@ DFLOW_INLINE std::vector<GradientAndVariable> LossScaleOptimizer::differentiate(
   return gradients;
 }
 
-DFLOW_INLINE Operation LossScaleOptimizer::update(std::span<const GradientAndVariable> gradients,
-                                                  const std::optional<Variable<std::int64_t>>& global_step,
-                                                  const At& at) const {
+Operation LossScaleOptimizer::update(std::span<const GradientAndVariable> gradients,
+                                     const std::optional<Variable<std::int64_t>>& global_step, const At& at) const {
   return update_replica(gradients, global_step, true, at);
 }
 
-DFLOW_INLINE Operation LossScaleOptimizer::update_replica(std::span<const GradientAndVariable> gradients,
-                                                          const std::optional<Variable<std::int64_t>>& global_step,
-                                                          bool changes_shared, const At& at) const {
+Operation LossScaleOptimizer::update_replica(std::span<const GradientAndVariable> gradients,
+                                             const std::optional<Variable<std::int64_t>>& global_step,
+                                             bool changes_shared, const At& at) const {
   GraphStore& graph = graph_of(gradients, at.where);
   const ScopeGuard place = enter_place(graph, at.where);
   const State& state = state_in(graph, at.where);

@@ -239,7 +239,3 @@ class DropoutCell {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/recurrent/cells.ipp>
-#endif

@@ -33,8 +33,7 @@ inline AnyOutput joint_linear(const AnyOutput& x, const AnyOutput& h, const Laye
 /// A tensor's extent along a dimension, int32 [1].
 inline AnyOutput extent_of(const AnyOutput& x, int axis) { return any_slice(shape_of(x), {axis}, {1}, {}); }
 
-DFLOW_INLINE AnyOutput zero_state(const AnyOutput& x, int axis, std::int64_t units, std::string_view layer,
-                                  const At& at) {
+AnyOutput zero_state(const AnyOutput& x, int axis, std::int64_t units, std::string_view layer, const At& at) {
   if (!x.is_valid() || !x.shape().has_rank() || axis < 0 || axis >= x.shape().rank()) {
     reject_layer(layer, str_cat("there is no dimension ", axis, " for the batch"), at);
   }
@@ -49,19 +48,19 @@ DFLOW_INLINE AnyOutput zero_state(const AnyOutput& x, int axis, std::int64_t uni
   return build<EnsureShape>({zeros}, {.shape = {dynamic, units}});
 }
 
-DFLOW_INLINE ScopeGuard enter_cell(const AnyOutput& x, std::string_view name, const At& at) {
+ScopeGuard enter_cell(const AnyOutput& x, std::string_view name, const At& at) {
   if (!x.is_valid()) reject_layer(name, "the input is an empty Output", at);
   return enter_name_scope(*x.graph(), name, at.where);
 }
 
 }  // namespace detail
 
-DFLOW_INLINE BasicRnnCell::BasicRnnCell(std::int64_t units, RnnCellOptions options)
+BasicRnnCell::BasicRnnCell(std::int64_t units, RnnCellOptions options)
     : Layer(options.name), units_(units), options_(std::move(options)) {
   options_.name = {};
 }
 
-DFLOW_INLINE AnyOutput BasicRnnCell::call(const AnyOutput& x, const AnyOutput& h, const At& at) const {
+AnyOutput BasicRnnCell::call(const AnyOutput& x, const AnyOutput& h, const At& at) const {
   const std::int64_t inputs = detail::known_channels(x, 2, 2, name(), at);
   detail::require_positive(units_, "units", name(), at);
   GraphStore& graph = *x.graph();
@@ -79,12 +78,12 @@ DFLOW_INLINE AnyOutput BasicRnnCell::call(const AnyOutput& x, const AnyOutput& h
   return next;
 }
 
-DFLOW_INLINE LstmCell::LstmCell(std::int64_t units, LstmCellOptions options)
+LstmCell::LstmCell(std::int64_t units, LstmCellOptions options)
     : Layer(options.name), units_(units), options_(std::move(options)) {
   options_.name = {};
 }
 
-DFLOW_INLINE void LstmCell::make_variables(detail::LayerBuilder& layer, DType dtype, std::int64_t inputs) const {
+void LstmCell::make_variables(detail::LayerBuilder& layer, DType dtype, std::int64_t inputs) const {
   layer.make("kernel", dtype, {inputs + num_outputs(), 4 * units_}, options_.kernel_initializer,
              options_.kernel_regularizer);
   layer.make("bias", dtype, {4 * units_}, options_.bias_initializer);
@@ -99,8 +98,8 @@ DFLOW_INLINE void LstmCell::make_variables(detail::LayerBuilder& layer, DType dt
   }
 }
 
-DFLOW_INLINE std::pair<AnyOutput, AnyOutput> LstmCell::call(const AnyOutput& x, const AnyOutput& c, const AnyOutput& h,
-                                                            const At& at) const {
+std::pair<AnyOutput, AnyOutput> LstmCell::call(const AnyOutput& x, const AnyOutput& c, const AnyOutput& h,
+                                               const At& at) const {
   const std::int64_t inputs = detail::known_channels(x, 2, 2, name(), at);
   detail::require_positive(units_, "units", name(), at);
   GraphStore& graph = *x.graph();
@@ -113,7 +112,7 @@ DFLOW_INLINE std::pair<AnyOutput, AnyOutput> LstmCell::call(const AnyOutput& x, 
   return next;
 }
 
-DFLOW_INLINE detail::PreparedInputs LstmCell::prepare(const AnyOutput& x, const At& at) const {
+detail::PreparedInputs LstmCell::prepare(const AnyOutput& x, const At& at) const {
   const std::int64_t inputs = detail::known_channels(x, 2, 2, name(), at);
   detail::require_positive(units_, "units", name(), at);
   GraphStore& graph = *x.graph();
@@ -138,9 +137,8 @@ DFLOW_INLINE detail::PreparedInputs LstmCell::prepare(const AnyOutput& x, const 
   return prepared;
 }
 
-DFLOW_INLINE std::pair<AnyOutput, AnyOutput> LstmCell::step(const AnyOutput& row, const AnyOutput& kernel,
-                                                            const AnyOutput& c, const AnyOutput& h,
-                                                            const At& at) const {
+std::pair<AnyOutput, AnyOutput> LstmCell::step(const AnyOutput& row, const AnyOutput& kernel, const AnyOutput& c,
+                                               const AnyOutput& h, const At& at) const {
   GraphStore& graph = *row.graph();
   const ScopeGuard place = enter_place(graph, at.where);
   const detail::LayerBuilder layer(*state_, graph, row.dtype(), at);
@@ -149,8 +147,8 @@ DFLOW_INLINE std::pair<AnyOutput, AnyOutput> LstmCell::step(const AnyOutput& row
   return next_state(layer, Expr(layer.result(product)) + row, c);
 }
 
-DFLOW_INLINE std::pair<AnyOutput, AnyOutput> LstmCell::next_state(const detail::LayerBuilder& layer,
-                                                                  const AnyOutput& gates, const AnyOutput& c) const {
+std::pair<AnyOutput, AnyOutput> LstmCell::next_state(const detail::LayerBuilder& layer, const AnyOutput& gates,
+                                                     const AnyOutput& c) const {
   const auto sigmoid = [](const Expr& of) { return Expr(build<Sigmoid>({of})); };
   const auto tanh = [](const Expr& of) { return Expr(build<Tanh>({of})); };
   const auto seen = [&](const Expr& gate, const char* by, const Expr& cell) {
@@ -171,12 +169,12 @@ DFLOW_INLINE std::pair<AnyOutput, AnyOutput> LstmCell::next_state(const detail::
   return {next, output};
 }
 
-DFLOW_INLINE GruCell::GruCell(std::int64_t units, GruCellOptions options)
+GruCell::GruCell(std::int64_t units, GruCellOptions options)
     : Layer(options.name), units_(units), options_(std::move(options)) {
   options_.name = {};
 }
 
-DFLOW_INLINE AnyOutput GruCell::call(const AnyOutput& x, const AnyOutput& h, const At& at) const {
+AnyOutput GruCell::call(const AnyOutput& x, const AnyOutput& h, const At& at) const {
   const std::int64_t inputs = detail::known_channels(x, 2, 2, name(), at);
   detail::require_positive(units_, "units", name(), at);
   GraphStore& graph = *x.graph();

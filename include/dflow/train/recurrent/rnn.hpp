@@ -151,7 +151,3 @@ bidirectional_rnn(const Forward& forward, const Backward& backward, const Output
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/recurrent/rnn.ipp>
-#endif

@@ -40,8 +40,7 @@ inline RowResults masked_step(std::int32_t step, const AnyOutput& sequence_lengt
   return masked(build<Less>({t, sequence_length}), std::move(next), states);
 }
 
-DFLOW_INLINE void require_lengths(const Output<std::int32_t>& sequence_length, const AnyOutput& x, int batch_axis,
-                                  const At& at) {
+void require_lengths(const Output<std::int32_t>& sequence_length, const AnyOutput& x, int batch_axis, const At& at) {
   const PartialShape &lengths = sequence_length.shape(), &shape = x.shape();
   if (!shape.has_rank() || lengths.is_compatible_with(PartialShape{shape.dim(batch_axis)})) return;
   reject_layer("rnn",
@@ -50,8 +49,8 @@ DFLOW_INLINE void require_lengths(const Output<std::int32_t>& sequence_length, c
                at);
 }
 
-DFLOW_INLINE RowResults any_static_rnn(const CellStep& step, const std::vector<AnyOutput>& x,
-                                       std::vector<AnyOutput> states, const RnnOptions& options, const At& at) {
+RowResults any_static_rnn(const CellStep& step, const std::vector<AnyOutput>& x, std::vector<AnyOutput> states,
+                          const RnnOptions& options, const At& at) {
   RowResults all{std::move(states), std::vector<AnyOutput>(x.size())};
   std::optional<ScopeGuard> place;
   if (!x.empty() && x[0].is_valid()) place.emplace(enter_place(*x[0].graph(), at.where));
@@ -68,12 +67,12 @@ DFLOW_INLINE RowResults any_static_rnn(const CellStep& step, const std::vector<A
   return all;
 }
 
-DFLOW_INLINE ScopeGuard enter_rnn(const AnyOutput& x, std::string_view name, const At& at) {
+ScopeGuard enter_rnn(const AnyOutput& x, std::string_view name, const At& at) {
   if (!x.is_valid()) reject_layer(name, "x is an empty Output", at);
   return enter_name_scope(*x.graph(), name, at.where);
 }
 
-DFLOW_INLINE AnyOutput steps_as_rows(const AnyOutput& x) {
+AnyOutput steps_as_rows(const AnyOutput& x) {
   const PartialShape& shape = x.shape();
   if (!shape.has_rank() || shape.rank() != 3 || shape.dim(2) == dynamic) {
     reject_layer(
@@ -82,7 +81,7 @@ DFLOW_INLINE AnyOutput steps_as_rows(const AnyOutput& x) {
   return any_reshape(x, IndexList{-1, shape.dim(2)}, {});
 }
 
-DFLOW_INLINE AnyOutput rows_as_steps(const AnyOutput& rows, const AnyOutput& x) {
+AnyOutput rows_as_steps(const AnyOutput& rows, const AnyOutput& x) {
   const std::int64_t time = x.shape().dim(0), batch = x.shape().dim(1), columns = rows.shape().dim(1);
   // Of no rows the open extent may be any.
   const bool is_decided = batch != dynamic || time > 0;
@@ -97,8 +96,8 @@ DFLOW_INLINE AnyOutput rows_as_steps(const AnyOutput& rows, const AnyOutput& x) 
   return build<EnsureShape>({steps}, {.shape = {time, batch, columns}});
 }
 
-DFLOW_INLINE RowResults any_rnn(const AnyOutput& x, std::span<const AnyOutput> initial, const RnnOptions& options,
-                                const CellStep& step, const At& at, const PrepareSteps& prepare) {
+RowResults any_rnn(const AnyOutput& x, std::span<const AnyOutput> initial, const RnnOptions& options,
+                   const CellStep& step, const At& at, const PrepareSteps& prepare) {
   if (!x.is_valid() || (x.shape().has_rank() && x.shape().rank() != 3)) {
     reject_layer("rnn",
                  str_cat("x has three dimensions, batch, time and inputs, its shape is ",

@@ -81,7 +81,3 @@ class MirroredReplicas {
 };
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/replicas/mirrored_replicas.ipp>
-#endif

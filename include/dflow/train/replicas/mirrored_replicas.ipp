@@ -1,9 +1,10 @@
 #pragma once
 
 #include <dflow/graph/graph_store.hpp>
+#include <dflow/op/expr.hpp>
+#include <dflow/ops/array/like.hpp>
 #include <dflow/ops/collective/collective.hpp>
 #include <dflow/ops/control/no_op.hpp>
-#include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/train/replicas/mirrored_replicas.hpp>
 #include <dflow/train/variables/variable_scope.hpp>
@@ -45,7 +46,7 @@ struct MirroredReplica {
 };
 
 /// "dense_1/kernel" is "dense/kernel": without the numbers that make names unique.
-DFLOW_INLINE std::string without_numbers(std::string_view name) {
+std::string without_numbers(std::string_view name) {
   std::string result;
   while (!name.empty()) {
     const std::size_t slash = std::min(name.find('/'), name.size());
@@ -62,7 +63,7 @@ DFLOW_INLINE std::string without_numbers(std::string_view name) {
 }
 
 /// Opens the scopes of replica `number`, whose nodes and variables are named apart from those of the first.
-DFLOW_INLINE ScopeGuard enter_replica(GraphStore& graph, std::size_t number, MirroredReplica& replica) {
+ScopeGuard enter_replica(GraphStore& graph, std::size_t number, MirroredReplica& replica) {
   GraphStore::Scope scope = graph.scope();
   if (number > 0) {
     const std::string name = graph.unique_scope_name(str_cat("replica_", number));
@@ -81,8 +82,7 @@ DFLOW_INLINE ScopeGuard enter_replica(GraphStore& graph, std::size_t number, Mir
 }
 
 /// The variables of a collection behind the first `begin`.
-DFLOW_INLINE std::vector<AnyVariable> variables_since(GraphStore& graph, std::string_view collection,
-                                                      std::size_t begin) {
+std::vector<AnyVariable> variables_since(GraphStore& graph, std::string_view collection, std::size_t begin) {
   const std::vector<NodeId> ids = graph.collection(collection);
   std::vector<AnyVariable> variables;
   for (std::size_t i = begin; i < ids.size(); ++i) variables.push_back(AnyVariable::of(Operation(&graph, ids[i])));
@@ -90,8 +90,8 @@ DFLOW_INLINE std::vector<AnyVariable> variables_since(GraphStore& graph, std::st
 }
 
 /// Replica `number` has what the first has, one for one.
-DFLOW_INLINE void require_mirrored(const MirroredReplica& first, const MirroredReplica& other, std::size_t number,
-                                   std::source_location where) {
+void require_mirrored(const MirroredReplica& first, const MirroredReplica& other, std::size_t number,
+                      std::source_location where) {
   const auto describe = [](const MirroredReplica& replica, std::size_t v, bool with_numbers) {
     if (v >= replica.variables.size()) return std::string("no variable");
     const AnyVariable& variable = replica.variables[v];
@@ -109,8 +109,7 @@ DFLOW_INLINE void require_mirrored(const MirroredReplica& first, const MirroredR
 }
 
 /// Puts the mean of gradient `v` of all replicas in the place of each of them.
-DFLOW_INLINE void average(GraphStore& graph, std::span<MirroredReplica> replicas, std::size_t v,
-                          std::source_location where) {
+void average(GraphStore& graph, std::span<MirroredReplica> replicas, std::size_t v, std::source_location where) {
   const auto gradient = [&](std::size_t r) -> Gradient& { return replicas[r].gradients[v].gradient; };
   // What waits for a collective waits for its results in all replicas; what waits for this, for its own.
   const auto own = [&](std::size_t r, const AnyOutput& result) -> AnyOutput {
@@ -154,23 +153,22 @@ struct MirroredReplicas::Built {
   Operation mirror;
 };
 
-DFLOW_INLINE MirroredReplicas::MirroredReplicas(std::shared_ptr<const Optimizer> optimizer,
-                                                std::vector<std::string> devices)
+MirroredReplicas::MirroredReplicas(std::shared_ptr<const Optimizer> optimizer, std::vector<std::string> devices)
     : optimizer_(std::move(optimizer)), devices_(std::move(devices)) {
   if (optimizer_ == nullptr) throw_error(invalid_argument("MirroredReplicas: of no optimizer"));
   if (devices_.empty()) throw_error(invalid_argument("MirroredReplicas: on no devices"));
 }
 
-DFLOW_INLINE const MirroredReplicas::Built& MirroredReplicas::built() const {
+const MirroredReplicas::Built& MirroredReplicas::built() const {
   if (built_ == nullptr) throw_error(failed_precondition("MirroredReplicas: call minimize first"));
   return *built_;
 }
 
-DFLOW_INLINE const std::vector<AnyOutput>& MirroredReplicas::losses() const { return built().losses; }
-DFLOW_INLINE const AnyOutput& MirroredReplicas::loss() const { return built().loss; }
-DFLOW_INLINE const Operation& MirroredReplicas::mirror() const { return built().mirror; }
+const std::vector<AnyOutput>& MirroredReplicas::losses() const { return built().losses; }
+const AnyOutput& MirroredReplicas::loss() const { return built().loss; }
+const Operation& MirroredReplicas::mirror() const { return built().mirror; }
 
-DFLOW_INLINE std::vector<SavedVariable> MirroredReplicas::saved_variables() const {
+std::vector<SavedVariable> MirroredReplicas::saved_variables() const {
   GraphStore& graph = *loss().graph();
   const std::vector<NodeId> all_copies = graph.collection(detail::mirrored_copies);
   const std::set<NodeId> copies(all_copies.begin(), all_copies.end());
@@ -182,8 +180,8 @@ DFLOW_INLINE std::vector<SavedVariable> MirroredReplicas::saved_variables() cons
   return saved;
 }
 
-DFLOW_INLINE Operation MirroredReplicas::build(Graph& graph_of_model, FunctionRef<AnyOutput(std::size_t)> model,
-                                               const MinimizeOptions& options, const At& at) {
+Operation MirroredReplicas::build(Graph& graph_of_model, FunctionRef<AnyOutput(std::size_t)> model,
+                                  const MinimizeOptions& options, const At& at) {
   if (built_ != nullptr) {
     throw_error(failed_precondition("MirroredReplicas: minimize was called already").with_location(at.where));
   }

@@ -59,7 +59,3 @@ SupervisorOptions supervised_by(const Replicas& replicas, SupervisorOptions opti
 }
 
 }  // namespace dflow::train::detail
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/replicas/replica.ipp>
-#endif

@@ -8,14 +8,14 @@
 
 namespace dflow::train {
 
-DFLOW_INLINE Variable<std::int64_t> detail::shared_global_step(GraphStore& graph, const MinimizeOptions& options) {
+Variable<std::int64_t> detail::shared_global_step(GraphStore& graph, const MinimizeOptions& options) {
   if (options.global_step) return *options.global_step;
   const AnyOutput zero = dflow::detail::any_constant(graph, Tensor<std::int64_t>::full({}, 0), {});
   return Variable<std::int64_t>(
       AnyVariable::make(graph, zero, {.name = graph.unique_name("global_step"), .trainable = false}));
 }
 
-DFLOW_INLINE AnyVariable detail::number_of_replica(const AnyOutput& loss, std::string_view name, std::int64_t rank) {
+AnyVariable detail::number_of_replica(const AnyOutput& loss, std::string_view name, std::int64_t rank) {
   GraphStore& graph = *loss.graph();
   GraphStore::Scope scope = graph.scope();
   scope.colocate(loss.node_id());

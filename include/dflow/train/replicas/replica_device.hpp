@@ -44,7 +44,3 @@ DeviceFunction replica_device(const Cluster& cluster, const ReplicaDeviceOptions
 }
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/replicas/replica_device.ipp>
-#endif

@@ -14,7 +14,7 @@ namespace dflow::train {
 namespace detail {
 
 /// The bytes of a variable, as far as its shape tells.
-DFLOW_INLINE std::uint64_t variable_bytes(const Node& variable) {
+std::uint64_t variable_bytes(const Node& variable) {
   const PartialShape& shape = variable.attrs_as<VariableOp>().shape;
   const std::uint64_t elements =
       shape.is_fully_defined() ? static_cast<std::uint64_t>(shape.to_shape().num_elements()) : 1;
@@ -23,7 +23,7 @@ DFLOW_INLINE std::uint64_t variable_bytes(const Node& variable) {
 
 }  // namespace detail
 
-DFLOW_INLINE DeviceFunction replica_device(int num_ps, std::string own_task, const ReplicaDeviceOptions& options) {
+DeviceFunction replica_device(int num_ps, std::string own_task, const ReplicaDeviceOptions& options) {
   if (num_ps < 0) throw_error(invalid_argument(str_cat("replica_device: ", num_ps, " parameter servers")));
   const DeviceName own = DeviceName::parse(own_task);
   if (own.is_empty()) throw_error(invalid_argument("replica_device: the own task's name is empty"));

@@ -98,7 +98,3 @@ class StaleSyncReplicas {
 };
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/replicas/stale_sync_replicas.ipp>
-#endif

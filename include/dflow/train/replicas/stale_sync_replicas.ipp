@@ -23,8 +23,8 @@ struct StaleSyncReplicas::Built {
   mutable detail::RememberedRanks remembered;  ///< who has left or was given up
 };
 
-DFLOW_INLINE StaleSyncReplicas::StaleSyncReplicas(std::shared_ptr<const Optimizer> optimizer,
-                                                  const StaleSyncReplicasOptions& options)
+StaleSyncReplicas::StaleSyncReplicas(std::shared_ptr<const Optimizer> optimizer,
+                                     const StaleSyncReplicasOptions& options)
     : optimizer_(std::move(optimizer)), options_(options) {
   if (optimizer_ == nullptr) throw_error(invalid_argument("StaleSyncReplicas: of no optimizer"));
   const auto& [staleness, replicas, rank, patience, late] = options_;
@@ -34,15 +34,14 @@ DFLOW_INLINE StaleSyncReplicas::StaleSyncReplicas(std::shared_ptr<const Optimize
   }
 }
 
-DFLOW_INLINE const StaleSyncReplicas::Built& StaleSyncReplicas::built() const {
+const StaleSyncReplicas::Built& StaleSyncReplicas::built() const {
   if (built_ == nullptr) throw_error(failed_precondition("StaleSyncReplicas: call minimize first"));
   return *built_;
 }
 
-DFLOW_INLINE const Variable<std::int64_t>& StaleSyncReplicas::global_step() const { return built().global_step; }
+const Variable<std::int64_t>& StaleSyncReplicas::global_step() const { return built().global_step; }
 
-DFLOW_INLINE Operation StaleSyncReplicas::minimize(const AnyOutput& loss, const MinimizeOptions& options,
-                                                   const At& at) {
+Operation StaleSyncReplicas::minimize(const AnyOutput& loss, const MinimizeOptions& options, const At& at) {
   if (built_ != nullptr) {
     throw_error(failed_precondition("StaleSyncReplicas: minimize was called already").with_location(at.where));
   }
@@ -103,13 +102,12 @@ DFLOW_INLINE Operation StaleSyncReplicas::minimize(const AnyOutput& loss, const 
   return group(std::vector<Operation>{next_may_begin}, at);
 }
 
-DFLOW_INLINE void StaleSyncReplicas::begin(Session& session, const std::stop_token& stop) const {
+void StaleSyncReplicas::begin(Session& session, const std::stop_token& stop) const {
   session.run(RunOptions{.stop = stop}, {}, built().begin);
 }
-DFLOW_INLINE void StaleSyncReplicas::leave(Session& session) const { session.run(built().leave); }
+void StaleSyncReplicas::leave(Session& session) const { session.run(built().leave); }
 
-DFLOW_INLINE void StaleSyncReplicas::lead(Session& session, const std::stop_token& stop,
-                                          const std::function<void()>& save) const {
+void StaleSyncReplicas::lead(Session& session, const std::stop_token& stop, const std::function<void()>& save) const {
   const Built& nodes = built();
   std::int64_t since = -1;
   for (;;) {
@@ -131,11 +129,11 @@ DFLOW_INLINE void StaleSyncReplicas::lead(Session& session, const std::stop_toke
   }
 }
 
-DFLOW_INLINE SupervisorOptions StaleSyncReplicas::supervised(SupervisorOptions options) const {
+SupervisorOptions StaleSyncReplicas::supervised(SupervisorOptions options) const {
   return detail::supervised_by(*this, std::move(options));
 }
 
-DFLOW_INLINE void StaleSyncReplicas::finish(Supervisor& supervisor) const {
+void StaleSyncReplicas::finish(Supervisor& supervisor) const {
   supervisor.wait_for_lead([this](Session& session) {
     leave(session);
     return true;

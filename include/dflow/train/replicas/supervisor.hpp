@@ -237,7 +237,3 @@ class Supervisor {
 };
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/replicas/supervisor.ipp>
-#endif

@@ -4,12 +4,12 @@
 #include <dflow/base/str_cat.hpp>
 #include <dflow/base/threads/pool_event.hpp>
 #include <dflow/graph/graph_store.hpp>
-#include <dflow/trace/events/event_file.hpp>
 #include <dflow/ops/checkpoint/save_restore.hpp>
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/state/variable.hpp>
 #include <dflow/ops/summary/summary.hpp>
+#include <dflow/trace/events/event_file.hpp>
 #include <dflow/train/replicas/supervisor.hpp>
 #include <dflow/train/saving/random_streams.hpp>
 
@@ -31,7 +31,7 @@ namespace detail {
 inline constexpr Duration signal_interval = std::chrono::milliseconds(100);
 
 /// What the disk says of a file is no word about a task.
-DFLOW_INLINE bool is_lost_task(const Status& status) noexcept {
+bool is_lost_task(const Status& status) noexcept {
   const std::string_view op = status.op();
   if (op == SaveV2::name || op == RestoreV2::name || op == MergeV2Checkpoints::name) return false;
   return status.code() == Code::unavailable || status.code() == Code::aborted;
@@ -44,7 +44,7 @@ inline constexpr std::size_t most_lines = 16;
 
 }  // namespace detail
 
-DFLOW_INLINE Supervisor::Supervisor(Graph& graph, SupervisorOptions options, std::source_location where)
+Supervisor::Supervisor(Graph& graph, SupervisorOptions options, std::source_location where)
     : graph_(graph), options_(std::move(options)) {
   if (options_.clock == nullptr) options_.clock = std::make_shared<RealClock>();
   if (options_.save_every_steps < 0) {
@@ -91,9 +91,9 @@ struct Supervisor::Lead {
   std::jthread thread;
 };
 
-DFLOW_INLINE Supervisor::~Supervisor() { stop_lead(); }
+Supervisor::~Supervisor() { stop_lead(); }
 
-DFLOW_INLINE void Supervisor::start_lead() {
+void Supervisor::start_lead() {
   if (!options_.lead || !options_.is_chief) return;
   lead_ = std::make_unique<Lead>();
   lead_->thread = std::jthread([this, lead = lead_.get(), session = session_.get()](const std::stop_token& stop) {
@@ -116,21 +116,21 @@ DFLOW_INLINE void Supervisor::start_lead() {
 }
 
 /// A lead that has failed may have left an update half done: what was saved last counts then.
-DFLOW_INLINE void Supervisor::stop_lead() {
+void Supervisor::stop_lead() {
   if (lead_ == nullptr) return;
   lead_->thread = {};  // requests stop, and joins
   if (!lead_status().ok()) has_begun_ = false;
   lead_ = nullptr;
 }
 
-DFLOW_INLINE Status Supervisor::lead_status() const {
+Status Supervisor::lead_status() const {
   if (lead_ == nullptr) return {};
   const std::lock_guard lock(lead_->mutex);
   return lead_->status;
 }
 
 /// Blocks until it has ended, else until the supervisor is stopped, which is false.
-DFLOW_INLINE bool Supervisor::await_lead() {
+bool Supervisor::await_lead() {
   std::unique_lock lock(lead_->mutex);
   const auto has_ended = [&] { return lead_->has_ended; };
   while (!has_ended() && !is_stopped()) {
@@ -144,7 +144,7 @@ DFLOW_INLINE bool Supervisor::await_lead() {
 }
 
 /// Stops it, and saves what it has made since the last save, as what a body has trained is.
-DFLOW_INLINE void Supervisor::end_lead() noexcept {
+void Supervisor::end_lead() noexcept {
   const std::unique_ptr<Lead> ended = std::move(lead_);
   ended->thread = {};  // requests stop, and joins
   if (!ended->status.ok()) {
@@ -158,7 +158,7 @@ DFLOW_INLINE void Supervisor::end_lead() noexcept {
   }
 }
 
-DFLOW_INLINE bool Supervisor::wait_for_lead(const std::function<bool(Session&)>& body) {
+bool Supervisor::wait_for_lead(const std::function<bool(Session&)>& body) {
   const bool leads = options_.lead && options_.is_chief;
   if (!leads && !body) return true;
   for (;;) {
@@ -176,7 +176,7 @@ DFLOW_INLINE bool Supervisor::wait_for_lead(const std::function<bool(Session&)>&
   }
 }
 
-DFLOW_INLINE void Supervisor::begin() {
+void Supervisor::begin() {
   if (!options_.begin) return;
   std::stop_source ends = lead_ == nullptr ? std::stop_source() : lead_->has_failed;
   std::jthread watch;
@@ -198,7 +198,7 @@ DFLOW_INLINE void Supervisor::begin() {
 namespace detail {
 
 /// Blocks until the clock shows `time` or stop is requested.
-DFLOW_INLINE void wait_until(Clock& clock, Clock::time_point time, const std::stop_token& stop) {
+void wait_until(Clock& clock, Clock::time_point time, const std::stop_token& stop) {
   struct Waiting {
     std::atomic<bool> is_over{false};
     PoolEvent over;
@@ -216,7 +216,7 @@ DFLOW_INLINE void wait_until(Clock& clock, Clock::time_point time, const std::st
 }  // namespace detail
 
 /// A signal's handler can wake nobody, so it is looked for.
-DFLOW_INLINE void Supervisor::pause() const {
+void Supervisor::pause() const {
   Clock& clock = *options_.clock;
   const Clock::time_point end = clock.after(options_.poll_interval);
   while (clock.now() < end && !is_stopped()) {
@@ -225,12 +225,12 @@ DFLOW_INLINE void Supervisor::pause() const {
   }
 }
 
-DFLOW_INLINE bool Supervisor::is_stopped() const noexcept {
+bool Supervisor::is_stopped() const noexcept {
   return options_.stop.stop_requested() || (termination_ != nullptr && termination_->has_come());
 }
 
 /// Who is told may not fail the training.
-DFLOW_INLINE void Supervisor::say(std::string_view line) const noexcept {
+void Supervisor::say(std::string_view line) const noexcept {
   try {
     const std::lock_guard one_at_a_time(log_mutex_);
     if (options_.log) return options_.log(line);
@@ -239,7 +239,7 @@ DFLOW_INLINE void Supervisor::say(std::string_view line) const noexcept {
   }
 }
 
-DFLOW_INLINE void Supervisor::say_still(std::string line) {
+void Supervisor::say_still(std::string line) {
   const Clock::time_point now = options_.clock->now();
   std::erase_if(said_, [&](const auto& said) { return said.second <= now; });
   if (said_.size() >= detail::most_lines || said_.contains(line)) return;
@@ -247,7 +247,7 @@ DFLOW_INLINE void Supervisor::say_still(std::string line) {
   said_.emplace(std::move(line), options_.clock->after(detail::line_interval));
 }
 
-DFLOW_INLINE void Supervisor::report_save_error(const Status& status) const noexcept {
+void Supervisor::report_save_error(const Status& status) const noexcept {
   try {
     if (options_.on_save_error) {
       const std::lock_guard one_at_a_time(log_mutex_);
@@ -258,19 +258,19 @@ DFLOW_INLINE void Supervisor::report_save_error(const Status& status) const noex
   }
 }
 
-DFLOW_INLINE bool Supervisor::should_stop() noexcept {
+bool Supervisor::should_stop() noexcept {
   const bool is_over = is_stopped();
   if (is_over && has_trained_) save_if_due();
   return is_over;
 }
 
-DFLOW_INLINE void Supervisor::end_body() noexcept {
+void Supervisor::end_body() noexcept {
   has_trained_ = true;
   summarize_if_due();
   save_if_due();
 }
 
-DFLOW_INLINE void Supervisor::with_events(const std::function<void()>& write) {
+void Supervisor::with_events(const std::function<void()>& write) {
   if (options_.events == nullptr || !options_.is_chief) return;
   try {
     write();
@@ -281,7 +281,7 @@ DFLOW_INLINE void Supervisor::with_events(const std::function<void()>& write) {
   }
 }
 
-DFLOW_INLINE void Supervisor::write_events(const std::function<void(EventWriter&)>& write) const noexcept {
+void Supervisor::write_events(const std::function<void(EventWriter&)>& write) const noexcept {
   if (options_.events == nullptr || !options_.is_chief) return;
   try {
     write(*options_.events);
@@ -290,7 +290,7 @@ DFLOW_INLINE void Supervisor::write_events(const std::function<void(EventWriter&
   }
 }
 
-DFLOW_INLINE void Supervisor::report_events_error(const Status& status) const noexcept {
+void Supervisor::report_events_error(const Status& status) const noexcept {
   try {
     std::string line = str_cat("no summary could be written: ", status.to_string());
     {
@@ -303,7 +303,7 @@ DFLOW_INLINE void Supervisor::report_events_error(const Status& status) const no
   }
 }
 
-DFLOW_INLINE void Supervisor::begin_events(Session& session) {
+void Supervisor::begin_events(Session& session) {
   with_events([&] {
     const std::int64_t step = session.run(*options_.global_step).scalar();
     last_summary_ = options_.clock->now();
@@ -315,7 +315,7 @@ DFLOW_INLINE void Supervisor::begin_events(Session& session) {
   });
 }
 
-DFLOW_INLINE void Supervisor::summarize(Session& session, std::int64_t step) {
+void Supervisor::summarize(Session& session, std::int64_t step) {
   const Clock::time_point now = options_.clock->now();
   const double seconds = std::chrono::duration<double>(now - last_summary_).count();
   const auto steps = static_cast<double>(step - last_summary_step_);
@@ -329,7 +329,7 @@ DFLOW_INLINE void Supervisor::summarize(Session& session, std::int64_t step) {
   write_events([&](EventWriter& events) { events.add_summary(summary, step); });
 }
 
-DFLOW_INLINE void Supervisor::summarize_if_due() noexcept {
+void Supervisor::summarize_if_due() noexcept {
   if (session_ == nullptr || (!options_.summary_every && options_.summary_every_steps == 0)) return;
   try {
     with_events([&] {
@@ -346,14 +346,14 @@ DFLOW_INLINE void Supervisor::summarize_if_due() noexcept {
 }
 
 /// After a body: the next one gets another session.
-DFLOW_INLINE void Supervisor::drop_session(const Status& lost) noexcept {
+void Supervisor::drop_session(const Status& lost) noexcept {
   stop_lead();
   say_still(str_cat("a task was lost, and the session with it: ", lost.to_string()));
   session_ = nullptr;
   ++num_recoveries_;
 }
 
-DFLOW_INLINE void Supervisor::initialize_or_restore(Session& session, bool is_ready) {
+void Supervisor::initialize_or_restore(Session& session, bool is_ready) {
   const bool restores = !is_ready || !has_begun_;
   std::optional<std::string> latest;
   if (restores && saves()) latest = options_.saver->latest_if_any(options_.checkpoint_dir);
@@ -384,7 +384,7 @@ DFLOW_INLINE void Supervisor::initialize_or_restore(Session& session, bool is_re
 }
 
 /// False if somebody else is to do it, and has not yet.
-DFLOW_INLINE bool Supervisor::make_ready(Session& session) {
+bool Supervisor::make_ready(Session& session) {
   const bool is_ready = !is_initialized_.is_valid() || session.run(is_initialized_).scalar();
   if (!options_.is_chief) return is_ready;
   initialize_or_restore(session, is_ready);
@@ -392,7 +392,7 @@ DFLOW_INLINE bool Supervisor::make_ready(Session& session) {
   return true;
 }
 
-DFLOW_INLINE std::string Supervisor::uninitialized(Session& session) const {
+std::string Supervisor::uninitialized(Session& session) const {
   constexpr int most = 10;
   std::string names;
   int count = 0;
@@ -404,7 +404,7 @@ DFLOW_INLINE std::string Supervisor::uninitialized(Session& session) const {
   return count > most ? str_cat(names, " and ", count - most, " other variables") : names;
 }
 
-DFLOW_INLINE Session& Supervisor::session() {
+Session& Supervisor::session() {
   if (const Status failed = lead_status(); !failed.ok()) lose_session(Error(failed));
   if (session_ != nullptr) return *session_;
   const Clock::time_point deadline = options_.clock->after(options_.ready_timeout);
@@ -448,7 +448,7 @@ DFLOW_INLINE Session& Supervisor::session() {
   throw_error(deadline_exceeded(str_cat("the model is not ready: ", last.to_string())));
 }
 
-DFLOW_INLINE void Supervisor::lose_session(const Error& error) {
+void Supervisor::lose_session(const Error& error) {
   if (!detail::is_lost_task(error.status())) throw_error(error.status());
   stop_lead();
   say_still(str_cat("a task was lost, and the session with it: ", error.status().to_string()));
@@ -457,7 +457,7 @@ DFLOW_INLINE void Supervisor::lose_session(const Error& error) {
 }
 
 /// Called with the lock.
-DFLOW_INLINE std::string Supervisor::save_to(Session& session, std::int64_t step) {
+std::string Supervisor::save_to(Session& session, std::int64_t step) {
   last_save_ = options_.clock->now();
   has_trained_ = false;
   last_saved_step_ = step;
@@ -468,14 +468,14 @@ DFLOW_INLINE std::string Supervisor::save_to(Session& session, std::int64_t step
   return path;
 }
 
-DFLOW_INLINE std::string Supervisor::save() {
+std::string Supervisor::save() {
   if (!saves()) throw_error(failed_precondition("Supervisor: only the chief saves, where it has a checkpoint_dir"));
   Session& ready = session();
   const std::lock_guard lock(save_mutex_);
   return save_to(ready, ready.run(*options_.global_step).scalar());
 }
 
-DFLOW_INLINE void Supervisor::save_what_is_new(Session& session) {
+void Supervisor::save_what_is_new(Session& session) {
   if (!saves()) return;
   try {
     const std::lock_guard lock(save_mutex_);
@@ -488,14 +488,14 @@ DFLOW_INLINE void Supervisor::save_what_is_new(Session& session) {
   }
 }
 
-DFLOW_INLINE bool Supervisor::is_save_due(Session& session) {
+bool Supervisor::is_save_due(Session& session) {
   if (is_stopped()) return !std::exchange(has_saved_last_, true);
   if (options_.save_every && options_.clock->now() - last_save_ >= *options_.save_every) return true;
   return options_.save_every_steps > 0 &&
          session.run(*options_.global_step).scalar() - last_saved_step_ >= options_.save_every_steps;
 }
 
-DFLOW_INLINE void Supervisor::save_if_due() noexcept {
+void Supervisor::save_if_due() noexcept {
   if (!saves() || session_ == nullptr) return;
   try {
     const std::lock_guard lock(save_mutex_);

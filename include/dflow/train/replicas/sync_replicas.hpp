@@ -129,7 +129,3 @@ class SyncReplicas {
 };
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/replicas/sync_replicas.ipp>
-#endif

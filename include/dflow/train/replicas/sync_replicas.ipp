@@ -81,7 +81,7 @@ class GatheredGradient {
   Operation apply_;
 };
 
-DFLOW_INLINE Tensor<std::int32_t> all_ranks(std::int64_t replicas) {
+Tensor<std::int32_t> all_ranks(std::int64_t replicas) {
   Tensor<std::int32_t> ranks(Shape{replicas});
   std::iota(ranks.begin(), ranks.end(), 0);
   return ranks;
@@ -119,7 +119,7 @@ struct SyncReplicas::Built {
   }
 };
 
-DFLOW_INLINE SyncReplicas::SyncReplicas(std::shared_ptr<const Optimizer> optimizer, const SyncReplicasOptions& options)
+SyncReplicas::SyncReplicas(std::shared_ptr<const Optimizer> optimizer, const SyncReplicasOptions& options)
     : optimizer_(std::move(optimizer)), options_(options) {
   if (optimizer_ == nullptr) throw_error(invalid_argument("SyncReplicas: of no optimizer"));
   if (options_.aggregate == 0) options_.aggregate = options_.replicas;
@@ -130,15 +130,15 @@ DFLOW_INLINE SyncReplicas::SyncReplicas(std::shared_ptr<const Optimizer> optimiz
   }
 }
 
-DFLOW_INLINE const SyncReplicas::Built& SyncReplicas::built() const {
+const SyncReplicas::Built& SyncReplicas::built() const {
   if (built_ == nullptr) throw_error(failed_precondition("SyncReplicas: call minimize first"));
   return *built_;
 }
 
-DFLOW_INLINE const Variable<std::int64_t>& SyncReplicas::global_step() const { return built().global_step; }
-DFLOW_INLINE const Output<std::int64_t>& SyncReplicas::local_step() const { return built().local_step; }
+const Variable<std::int64_t>& SyncReplicas::global_step() const { return built().global_step; }
+const Output<std::int64_t>& SyncReplicas::local_step() const { return built().local_step; }
 
-DFLOW_INLINE Operation SyncReplicas::minimize(const AnyOutput& loss, const MinimizeOptions& options, const At& at) {
+Operation SyncReplicas::minimize(const AnyOutput& loss, const MinimizeOptions& options, const At& at) {
   if (built_ != nullptr) {
     throw_error(failed_precondition("SyncReplicas: minimize was called already").with_location(at.where));
   }
@@ -183,8 +183,8 @@ DFLOW_INLINE Operation SyncReplicas::minimize(const AnyOutput& loss, const Minim
   return group(std::vector<Operation>{stepped}, at);
 }
 
-DFLOW_INLINE Operation SyncReplicas::Built::build_arrival(const AnyOutput& barrier, const AnyVariable& local,
-                                                          std::span<const Operation> given, std::int64_t rank) {
+Operation SyncReplicas::Built::build_arrival(const AnyOutput& barrier, const AnyVariable& local,
+                                             std::span<const Operation> given, std::int64_t rank) {
   GraphStore& graph = *barrier.graph();
   const auto wait_for = [&](const AnyOutput& step) {
     const ScopeGuard there = enter_beside_step();
@@ -205,9 +205,8 @@ DFLOW_INLINE Operation SyncReplicas::Built::build_arrival(const AnyOutput& barri
   return stepped;
 }
 
-DFLOW_INLINE void SyncReplicas::Built::build_lead(const AnyOutput& barrier,
-                                                  std::span<const detail::GatheredGradient> gathered,
-                                                  const Optimizer& optimizer, const At& at) {
+void SyncReplicas::Built::build_lead(const AnyOutput& barrier, std::span<const detail::GatheredGradient> gathered,
+                                     const Optimizer& optimizer, const At& at) {
   GraphStore& graph = *barrier.graph();
   const AnyVariable& step = global_step.any_variable();
   leader =
@@ -244,20 +243,19 @@ DFLOW_INLINE void SyncReplicas::Built::build_lead(const AnyOutput& barrier,
   open = build<TokenBarrierOpen>({barrier, now, leader, known}, {}, {.name = "open"});
 }
 
-DFLOW_INLINE void SyncReplicas::Built::build_end(const AnyOutput& barrier, std::int64_t rank) {
+void SyncReplicas::Built::build_end(const AnyOutput& barrier, std::int64_t rank) {
   leave = build<TokenBarrierLeave>({barrier}, {.rank = rank}, {.name = "leave"});
   close_late = build<TokenBarrierClose>({barrier, leader}, {.reason = "late"});
   close_done = build<TokenBarrierClose>({barrier, leader}, {.reason = "done"});
   close_lost = build<TokenBarrierClose>({barrier, leader}, {.reason = "lost"});
 }
 
-DFLOW_INLINE void SyncReplicas::begin(Session& session, const std::stop_token& stop) const {
+void SyncReplicas::begin(Session& session, const std::stop_token& stop) const {
   session.run(RunOptions{.stop = stop}, {}, built().begin);
 }
-DFLOW_INLINE void SyncReplicas::leave(Session& session) const { session.run(built().leave); }
+void SyncReplicas::leave(Session& session) const { session.run(built().leave); }
 
-DFLOW_INLINE void SyncReplicas::lead(Session& session, const std::stop_token& stop,
-                                     const std::function<void()>& save) const {
+void SyncReplicas::lead(Session& session, const std::stop_token& stop, const std::function<void()>& save) const {
   const Built& nodes = built();
   const Feed leader(nodes.leader, Tensor<std::int64_t>(static_cast<std::int64_t>(system_seed())));
   const auto close = [&](const Operation& how) { session.run({leader}, how); };
@@ -299,12 +297,12 @@ DFLOW_INLINE void SyncReplicas::lead(Session& session, const std::stop_token& st
   }
 }
 
-DFLOW_INLINE SupervisorOptions SyncReplicas::supervised(SupervisorOptions options) const {
+SupervisorOptions SyncReplicas::supervised(SupervisorOptions options) const {
   return detail::supervised_by(*this, std::move(options));
 }
 
-DFLOW_INLINE void SyncReplicas::train_until(Supervisor& supervisor, std::int64_t steps,
-                                            const std::function<bool(Session&, std::int64_t)>& body) const {
+void SyncReplicas::train_until(Supervisor& supervisor, std::int64_t steps,
+                               const std::function<bool(Session&, std::int64_t)>& body) const {
   const Built& nodes = built();
   nodes.has_left = false;
   std::int64_t end = steps;  // before that where this replica has less data
@@ -333,7 +331,7 @@ DFLOW_INLINE void SyncReplicas::train_until(Supervisor& supervisor, std::int64_t
   nodes.has_left = !supervisor.is_chief();
 }
 
-DFLOW_INLINE void SyncReplicas::finish(Supervisor& supervisor) const {
+void SyncReplicas::finish(Supervisor& supervisor) const {
   if (built().has_left) return;
   supervisor.wait_for_lead([this](Session& session) {
     leave(session);

@@ -41,7 +41,3 @@ std::optional<std::string> latest_checkpoint(FileSystem& files, const std::strin
 std::optional<std::string> latest_checkpoint(const std::string& directory);
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/saving/checkpoint_state.ipp>
-#endif

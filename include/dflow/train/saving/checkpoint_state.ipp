@@ -15,7 +15,7 @@ namespace dflow::train {
 namespace detail {
 
 /// The bytes between quotes as protobuf's text form has them.
-DFLOW_INLINE std::string quoted(std::string_view text) {
+std::string quoted(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -32,11 +32,11 @@ DFLOW_INLINE std::string quoted(std::string_view text) {
   return quoted += '"';
 }
 
-[[noreturn]] DFLOW_INLINE void fail_state(std::string_view line) {
+[[noreturn]] void fail_state(std::string_view line) {
   throw_error(data_loss(str_cat("damaged checkpoint state: '", line, "'")));
 }
 
-DFLOW_INLINE std::string unquoted(std::string_view quoted, std::string_view line) {
+std::string unquoted(std::string_view quoted, std::string_view line) {
   if (quoted.size() < 2 || quoted.front() != '"' || quoted.back() != '"') fail_state(line);
   quoted = quoted.substr(1, quoted.size() - 2);
   std::string text;
@@ -64,20 +64,20 @@ DFLOW_INLINE std::string unquoted(std::string_view quoted, std::string_view line
   return text;
 }
 
-DFLOW_INLINE double seconds_of(std::string_view digits, std::string_view line) {
+double seconds_of(std::string_view digits, std::string_view line) {
   double seconds = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), seconds);
   if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(seconds)) fail_state(line);
   return seconds;
 }
 
-DFLOW_INLINE std::string seconds_text(double seconds) {
+std::string seconds_text(double seconds) {
   std::array<char, 64> digits{};
   const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), seconds);
   return error == std::errc() ? std::string(digits.data(), end) : std::string("0");
 }
 
-DFLOW_INLINE std::string_view without_spaces(std::string_view text) {
+std::string_view without_spaces(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r");
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
@@ -85,7 +85,7 @@ DFLOW_INLINE std::string_view without_spaces(std::string_view text) {
 
 }  // namespace detail
 
-DFLOW_INLINE std::string CheckpointState::to_text() const {
+std::string CheckpointState::to_text() const {
   std::string text = str_cat("model_checkpoint_path: ", detail::quoted(model_checkpoint_path), "\n");
   for (const std::string& path : all_model_checkpoint_paths) {
     text += str_cat("all_model_checkpoint_paths: ", detail::quoted(path), "\n");
@@ -99,7 +99,7 @@ DFLOW_INLINE std::string CheckpointState::to_text() const {
   return text;
 }
 
-DFLOW_INLINE CheckpointState CheckpointState::parse(std::string_view text) {
+CheckpointState CheckpointState::parse(std::string_view text) {
   CheckpointState state;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -123,11 +123,9 @@ DFLOW_INLINE CheckpointState CheckpointState::parse(std::string_view text) {
   return state;
 }
 
-DFLOW_INLINE std::string checkpoint_state_path(const std::string& directory) {
-  return join_path(directory, "checkpoint");
-}
+std::string checkpoint_state_path(const std::string& directory) { return join_path(directory, "checkpoint"); }
 
-DFLOW_INLINE std::optional<CheckpointState> read_checkpoint_state(FileSystem& files, const std::string& directory) {
+std::optional<CheckpointState> read_checkpoint_state(FileSystem& files, const std::string& directory) {
   const std::string path = checkpoint_state_path(directory);
   if (!files.exists(path)) return std::nullopt;
   try {
@@ -137,7 +135,7 @@ DFLOW_INLINE std::optional<CheckpointState> read_checkpoint_state(FileSystem& fi
   }
 }
 
-DFLOW_INLINE std::optional<std::string> latest_checkpoint(FileSystem& files, const std::string& directory) {
+std::optional<std::string> latest_checkpoint(FileSystem& files, const std::string& directory) {
   const std::optional<CheckpointState> state = read_checkpoint_state(files, directory);
   if (!state) return std::nullopt;
   std::vector<std::string> newest_first{state->model_checkpoint_path};
@@ -151,7 +149,7 @@ DFLOW_INLINE std::optional<std::string> latest_checkpoint(FileSystem& files, con
   return std::nullopt;
 }
 
-DFLOW_INLINE std::optional<std::string> latest_checkpoint(const std::string& directory) {
+std::optional<std::string> latest_checkpoint(const std::string& directory) {
   PosixFileSystem files;
   return latest_checkpoint(files, directory);
 }

@@ -23,7 +23,3 @@ std::vector<StreamOfNode> random_streams_of(GraphStore& graph);
 Operation rewind_random_streams(GraphStore& graph);
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/saving/random_streams.ipp>
-#endif

@@ -16,7 +16,7 @@ namespace dflow::train {
 namespace detail {
 
 /// Those of a random node: the integer attributes "seed" and "seed2" of a node that keeps state.
-DFLOW_INLINE std::optional<std::pair<std::int64_t, std::int64_t>> seeds_of(const Node& node) {
+std::optional<std::pair<std::int64_t, std::int64_t>> seeds_of(const Node& node) {
   std::optional<std::int64_t> seed, seed2;
   if (!node.op->is_stateful) return std::nullopt;
   for (const AttrField& field : node.op->attr_fields) {
@@ -30,7 +30,7 @@ DFLOW_INLINE std::optional<std::pair<std::int64_t, std::int64_t>> seeds_of(const
 
 }  // namespace detail
 
-DFLOW_INLINE std::vector<StreamOfNode> random_streams_of(GraphStore& graph) {
+std::vector<StreamOfNode> random_streams_of(GraphStore& graph) {
   std::vector<StreamOfNode> streams;
   const std::size_t num_nodes = graph.size();
   for (std::size_t i = 0; i < num_nodes; ++i) {
@@ -45,7 +45,7 @@ DFLOW_INLINE std::vector<StreamOfNode> random_streams_of(GraphStore& graph) {
   return streams;
 }
 
-DFLOW_INLINE Operation rewind_random_streams(GraphStore& graph) {
+Operation rewind_random_streams(GraphStore& graph) {
   const ScopeGuard outside = graph.enter(GraphStore::Scope{});
   const ScopeGuard names = enter_name_scope(graph, "rewind");
   std::vector<Operation> rewound;

@@ -17,7 +17,3 @@ struct SavableNode {
 std::vector<SavableNode> savable_nodes_of(GraphStore& graph);
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/saving/savable_resources.ipp>
-#endif

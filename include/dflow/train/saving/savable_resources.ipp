@@ -20,7 +20,7 @@ namespace dflow::train {
 namespace detail {
 
 /// Of a node with a queue, or what holds elements as one; null for others.
-DFLOW_INLINE const std::vector<DType>* components_of(const Node& node) {
+const std::vector<DType>* components_of(const Node& node) {
   if (node.op == &op_def<FIFOQueue>) return &node.attrs_as<FIFOQueue>().component_types;
   if (node.op == &op_def<PaddingFIFOQueueV2>) return &node.attrs_as<PaddingFIFOQueueV2>().component_types;
   if (node.op == &op_def<RandomShuffleQueueV2>) return &node.attrs_as<RandomShuffleQueueV2>().component_types;
@@ -30,14 +30,14 @@ DFLOW_INLINE const std::vector<DType>* components_of(const Node& node) {
   return nullptr;
 }
 
-DFLOW_INLINE bool is_reader(const Node& node) {
+bool is_reader(const Node& node) {
   return node.op == &op_def<WholeFileReaderOp> || node.op == &op_def<TextLineReaderOp> ||
          node.op == &op_def<FixedLengthRecordReaderOp> || node.op == &op_def<TFRecordReaderOp> ||
          node.op == &op_def<IdentityReaderOp>;
 }
 
 /// Of what the node gives a handle to; empty where that is not saved.
-DFLOW_INLINE std::vector<DType> saved_types_of(const Node& node) {
+std::vector<DType> saved_types_of(const Node& node) {
   if (node.op == &op_def<TokenBarrier> || node.op == &op_def<StalenessClock>) return {DType::boolean};
   if (node.op == &op_def<ConditionalAccumulator> || node.op == &op_def<SparseConditionalAccumulator>) {
     return {DType::int64, DType::int64, node.types[0]};
@@ -58,7 +58,7 @@ DFLOW_INLINE std::vector<DType> saved_types_of(const Node& node) {
 
 }  // namespace detail
 
-DFLOW_INLINE std::vector<SavableNode> savable_nodes_of(GraphStore& graph) {
+std::vector<SavableNode> savable_nodes_of(GraphStore& graph) {
   const std::vector<NodeId> left_out = graph.collection("not_saved");
   std::vector<SavableNode> found;
   const std::size_t num_nodes = graph.size();

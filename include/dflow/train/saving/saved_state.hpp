@@ -29,7 +29,3 @@ SavedState saved_iterator(std::string name, data::Iterator<E>& iterator) {
 }
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/saving/saved_state.ipp>
-#endif

@@ -7,7 +7,7 @@
 
 namespace dflow::train {
 
-DFLOW_INLINE SavedState saved_iterator(std::string name, data::AnyIterator& iterator) {
+SavedState saved_iterator(std::string name, data::AnyIterator& iterator) {
   return {std::move(name), [&iterator] { return iterator.state(); },
           [&iterator](std::string_view state) -> std::function<void()> {
             const auto restored = std::make_shared<data::AnyIterator>(iterator.restored(state));

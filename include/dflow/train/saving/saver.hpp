@@ -158,7 +158,3 @@ class Saver {
 };
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/saving/saver.ipp>
-#endif

@@ -2,12 +2,12 @@
 
 #include <dflow/base/status.hpp>
 #include <dflow/base/system_seed.hpp>
-#include <dflow/io/checkpoint/own/checkpoint_index.hpp>
-#include <dflow/io/checkpoint/own/checkpoint_reader.hpp>
-#include <dflow/io/checkpoint/parts/checkpoint_slice.hpp>
-#include <dflow/io/checkpoint/own/checkpoint_writer.hpp>
 #include <dflow/core/device_name.hpp>
 #include <dflow/graph/graph_store.hpp>
+#include <dflow/io/checkpoint/own/checkpoint_index.hpp>
+#include <dflow/io/checkpoint/own/checkpoint_reader.hpp>
+#include <dflow/io/checkpoint/own/checkpoint_writer.hpp>
+#include <dflow/io/checkpoint/parts/checkpoint_slice.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/checkpoint/resource_state.hpp>
 #include <dflow/ops/checkpoint/save_restore.hpp>
@@ -59,7 +59,7 @@ Item item_of(std::string name, const AnyVariable& variable, std::string slice) {
 }
 
 /// The processor of the task that a node was put on; "" where nobody has said which task.
-DFLOW_INLINE std::string processor_of_task(const GraphStore& graph, const Operation& home) {
+std::string processor_of_task(const GraphStore& graph, const Operation& home) {
   const Node* node = &home.node();
   while (node->colocated_with.is_valid()) node = &graph.node(node->colocated_with);
   DeviceName device = DeviceName::parse(node->device);
@@ -69,23 +69,23 @@ DFLOW_INLINE std::string processor_of_task(const GraphStore& graph, const Operat
   return device.to_string();
 }
 
-DFLOW_INLINE AnyOutput text_list(GraphStore& graph, const std::vector<std::string>& texts) {
+AnyOutput text_list(GraphStore& graph, const std::vector<std::string>& texts) {
   return dflow::detail::any_constant(graph, Tensor<std::string>({static_cast<std::int64_t>(texts.size())}, texts), {});
 }
 
-DFLOW_INLINE std::string hex_of(std::uint64_t bits) {
+std::string hex_of(std::uint64_t bits) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string text;
   for (int shift = 60; shift >= 0; shift -= 4) text += digits[bits >> shift & 15];
   return text;
 }
 
-DFLOW_INLINE std::string file_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+std::string file_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
 inline constexpr std::string_view save_mark = ".save-";
 
 /// Of a file that a save to "BASE" or "BASE-STEP" has made under a number of its own, that prefix, else "".
-DFLOW_INLINE std::string saved_stem(std::string_view file, std::string_view base) {
+std::string saved_stem(std::string_view file, std::string_view base) {
   if (!file.starts_with(base)) return {};
   const std::size_t mark = file.find(save_mark, base.size());
   if (mark == std::string_view::npos) return {};
@@ -99,7 +99,7 @@ DFLOW_INLINE std::string saved_stem(std::string_view file, std::string_view base
 }
 
 /// The data files of a checkpoint: none if it is not there, nothing where nobody can read its index.
-DFLOW_INLINE std::optional<std::set<std::string>> data_files_of(FileSystem& files, const std::string& prefix) {
+std::optional<std::set<std::string>> data_files_of(FileSystem& files, const std::string& prefix) {
   std::set<std::string> names;
   const std::string path = checkpoint_index_path(prefix);
   try {
@@ -112,7 +112,7 @@ DFLOW_INLINE std::optional<std::set<std::string>> data_files_of(FileSystem& file
 }
 
 /// What is left behind is in nobody's way.
-DFLOW_INLINE void remove_if_possible(FileSystem& files, const std::string& path) noexcept {
+void remove_if_possible(FileSystem& files, const std::string& path) noexcept {
   try {
     files.remove(path);
   } catch (...) {
@@ -121,7 +121,7 @@ DFLOW_INLINE void remove_if_possible(FileSystem& files, const std::string& path)
 
 }  // namespace detail
 
-DFLOW_INLINE Saver::Saver(Graph& graph, SaverOptions options, std::source_location where)
+Saver::Saver(Graph& graph, SaverOptions options, std::source_location where)
     : graph_(*graph.store()), options_(std::move(options)) {
   const ScopeGuard outside = graph_.enter(GraphStore::Scope{});
   const ScopeGuard place = enter_place(graph_, where);
@@ -147,7 +147,7 @@ DFLOW_INLINE Saver::Saver(Graph& graph, SaverOptions options, std::source_locati
   build(std::move(items), where);
 }
 
-DFLOW_INLINE void Saver::add_queues(std::vector<Item>& items) {
+void Saver::add_queues(std::vector<Item>& items) {
   const ScopeGuard names = enter_name_scope(graph_, "queues");
   for (const SavableNode& node : savable_nodes_of(graph_)) {
     const Operation home = node.handle.operation();
@@ -167,7 +167,7 @@ DFLOW_INLINE void Saver::add_queues(std::vector<Item>& items) {
   }
 }
 
-DFLOW_INLINE Saver::Saver(Graph& graph, const SavedVariables& saved, SaverOptions options, std::source_location where)
+Saver::Saver(Graph& graph, const SavedVariables& saved, SaverOptions options, std::source_location where)
     : graph_(*graph.store()), options_(std::move(options)) {
   std::vector<Item> items;
   items.reserve(saved.variables().size());
@@ -184,10 +184,10 @@ DFLOW_INLINE Saver::Saver(Graph& graph, const SavedVariables& saved, SaverOption
   build(std::move(items), where);
 }
 
-DFLOW_INLINE Saver::~Saver() = default;
+Saver::~Saver() = default;
 
 /// Errors: InvalidArgument for two things of one name.
-DFLOW_INLINE void Saver::check_names(const std::vector<Item>& items, std::source_location where) const {
+void Saver::check_names(const std::vector<Item>& items, std::source_location where) const {
   std::set<std::string_view> names;
   std::map<std::string_view, std::vector<const Item::Part*>> of_wholes;
   const auto add = [&](std::string_view name) {
@@ -243,8 +243,7 @@ void Saver::check_parts(std::string_view name, std::span<const Part* const> part
   if (!is_one && dflow::detail::axis_of_slices(entries) < 0) reject("are not one behind the other along one dimension");
 }
 
-DFLOW_INLINE Operation Saver::build_save(std::span<const Item* const> members, std::size_t shard,
-                                         std::size_t num_shards) {
+Operation Saver::build_save(std::span<const Item* const> members, std::size_t shard, std::size_t num_shards) {
   SaveV2::Attrs attrs{
       .dtypes = {}, .shard = static_cast<std::int64_t>(shard), .num_shards = static_cast<std::int64_t>(num_shards)};
   std::vector<std::string> names, slices;
@@ -263,7 +262,7 @@ DFLOW_INLINE Operation Saver::build_save(std::span<const Item* const> members, s
 }
 
 /// The values of these items in the checkpoint that is read, part by part.
-DFLOW_INLINE std::vector<AnyOutput> Saver::build_read(std::span<const Item* const> members) {
+std::vector<AnyOutput> Saver::build_read(std::span<const Item* const> members) {
   RestoreV2::Attrs attrs;
   std::vector<std::string> names, slices;
   for (const Item* item : members) {
@@ -283,7 +282,7 @@ DFLOW_INLINE std::vector<AnyOutput> Saver::build_read(std::span<const Item* cons
 }
 
 /// Items by the task that holds them, in the order of the first of each.
-DFLOW_INLINE std::vector<std::pair<std::string, std::vector<const Saver::Item*>>> Saver::by_device(
+std::vector<std::pair<std::string, std::vector<const Saver::Item*>>> Saver::by_device(
     const std::vector<Item>& items) const {
   std::vector<std::pair<std::string, std::vector<const Item*>>> groups;
   for (const Item& item : items) {
@@ -296,7 +295,7 @@ DFLOW_INLINE std::vector<std::pair<std::string, std::vector<const Saver::Item*>>
   return groups;
 }
 
-DFLOW_INLINE void Saver::build(std::vector<Item> items, std::source_location where) {
+void Saver::build(std::vector<Item> items, std::source_location where) {
   if (options_.files == nullptr) options_.files = std::make_shared<PosixFileSystem>();
   if (options_.clock == nullptr) options_.clock = std::make_shared<RealClock>();
   if (items.empty()) throw_error(invalid_argument("Saver: there are no variables").with_location(where));
@@ -353,8 +352,8 @@ DFLOW_INLINE void Saver::build(std::vector<Item> items, std::source_location whe
   build_restore(values, reads);
 }
 
-DFLOW_INLINE void Saver::build_restore(const std::vector<std::pair<const Item*, std::vector<AnyOutput>>>& values,
-                                       const std::vector<Operation>& reads) {
+void Saver::build_restore(const std::vector<std::pair<const Item*, std::vector<AnyOutput>>>& values,
+                          const std::vector<Operation>& reads) {
   GraphStore::Scope scope = graph_.scope();
   scope.device.clear();
   const ScopeGuard anywhere = graph_.enter(scope);
@@ -367,11 +366,11 @@ DFLOW_INLINE void Saver::build_restore(const std::vector<std::pair<const Item*, 
   nodes_->restore = dflow::detail::no_op_after(graph_, assigns, {.name = "restore"});
 }
 
-DFLOW_INLINE double Saver::now_seconds() const {
+double Saver::now_seconds() const {
   return std::chrono::duration<double>(options_.clock->wall_now().time_since_epoch()).count();
 }
 
-DFLOW_INLINE void Saver::read_state(const std::string& directory) {
+void Saver::read_state(const std::string& directory) {
   const CheckpointState state = read_checkpoint_state(*options_.files, directory).value_or(CheckpointState{});
   const bool has_times = state.all_model_checkpoint_timestamps.size() == state.all_model_checkpoint_paths.size();
   const double last_kept = state.last_preserved_timestamp != 0 ? state.last_preserved_timestamp : now_seconds();
@@ -395,7 +394,7 @@ DFLOW_INLINE void Saver::read_state(const std::string& directory) {
   may_have_leftovers_ = true;
 }
 
-DFLOW_INLINE void Saver::write_state() const {
+void Saver::write_state() const {
   CheckpointState state;
   state.model_checkpoint_path = detail::file_name(paths_.back());
   state.all_model_checkpoint_paths.reserve(paths_.size());
@@ -406,7 +405,7 @@ DFLOW_INLINE void Saver::write_state() const {
   options_.files->write_file_atomically(checkpoint_state_path(directory_), state.to_text());
 }
 
-DFLOW_INLINE void Saver::note_saved(const std::string& path) {
+void Saver::note_saved(const std::string& path) {
   if (const auto at = std::find(paths_.begin(), paths_.end(), path); at != paths_.end()) {
     times_.erase(times_.begin() + (at - paths_.begin()));
     paths_.erase(at);
@@ -426,7 +425,7 @@ DFLOW_INLINE void Saver::note_saved(const std::string& path) {
   }
 }
 
-DFLOW_INLINE void Saver::remove_what_is_due() noexcept {
+void Saver::remove_what_is_due() noexcept {
   for (const std::string& path : due_) {
     try {
       remove_checkpoint(*options_.files, path);
@@ -436,7 +435,7 @@ DFLOW_INLINE void Saver::remove_what_is_due() noexcept {
   due_.clear();
 }
 
-DFLOW_INLINE void Saver::remove_leftovers(const std::string& prefix) noexcept {
+void Saver::remove_leftovers(const std::string& prefix) noexcept {
   try {
     const std::string base = detail::file_name(prefix);
     std::map<std::string, std::optional<std::set<std::string>>> used;
@@ -455,7 +454,7 @@ DFLOW_INLINE void Saver::remove_leftovers(const std::string& prefix) noexcept {
 }
 
 /// Of a save that has failed; they stay where the checkpoint has become one of them nevertheless.
-DFLOW_INLINE void Saver::remove_shards(const std::string& shard_prefix, const std::string& path) noexcept {
+void Saver::remove_shards(const std::string& shard_prefix, const std::string& path) noexcept {
   may_have_leftovers_ = true;
   try {
     const auto used = detail::data_files_of(*options_.files, path);
@@ -470,7 +469,7 @@ DFLOW_INLINE void Saver::remove_shards(const std::string& shard_prefix, const st
   }
 }
 
-DFLOW_INLINE std::string Saver::save(Session& session, const std::string& prefix, std::optional<std::int64_t> step) {
+std::string Saver::save(Session& session, const std::string& prefix, std::optional<std::int64_t> step) {
   if (detail::file_name(prefix).empty()) throw_error(invalid_argument("a checkpoint needs a name"));
   std::string path = step ? str_cat(prefix, "-", *step) : prefix;
   if (const std::string directory = parent_directory(path); directory != directory_) read_state(directory);
@@ -500,11 +499,11 @@ DFLOW_INLINE std::string Saver::save(Session& session, const std::string& prefix
   return path;
 }
 
-DFLOW_INLINE std::optional<std::string> Saver::latest(const std::string& directory) const {
+std::optional<std::string> Saver::latest(const std::string& directory) const {
   return latest_checkpoint(*options_.files, directory);
 }
 
-DFLOW_INLINE std::optional<std::string> Saver::latest_if_any(const std::string& directory) const {
+std::optional<std::string> Saver::latest_if_any(const std::string& directory) const {
   if (std::optional<std::string> latest = this->latest(directory)) return latest;
   const std::optional<CheckpointState> state = read_checkpoint_state(*options_.files, directory);
   if (!state || state->model_checkpoint_path.empty()) return std::nullopt;
@@ -513,7 +512,7 @@ DFLOW_INLINE std::optional<std::string> Saver::latest_if_any(const std::string& 
 }
 
 /// What sets the states to those of a checkpoint.
-DFLOW_INLINE std::vector<std::function<void()>> Saver::read_states(Session& session, const Feed& prefix) {
+std::vector<std::function<void()>> Saver::read_states(Session& session, const Feed& prefix) {
   std::vector<AnyTensor> read(options_.states.size());
   std::vector<std::function<void()>> set;
   if (read.empty()) return set;
@@ -528,7 +527,7 @@ DFLOW_INLINE std::vector<std::function<void()>> Saver::read_states(Session& sess
   return set;
 }
 
-DFLOW_INLINE void Saver::restore(Session& session, const std::string& path) {
+void Saver::restore(Session& session, const std::string& path) {
   const Feed prefix(nodes_->prefix, options_.files->absolute_path(path));
   const std::vector<std::function<void()>> states = read_states(session, prefix);
   session.run({prefix}, nodes_->restore);

@@ -26,7 +26,3 @@ class TerminationSignal {
 };
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/saving/termination_signal.ipp>
-#endif

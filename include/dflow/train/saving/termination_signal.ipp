@@ -23,15 +23,14 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 extern "C" inline void dflow_note_termination(int) { num_termination_signals.fetch_add(1, std::memory_order_relaxed); }
 
-DFLOW_INLINE TerminationHandler& termination_handler() {
+TerminationHandler& termination_handler() {
   static TerminationHandler handler;
   return handler;
 }
 
 }  // namespace detail
 
-DFLOW_INLINE TerminationSignal::TerminationSignal()
-    : seen_(detail::num_termination_signals.load(std::memory_order_relaxed)) {
+TerminationSignal::TerminationSignal() : seen_(detail::num_termination_signals.load(std::memory_order_relaxed)) {
   detail::TerminationHandler& handler = detail::termination_handler();
   const std::lock_guard lock(handler.mutex);
   if (handler.num_users == 0) {
@@ -46,13 +45,13 @@ DFLOW_INLINE TerminationSignal::TerminationSignal()
   ++handler.num_users;
 }
 
-DFLOW_INLINE TerminationSignal::~TerminationSignal() {
+TerminationSignal::~TerminationSignal() {
   detail::TerminationHandler& handler = detail::termination_handler();
   const std::lock_guard lock(handler.mutex);
   if (--handler.num_users == 0) ::sigaction(SIGTERM, &handler.before, nullptr);
 }
 
-DFLOW_INLINE bool TerminationSignal::has_come() const noexcept {
+bool TerminationSignal::has_come() const noexcept {
   return detail::num_termination_signals.load(std::memory_order_relaxed) != seen_;
 }
 

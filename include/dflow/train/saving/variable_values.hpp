@@ -29,7 +29,3 @@ class VariableValues {
 };
 
 }  // namespace dflow::train
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/saving/variable_values.ipp>
-#endif

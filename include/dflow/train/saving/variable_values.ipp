@@ -12,7 +12,7 @@
 
 namespace dflow::train {
 
-DFLOW_INLINE VariableValues::VariableValues(GraphStore& graph) {
+VariableValues::VariableValues(GraphStore& graph) {
   const ScopeGuard outside = graph.enter(GraphStore::Scope{});
   const ScopeGuard names = enter_name_scope(graph, "values");
   std::vector<Operation> assigns;
@@ -26,13 +26,13 @@ DFLOW_INLINE VariableValues::VariableValues(GraphStore& graph) {
   assign_ = dflow::detail::no_op_after(graph, assigns, {.name = "assign"});
 }
 
-DFLOW_INLINE void VariableValues::read(Session& session) {
+void VariableValues::read(Session& session) {
   std::vector<AnyTensor> values(reads_.size());
   session.run_erased({}, nullptr, {}, reads_, {}, values);
   values_ = std::move(values);
 }
 
-DFLOW_INLINE void VariableValues::assign(Session& session) const {
+void VariableValues::assign(Session& session) const {
   if (!has_values()) throw_error(failed_precondition("VariableValues: nothing has been read that could be assigned"));
   std::vector<Feed> feeds;
   feeds.reserve(values_.size());

@@ -74,7 +74,3 @@ void require_positive(std::int64_t value, std::string_view what, std::string_vie
 }  // namespace detail
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/variables/layer_builder.ipp>
-#endif

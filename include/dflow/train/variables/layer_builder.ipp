@@ -9,12 +9,12 @@
 
 namespace dflow::detail {
 
-[[noreturn]] DFLOW_INLINE void reject_layer(std::string_view layer, const std::string& message, const At& at) {
+[[noreturn]] void reject_layer(std::string_view layer, const std::string& message, const At& at) {
   throw_error(invalid_argument(str_cat(layer, ": ", message)).with_location(at.where));
 }
 
-DFLOW_INLINE std::int64_t known_channels(const AnyOutput& x, int min_rank, int max_rank_allowed, std::string_view layer,
-                                         const At& at) {
+std::int64_t known_channels(const AnyOutput& x, int min_rank, int max_rank_allowed, std::string_view layer,
+                            const At& at) {
   if (!x.is_valid()) reject_layer(layer, "the input is an empty Output", at);
   const PartialShape& shape = x.shape();
   if (!shape.has_rank() || shape.rank() < min_rank || shape.rank() > max_rank_allowed ||
@@ -27,15 +27,15 @@ DFLOW_INLINE std::int64_t known_channels(const AnyOutput& x, int min_rank, int m
   return shape.dim(shape.rank() - 1);
 }
 
-DFLOW_INLINE void require_positive(std::int64_t value, std::string_view what, std::string_view layer, const At& at) {
+void require_positive(std::int64_t value, std::string_view what, std::string_view layer, const At& at) {
   if (value < 1) reject_layer(layer, str_cat(what, " must be positive, is ", value), at);
 }
 
-DFLOW_INLINE ScopeGuard enter_layer(GraphStore& graph, const LayerState& state, const At& at) {
+ScopeGuard enter_layer(GraphStore& graph, const LayerState& state, const At& at) {
   return enter_name_scope(graph, at.name.empty() ? std::string_view(state.name) : at.name, at.where);
 }
 
-DFLOW_INLINE LayerBuilder::LayerBuilder(LayerState& state, GraphStore& graph, DType inputs, const At& at)
+LayerBuilder::LayerBuilder(LayerState& state, GraphStore& graph, DType inputs, const At& at)
     : state_(state), graph_(graph), inputs_(inputs), compute_(inputs), at_(at), variables_(open_variable_scope(graph)) {
   is_mixed_ = variables_ != nullptr && variables_->compute != DType::invalid && inputs != DType::float64;
   if (is_mixed_) compute_ = variables_->compute;
@@ -57,13 +57,12 @@ DFLOW_INLINE LayerBuilder::LayerBuilder(LayerState& state, GraphStore& graph, DT
   }
 }
 
-DFLOW_INLINE LayerBuilder::~LayerBuilder() {
+LayerBuilder::~LayerBuilder() {
   if (takes_name_) variables_->taken.erase(made_.scope_name);
 }
 
-DFLOW_INLINE AnyVariable LayerBuilder::make(std::string_view name, DType dtype, const Shape& shape,
-                                            const Initializer& initializer, const Regularizer& regularizer,
-                                            bool trainable) {
+AnyVariable LayerBuilder::make(std::string_view name, DType dtype, const Shape& shape, const Initializer& initializer,
+                               const Regularizer& regularizer, bool trainable) {
   FoundVariable found;
   if (variables_ == nullptr) {
     found = make_variable(graph_, graph_.scope().name_prefix, name, dtype, shape, initializer, regularizer, at_);
@@ -89,11 +88,11 @@ DFLOW_INLINE AnyVariable LayerBuilder::make(std::string_view name, DType dtype, 
   return found.variable;
 }
 
-DFLOW_INLINE AnyVariable LayerBuilder::variable(std::string_view name) const {
+AnyVariable LayerBuilder::variable(std::string_view name) const {
   return find_variable(is_first_call() ? made_ : state_, name);
 }
 
-DFLOW_INLINE AnyOutput LayerBuilder::input(const AnyOutput& x) const {
+AnyOutput LayerBuilder::input(const AnyOutput& x) const {
   // What another layer has widened was narrow before, and loses nothing by becoming so again.
   if (x.dtype() != compute_ && is_16_bit_float(compute_) && x.dtype() == DType::float32 &&
       x.node().op == &op_def<Cast>) {
@@ -103,7 +102,7 @@ DFLOW_INLINE AnyOutput LayerBuilder::input(const AnyOutput& x) const {
   return cast_to(x, compute_);
 }
 
-DFLOW_INLINE AnyOutput LayerBuilder::value(std::string_view name) const {
+AnyOutput LayerBuilder::value(std::string_view name) const {
   const AnyVariable of = variable(name);
   const AnyOutput now = of.read_edge();
   if (now.dtype() == compute_ || !graph_.scope().function.is_valid()) return cast_to(now, compute_);
@@ -117,9 +116,9 @@ DFLOW_INLINE AnyOutput LayerBuilder::value(std::string_view name) const {
   return cast_to(now, compute_);
 }
 
-DFLOW_INLINE AnyOutput LayerBuilder::result(const AnyOutput& y) const { return cast_to(y, inputs_); }
+AnyOutput LayerBuilder::result(const AnyOutput& y) const { return cast_to(y, inputs_); }
 
-DFLOW_INLINE void LayerBuilder::commit() {
+void LayerBuilder::commit() {
   for (const auto& [collection, node] : listed_) graph_.add_to_collection(collection, node);
   if (!is_first_call()) return;
   takes_name_ = false;

@@ -43,7 +43,3 @@ struct MinMaxVariableOptions {
 Partitioner min_max_variable_partitioner(const MinMaxVariableOptions& options = {});
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/variables/partitioners.ipp>
-#endif

@@ -26,25 +26,24 @@ std::vector<std::int64_t> parts_along(std::string_view name, int axis, const Sha
   return parts;
 }
 
-DFLOW_INLINE std::int64_t element_bytes(DType dtype, std::int64_t bytes_per_string) {
+std::int64_t element_bytes(DType dtype, std::int64_t bytes_per_string) {
   return dtype == DType::string ? bytes_per_string : static_cast<std::int64_t>(size_of(dtype));
 }
 
-DFLOW_INLINE void require_positive(std::string_view name, std::string_view what, std::int64_t value) {
+void require_positive(std::string_view name, std::string_view what, std::int64_t value) {
   if (value < 1) throw_error(invalid_argument(str_cat(name, ": ", what, " is ", value, ", and must be 1 or more")));
 }
 
 }  // namespace detail
 
-DFLOW_INLINE Partitioner fixed_size_partitioner(std::int64_t num_parts, int axis) {
+Partitioner fixed_size_partitioner(std::int64_t num_parts, int axis) {
   constexpr std::string_view name = "fixed_size_partitioner";
   detail::require_positive(name, "num_parts", num_parts);
   return
       [=](const Shape& shape, DType) { return detail::parts_along(name, axis, shape, [&](int) { return num_parts; }); };
 }
 
-DFLOW_INLINE Partitioner variable_axis_size_partitioner(std::int64_t max_part_bytes,
-                                                        const VariableAxisSizeOptions& options) {
+Partitioner variable_axis_size_partitioner(std::int64_t max_part_bytes, const VariableAxisSizeOptions& options) {
   constexpr std::string_view name = "variable_axis_size_partitioner";
   detail::require_positive(name, "max_part_bytes", max_part_bytes);
   detail::require_positive(name, "bytes_per_string", options.bytes_per_string);
@@ -67,7 +66,7 @@ DFLOW_INLINE Partitioner variable_axis_size_partitioner(std::int64_t max_part_by
   };
 }
 
-DFLOW_INLINE Partitioner min_max_variable_partitioner(const MinMaxVariableOptions& options) {
+Partitioner min_max_variable_partitioner(const MinMaxVariableOptions& options) {
   constexpr std::string_view name = "min_max_variable_partitioner";
   detail::require_positive(name, "max_parts", options.max_parts);
   detail::require_positive(name, "min_part_bytes", options.min_part_bytes);

@@ -183,7 +183,3 @@ Variable<T> get_variable(Graph& graph, std::string_view name, const Shape& shape
 }
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/variables/variable_scope.ipp>
-#endif

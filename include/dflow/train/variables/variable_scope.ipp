@@ -12,11 +12,11 @@
 
 namespace dflow {
 
-DFLOW_INLINE std::string VariableScopeState::path_of(std::string_view name) const {
+std::string VariableScopeState::path_of(std::string_view name) const {
   return path.empty() ? std::string(name) : str_cat(path, "/", name);
 }
 
-DFLOW_INLINE std::string VariableScopeState::take_name(std::string_view name) {
+std::string VariableScopeState::take_name(std::string_view name) {
   std::string free(name);
   for (int suffix = 1; !taken.insert(free).second; ++suffix) free = str_cat(name, "_", suffix);
   return free;
@@ -24,19 +24,19 @@ DFLOW_INLINE std::string VariableScopeState::take_name(std::string_view name) {
 
 namespace detail {
 
-DFLOW_INLINE std::shared_ptr<VariableScopeState> variable_scope_of(GraphStore& graph) {
+std::shared_ptr<VariableScopeState> variable_scope_of(GraphStore& graph) {
   const std::shared_ptr<VariableScopeState>& current = graph.scope().variables;
   return current != nullptr ? current : std::make_shared<VariableScopeState>();
 }
 
-DFLOW_INLINE std::shared_ptr<VariableScopeState> open_variable_scope(const GraphStore& graph) {
+std::shared_ptr<VariableScopeState> open_variable_scope(const GraphStore& graph) {
   const std::shared_ptr<VariableScopeState>& current = graph.scope().variables;
   return current != nullptr && !current->is_outermost ? current : nullptr;
 }
 
-DFLOW_INLINE FoundVariable make_variable(GraphStore& graph, std::string_view prefix, std::string_view name, DType dtype,
-                                         const Shape& shape, const Initializer& initializer,
-                                         const Regularizer& regularizer, const At& at, std::string_view slice) {
+FoundVariable make_variable(GraphStore& graph, std::string_view prefix, std::string_view name, DType dtype,
+                            const Shape& shape, const Initializer& initializer, const Regularizer& regularizer,
+                            const At& at, std::string_view slice) {
   const auto reject = [&](std::string_view message) {
     throw_error(invalid_argument(str_cat(name, ": ", message)).with_location(graph.scope().where.value_or(at.where)));
   };
@@ -78,7 +78,7 @@ DFLOW_INLINE FoundVariable make_variable(GraphStore& graph, std::string_view pre
 }
 
 /// The variable of that name; an empty handle if there is no node of it. Errors: AlreadyExists for another node.
-DFLOW_INLINE AnyVariable variable_named(GraphStore& graph, const std::string& path, std::source_location where) {
+AnyVariable variable_named(GraphStore& graph, const std::string& path, std::source_location where) {
   const NodeId id = graph.find(path);
   if (!id.is_valid()) return {};
   if (graph.node(id).op->role == OpRole::variable) return AnyVariable::of(Operation(&graph, id));
@@ -86,9 +86,8 @@ DFLOW_INLINE AnyVariable variable_named(GraphStore& graph, const std::string& pa
                   .with_location(where));
 }
 
-DFLOW_INLINE FoundVariable find_or_make_variable(GraphStore& graph, const VariableScopeState& scope,
-                                                 std::string_view name, DType dtype, const Shape& shape,
-                                                 const GetVariableOptions& options, const At& at) {
+FoundVariable find_or_make_variable(GraphStore& graph, const VariableScopeState& scope, std::string_view name,
+                                    DType dtype, const Shape& shape, const GetVariableOptions& options, const At& at) {
   const std::source_location where = graph.scope().where.value_or(at.where);
   check_node_name(name, "get_variable", where);
   const std::string path = scope.path_of(name);
@@ -129,9 +128,8 @@ DFLOW_INLINE FoundVariable find_or_make_variable(GraphStore& graph, const Variab
   return {there, {}, false};
 }
 
-DFLOW_INLINE AnyVariable any_get_variable(GraphStore& graph, const VariableScopeState& scope, std::string_view name,
-                                          DType dtype, const Shape& shape, const GetVariableOptions& options,
-                                          const At& at) {
+AnyVariable any_get_variable(GraphStore& graph, const VariableScopeState& scope, std::string_view name, DType dtype,
+                             const Shape& shape, const GetVariableOptions& options, const At& at) {
   const ScopeGuard place = enter_place(graph, at.where);
   GraphStore::Draft draft(graph);
   FoundVariable found = find_or_make_variable(graph, scope, name, dtype, shape, options, at);
@@ -147,8 +145,7 @@ DFLOW_INLINE AnyVariable any_get_variable(GraphStore& graph, const VariableScope
   return found.variable;
 }
 
-DFLOW_INLINE AnyVariable existing_variable(GraphStore& graph, const VariableScopeState& scope, std::string_view name,
-                                           const At& at) {
+AnyVariable existing_variable(GraphStore& graph, const VariableScopeState& scope, std::string_view name, const At& at) {
   const std::source_location where = graph.scope().where.value_or(at.where);
   const std::string path = scope.path_of(name);
   AnyVariable there = variable_named(graph, path, where);
@@ -158,7 +155,7 @@ DFLOW_INLINE AnyVariable existing_variable(GraphStore& graph, const VariableScop
 
 }  // namespace detail
 
-DFLOW_INLINE std::shared_ptr<VariableScopeState> VariableScope::nested(Graph& graph, std::string_view name) {
+std::shared_ptr<VariableScopeState> VariableScope::nested(Graph& graph, std::string_view name) {
   const std::shared_ptr<VariableScopeState> around = detail::variable_scope_of(*graph.store());
   auto state = std::make_shared<VariableScopeState>(*around);
   state->is_outermost = false;
@@ -168,9 +165,9 @@ DFLOW_INLINE std::shared_ptr<VariableScopeState> VariableScope::nested(Graph& gr
   return state;
 }
 
-DFLOW_INLINE ScopeGuard VariableScope::enter(GraphStore& graph, std::string_view name,
-                                             const std::shared_ptr<VariableScopeState>& state,
-                                             const VariableScopeOptions& options, std::source_location where) {
+ScopeGuard VariableScope::enter(GraphStore& graph, std::string_view name,
+                                const std::shared_ptr<VariableScopeState>& state, const VariableScopeOptions& options,
+                                std::source_location where) {
   if (options.compute != DType::invalid && options.compute != DType::float32 &&
       !detail::is_16_bit_float(options.compute)) {
     throw_error(invalid_argument(str_cat("VariableScope: layers compute in float16, bfloat16 or float32, not in ",
@@ -190,12 +187,12 @@ DFLOW_INLINE ScopeGuard VariableScope::enter(GraphStore& graph, std::string_view
   return graph.enter(std::move(scope));
 }
 
-DFLOW_INLINE VariableScope::VariableScope(Graph& graph, std::string_view name, const VariableScopeOptions& options,
-                                          std::source_location where)
+VariableScope::VariableScope(Graph& graph, std::string_view name, const VariableScopeOptions& options,
+                             std::source_location where)
     : graph_(graph.store()), state_(nested(graph, name)), guard_(enter(*graph_, name, state_, options, where)) {}
 
-DFLOW_INLINE VariableScope::VariableScope(Graph& graph, const VariableScopePath& again,
-                                          const VariableScopeOptions& options, std::source_location where)
+VariableScope::VariableScope(Graph& graph, const VariableScopePath& again, const VariableScopeOptions& options,
+                             std::source_location where)
     : graph_(graph.store()),
       state_(std::make_shared<VariableScopeState>(again.state_)),
       guard_(

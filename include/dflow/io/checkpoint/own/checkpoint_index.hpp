@@ -80,7 +80,3 @@ int axis_of_slices(std::span<const CheckpointEntry> slices);
 }  // namespace detail
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/checkpoint/own/checkpoint_index.ipp>
-#endif

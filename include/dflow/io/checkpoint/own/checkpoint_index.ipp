@@ -16,7 +16,7 @@ namespace dflow {
 
 namespace detail {
 
-[[noreturn]] DFLOW_INLINE void fail_index(std::string_view what, std::size_t offset) {
+[[noreturn]] void fail_index(std::string_view what, std::size_t offset) {
   throw_error(data_loss(str_cat("damaged checkpoint index: ", what, ", at offset ", offset)));
 }
 
@@ -27,8 +27,7 @@ struct CheckpointIndexPlaces {
   std::size_t entry(std::size_t i) const noexcept { return i < entries.size() ? entries[i] : 0; }
 };
 
-DFLOW_INLINE std::string shard_path(std::string_view prefix, std::string_view kind, std::uint32_t shard,
-                                    std::uint32_t num_shards) {
+std::string shard_path(std::string_view prefix, std::string_view kind, std::uint32_t shard, std::uint32_t num_shards) {
   const auto five = [](std::uint32_t number) {
     const std::string digits = str_cat(number);
     return digits.size() < 5 ? std::string(5 - digits.size(), '0') + digits : digits;
@@ -36,13 +35,13 @@ DFLOW_INLINE std::string shard_path(std::string_view prefix, std::string_view ki
   return str_cat(prefix, ".", kind, "-", five(shard), "-of-", five(num_shards));
 }
 
-DFLOW_INLINE bool same_tensor(const CheckpointEntry& a, const CheckpointEntry& b) {
+bool same_tensor(const CheckpointEntry& a, const CheckpointEntry& b) {
   return a.dtype == b.dtype && a.shape == b.shape;
 }
 
 /// Whether `next` can follow `previous` as a slice of the same tensor: they are apart along one dimension, and alike in
 /// all others.
-DFLOW_INLINE bool is_next_slice(const CheckpointEntry& previous, const CheckpointEntry& next) {
+bool is_next_slice(const CheckpointEntry& previous, const CheckpointEntry& next) {
   int different = 0;
   for (int i = 0; i < next.shape.rank(); ++i) {
     const auto at = static_cast<std::size_t>(i);
@@ -53,7 +52,7 @@ DFLOW_INLINE bool is_next_slice(const CheckpointEntry& previous, const Checkpoin
   return different == 1;
 }
 
-DFLOW_INLINE void check_entry(const CheckpointIndex& index, const CheckpointEntry& entry, std::size_t place) {
+void check_entry(const CheckpointIndex& index, const CheckpointEntry& entry, std::size_t place) {
   if (entry.name.empty()) fail_index("a tensor has no name", place);
   const auto bad = [&](std::string_view what) { fail_index(str_cat("tensor '", entry.name, "' ", what), place); };
   if (!is_element(entry.dtype)) bad("has no element type");
@@ -75,7 +74,7 @@ DFLOW_INLINE void check_entry(const CheckpointIndex& index, const CheckpointEntr
 }
 
 /// Errors: DataLoss.
-DFLOW_INLINE void check_index(const CheckpointIndex& index, const CheckpointIndexPlaces& places = {}) {
+void check_index(const CheckpointIndex& index, const CheckpointIndexPlaces& places = {}) {
   const std::size_t at_number = CheckpointIndex::magic.size() + sizeof(std::uint32_t);
   if (index.num_shards == 0 || index.num_shards > CheckpointIndex::max_shards) {
     fail_index("number of shards", at_number);
@@ -114,7 +113,7 @@ DFLOW_INLINE void check_index(const CheckpointIndex& index, const CheckpointInde
   }
 }
 
-DFLOW_INLINE Shape read_shape(ByteReader& in, int rank) {
+Shape read_shape(ByteReader& in, int rank) {
   const std::size_t place = in.position();
   std::array<std::int64_t, max_rank> dims{};
   for (int i = 0; i < rank; ++i) dims[static_cast<std::size_t>(i)] = in.i64();
@@ -125,7 +124,7 @@ DFLOW_INLINE Shape read_shape(ByteReader& in, int rank) {
   }
 }
 
-DFLOW_INLINE int axis_of_slices(std::span<const CheckpointEntry> slices) {
+int axis_of_slices(std::span<const CheckpointEntry> slices) {
   const Shape& whole = slices.front().shape;
   int axis = -1;
   for (int i = 0; i < whole.rank(); ++i) {
@@ -147,7 +146,7 @@ DFLOW_INLINE int axis_of_slices(std::span<const CheckpointEntry> slices) {
 
 }  // namespace detail
 
-DFLOW_INLINE std::string CheckpointIndex::serialize() const {
+std::string CheckpointIndex::serialize() const {
   try {
     detail::check_index(*this);
   } catch (const Error& error) {
@@ -197,7 +196,7 @@ struct CheckpointIndexHeader {
   std::span<const std::byte> body;
 };
 
-DFLOW_INLINE CheckpointIndexHeader parse_index_header(std::span<const std::byte> bytes) {
+CheckpointIndexHeader parse_index_header(std::span<const std::byte> bytes) {
   constexpr std::size_t header_bytes = CheckpointIndex::header_bytes;
   constexpr std::string_view magic = CheckpointIndex::magic;
   if (bytes.size() < header_bytes + sizeof(std::uint32_t)) fail_index("it is cut short", bytes.size());
@@ -236,7 +235,7 @@ DFLOW_INLINE CheckpointIndexHeader parse_index_header(std::span<const std::byte>
   return header;
 }
 
-DFLOW_INLINE CheckpointShard parse_shard(ByteReader& in) {
+CheckpointShard parse_shard(ByteReader& in) {
   CheckpointShard shard;
   shard.number = in.u32();
   shard.size = in.u64();
@@ -245,7 +244,7 @@ DFLOW_INLINE CheckpointShard parse_shard(ByteReader& in) {
   return shard;
 }
 
-DFLOW_INLINE CheckpointEntry parse_entry(ByteReader& in) {
+CheckpointEntry parse_entry(ByteReader& in) {
   CheckpointEntry entry;
   entry.name = in.string();
   entry.dtype = dtype_from_number(in.u8()).value_or(DType::invalid);
@@ -264,7 +263,7 @@ DFLOW_INLINE CheckpointEntry parse_entry(ByteReader& in) {
 
 }  // namespace detail
 
-DFLOW_INLINE CheckpointIndex CheckpointIndex::parse(std::span<const std::byte> bytes) {
+CheckpointIndex CheckpointIndex::parse(std::span<const std::byte> bytes) {
   const detail::CheckpointIndexHeader header = detail::parse_index_header(bytes);
   ByteReader in(bytes.first(header_bytes + header.body.size()));  // so that positions are the file's
   in.skip(header_bytes);
@@ -286,7 +285,7 @@ DFLOW_INLINE CheckpointIndex CheckpointIndex::parse(std::span<const std::byte> b
   return index;
 }
 
-DFLOW_INLINE std::span<const CheckpointEntry> CheckpointIndex::find(std::string_view name) const noexcept {
+std::span<const CheckpointEntry> CheckpointIndex::find(std::string_view name) const noexcept {
   const auto first = std::lower_bound(entries.begin(), entries.end(), name,
                                       [](const CheckpointEntry& entry, std::string_view n) { return entry.name < n; });
   auto last = first;
@@ -294,15 +293,14 @@ DFLOW_INLINE std::span<const CheckpointEntry> CheckpointIndex::find(std::string_
   return {first, last};
 }
 
-DFLOW_INLINE std::string checkpoint_data_path(std::string_view prefix, std::uint32_t shard, std::uint32_t num_shards) {
+std::string checkpoint_data_path(std::string_view prefix, std::uint32_t shard, std::uint32_t num_shards) {
   return detail::shard_path(prefix, "data", shard, num_shards);
 }
 
-DFLOW_INLINE std::string checkpoint_shard_index_path(std::string_view prefix, std::uint32_t shard,
-                                                     std::uint32_t num_shards) {
+std::string checkpoint_shard_index_path(std::string_view prefix, std::uint32_t shard, std::uint32_t num_shards) {
   return detail::shard_path(prefix, "index", shard, num_shards);
 }
 
-DFLOW_INLINE std::string checkpoint_index_path(std::string_view prefix) { return str_cat(prefix, ".index"); }
+std::string checkpoint_index_path(std::string_view prefix) { return str_cat(prefix, ".index"); }
 
 }  // namespace dflow

@@ -56,7 +56,3 @@ class CheckpointReader {
 CheckpointIndex read_checkpoint_index(FileSystem& files, const std::string& path);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/checkpoint/own/checkpoint_reader.ipp>
-#endif

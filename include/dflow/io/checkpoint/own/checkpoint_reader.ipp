@@ -3,7 +3,7 @@
 #include <dflow/base/files/crc32c.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/io/checkpoint/own/checkpoint_reader.hpp>
-#include <dflow/io/checkpoint/saved_tensors.hpp>
+#include <dflow/io/checkpoint/parts/missing_tensor.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -17,15 +17,15 @@ namespace dflow {
 namespace detail {
 
 /// `at`: how many bytes behind the beginning of the tensor.
-[[noreturn]] DFLOW_INLINE void fail_tensor(const CheckpointEntry& entry, const CheckpointShard& shard,
-                                           std::string_view what, std::uint64_t at = 0) {
+[[noreturn]] void fail_tensor(const CheckpointEntry& entry, const CheckpointShard& shard, std::string_view what,
+                              std::uint64_t at = 0) {
   throw_error(data_loss(str_cat("tensor '", entry.name, "' in checkpoint file '", shard.file, "': ", what,
                                 ", at offset ", entry.offset + at)));
 }
 
 /// Elements of strings, each a length of 8 bytes and so many bytes. Errors: DataLoss.
-DFLOW_INLINE void read_strings(std::span<const std::byte> bytes, std::span<std::string> into,
-                               const CheckpointEntry& entry, const CheckpointShard& shard) {
+void read_strings(std::span<const std::byte> bytes, std::span<std::string> into, const CheckpointEntry& entry,
+                  const CheckpointShard& shard) {
   const std::size_t whole = bytes.size();
   for (std::string& text : into) {
     std::uint64_t size = 0;
@@ -40,7 +40,7 @@ DFLOW_INLINE void read_strings(std::span<const std::byte> bytes, std::span<std::
 }
 
 /// Puts a slice where it belongs in the whole, along the one dimension in which it is smaller.
-DFLOW_INLINE void put_slice(const CheckpointEntry& entry, const AnyTensor& part, int axis, AnyTensor& whole) {
+void put_slice(const CheckpointEntry& entry, const AnyTensor& part, int axis, AnyTensor& whole) {
   const std::int64_t outer = whole.shape().num_elements(0, axis);
   const std::int64_t inner = whole.shape().num_elements(axis + 1, whole.rank());
   const std::int64_t run = part.dim(axis) * inner, row = whole.dim(axis) * inner;
@@ -62,7 +62,7 @@ DFLOW_INLINE void put_slice(const CheckpointEntry& entry, const AnyTensor& part,
 
 }  // namespace detail
 
-DFLOW_INLINE CheckpointIndex read_checkpoint_index(FileSystem& files, const std::string& path) {
+CheckpointIndex read_checkpoint_index(FileSystem& files, const std::string& path) {
   const std::string content = read_regular_file(files, path);
   try {
     return CheckpointIndex::parse(std::as_bytes(std::span(content)));
@@ -71,7 +71,7 @@ DFLOW_INLINE CheckpointIndex read_checkpoint_index(FileSystem& files, const std:
   }
 }
 
-DFLOW_INLINE CheckpointReader::CheckpointReader(FileSystem& files, const std::string& prefix)
+CheckpointReader::CheckpointReader(FileSystem& files, const std::string& prefix)
     : prefix_(prefix), index_(read_checkpoint_index(files, checkpoint_index_path(prefix))) {
   if (index_.shards.size() != index_.num_shards) {
     throw_error(data_loss(
@@ -87,11 +87,11 @@ DFLOW_INLINE CheckpointReader::CheckpointReader(FileSystem& files, const std::st
   }
 }
 
-DFLOW_INLINE const CheckpointShard& CheckpointReader::shard_of(const CheckpointEntry& entry) const {
+const CheckpointShard& CheckpointReader::shard_of(const CheckpointEntry& entry) const {
   return index_.shards[entry.shard];  // all are listed, in order
 }
 
-DFLOW_INLINE AnyTensor CheckpointReader::read_entry(const CheckpointEntry& entry) const {
+AnyTensor CheckpointReader::read_entry(const CheckpointEntry& entry) const {
   const CheckpointShard& shard = shard_of(entry);
   const RandomAccessFile& file = *shards_[entry.shard];
   if (entry.length > std::numeric_limits<std::size_t>::max()) detail::fail_tensor(entry, shard, "too long");
@@ -119,7 +119,7 @@ DFLOW_INLINE AnyTensor CheckpointReader::read_entry(const CheckpointEntry& entry
   return tensor;
 }
 
-DFLOW_INLINE std::span<const CheckpointEntry> CheckpointReader::entries_of(std::string_view name) const {
+std::span<const CheckpointEntry> CheckpointReader::entries_of(std::string_view name) const {
   const std::span<const CheckpointEntry> entries = index_.find(name);
   if (entries.empty()) {
     std::vector<std::string> names;
@@ -135,7 +135,7 @@ DFLOW_INLINE std::span<const CheckpointEntry> CheckpointReader::entries_of(std::
   return entries;
 }
 
-DFLOW_INLINE AnyTensor CheckpointReader::read(std::string_view name) const {
+AnyTensor CheckpointReader::read(std::string_view name) const {
   const std::span<const CheckpointEntry> entries = entries_of(name);
   if (entries.size() == 1) return read_entry(entries.front());
   const int axis = detail::axis_of_slices(entries);
@@ -144,8 +144,8 @@ DFLOW_INLINE AnyTensor CheckpointReader::read(std::string_view name) const {
   return whole;
 }
 
-DFLOW_INLINE std::vector<AnyTensor> CheckpointReader::read_slices(std::string_view name,
-                                                                  std::span<const CheckpointSlice> slices) const {
+std::vector<AnyTensor> CheckpointReader::read_slices(std::string_view name,
+                                                     std::span<const CheckpointSlice> slices) const {
   const std::span<const CheckpointEntry> entries = entries_of(name);
   detail::require_slices_of(name, entries.front().shape, slices);
   std::vector<AnyTensor> parts;
@@ -162,7 +162,7 @@ DFLOW_INLINE std::vector<AnyTensor> CheckpointReader::read_slices(std::string_vi
   return parts;
 }
 
-DFLOW_INLINE AnyTensor CheckpointReader::read(std::string_view name, DType dtype, const Shape& shape) const {
+AnyTensor CheckpointReader::read(std::string_view name, DType dtype, const Shape& shape) const {
   const std::span<const CheckpointEntry> entries = index_.find(name);
   if (!entries.empty() && (entries.front().dtype != dtype || entries.front().shape != shape)) {
     throw_error(invalid_argument(str_cat("tensor '", name, "' is ", dflow::name(entries.front().dtype),
@@ -172,7 +172,7 @@ DFLOW_INLINE AnyTensor CheckpointReader::read(std::string_view name, DType dtype
   return read(name);
 }
 
-DFLOW_INLINE void CheckpointReader::verify() const {
+void CheckpointReader::verify() const {
   std::vector<std::byte> chunk(std::size_t{1} << 16);
   for (std::size_t i = 0; i < shards_.size(); ++i) {
     const CheckpointShard& shard = index_.shards[i];

@@ -72,7 +72,3 @@ void merge_checkpoint(FileSystem& files, std::span<const std::string> shard_pref
 void remove_checkpoint(FileSystem& files, const std::string& prefix);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/checkpoint/own/checkpoint_writer.ipp>
-#endif

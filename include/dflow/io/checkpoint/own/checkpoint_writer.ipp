@@ -21,30 +21,30 @@ static_assert(std::endian::native == std::endian::little, "tensors are saved as 
 namespace detail {
 
 /// Blocks. Content under a temporary name that a save before may have left behind.
-DFLOW_INLINE std::unique_ptr<WritableFile> make_afresh(FileSystem& files, const std::string& path) {
+std::unique_ptr<WritableFile> make_afresh(FileSystem& files, const std::string& path) {
   if (files.exists(path)) files.remove(path);
   return files.open_for_appending(path);
 }
 
-DFLOW_INLINE void remove_quietly(FileSystem& files, const std::string& path) noexcept {
+void remove_quietly(FileSystem& files, const std::string& path) noexcept {
   try {
     if (files.exists(path)) files.remove(path);
   } catch (...) {  // a file left behind is in nobody's way
   }
 }
 
-DFLOW_INLINE std::string file_name_of(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+std::string file_name_of(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
-DFLOW_INLINE std::string temporary_of(const std::string& path) { return str_cat(path, ".tmp"); }
+std::string temporary_of(const std::string& path) { return str_cat(path, ".tmp"); }
 
-DFLOW_INLINE void require_no_checkpoint(FileSystem& files, const std::string& prefix) {
+void require_no_checkpoint(FileSystem& files, const std::string& prefix) {
   if (files.exists(checkpoint_index_path(prefix))) {
     throw_error(already_exists(str_cat("there is a checkpoint '", prefix, "', which is not overwritten")));
   }
 }
 
 /// The data files of a checkpoint that is to be replaced; none where there is none, or nobody can read it.
-DFLOW_INLINE std::vector<std::string> shard_files_of(FileSystem& files, const std::string& index_path) {
+std::vector<std::string> shard_files_of(FileSystem& files, const std::string& index_path) {
   std::vector<std::string> names;
   if (!files.exists(index_path)) return names;
   try {
@@ -56,14 +56,14 @@ DFLOW_INLINE std::vector<std::string> shard_files_of(FileSystem& files, const st
   return names;
 }
 
-DFLOW_INLINE void sort_entries(std::vector<CheckpointEntry>& entries) {
+void sort_entries(std::vector<CheckpointEntry>& entries) {
   std::sort(entries.begin(), entries.end(), [](const CheckpointEntry& a, const CheckpointEntry& b) {
     return std::tie(a.name, a.begin) < std::tie(b.name, b.begin);
   });
 }
 
 /// Errors: InvalidArgument for a tensor whose slices, in order, do not make up the whole.
-DFLOW_INLINE void require_whole_tensors(std::span<const CheckpointEntry> entries) {
+void require_whole_tensors(std::span<const CheckpointEntry> entries) {
   for (std::size_t first = 0, end = 0; first < entries.size(); first = end) {
     while (end < entries.size() && entries[end].name == entries[first].name) ++end;
     const bool is_one = end == first + 1 && entries[first].extent == entries[first].shape;
@@ -74,8 +74,8 @@ DFLOW_INLINE void require_whole_tensors(std::span<const CheckpointEntry> entries
 
 }  // namespace detail
 
-DFLOW_INLINE CheckpointShardWriter::CheckpointShardWriter(FileSystem& files, std::string prefix, std::uint32_t shard,
-                                                          std::uint32_t num_shards)
+CheckpointShardWriter::CheckpointShardWriter(FileSystem& files, std::string prefix, std::uint32_t shard,
+                                             std::uint32_t num_shards)
     : files_(files), prefix_(std::move(prefix)) {
   if (detail::file_name_of(prefix_).empty()) throw_error(invalid_argument("a checkpoint needs a name"));
   if (num_shards > CheckpointIndex::max_shards || shard >= num_shards) {
@@ -90,14 +90,14 @@ DFLOW_INLINE CheckpointShardWriter::CheckpointShardWriter(FileSystem& files, std
   data_ = detail::make_afresh(files_, detail::temporary_of(data_path_));
 }
 
-DFLOW_INLINE CheckpointShardWriter::~CheckpointShardWriter() {
+CheckpointShardWriter::~CheckpointShardWriter() {
   if (is_finished_) return;
   data_.reset();
   detail::remove_quietly(files_, detail::temporary_of(data_path_));
   detail::remove_quietly(files_, detail::temporary_of(index_path_));
 }
 
-DFLOW_INLINE void CheckpointShardWriter::append(std::span<const std::byte> bytes) {
+void CheckpointShardWriter::append(std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
   CheckpointShard& shard = index_.shards.front();
   data_->append(bytes);
@@ -105,14 +105,14 @@ DFLOW_INLINE void CheckpointShardWriter::append(std::span<const std::byte> bytes
   shard.size += bytes.size();
 }
 
-DFLOW_INLINE void CheckpointShardWriter::add(std::string_view name, const AnyTensor& tensor) {
+void CheckpointShardWriter::add(std::string_view name, const AnyTensor& tensor) {
   const std::array<std::int64_t, max_rank> zeros{};
   add_slice(name, tensor, tensor.shape(),
             std::span<const std::int64_t>(zeros.data(), static_cast<std::size_t>(tensor.rank())));
 }
 
-DFLOW_INLINE void CheckpointShardWriter::add_slice(std::string_view name, const AnyTensor& part, const Shape& whole,
-                                                   std::span<const std::int64_t> begin) {
+void CheckpointShardWriter::add_slice(std::string_view name, const AnyTensor& part, const Shape& whole,
+                                      std::span<const std::int64_t> begin) {
   const auto bad = [&](std::string_view what) {
     throw_error(invalid_argument(str_cat("cannot save tensor '", name, "': ", what)));
   };
@@ -154,7 +154,7 @@ DFLOW_INLINE void CheckpointShardWriter::add_slice(std::string_view name, const 
   index_.entries.push_back(std::move(entry));
 }
 
-DFLOW_INLINE void CheckpointShardWriter::finish() {
+void CheckpointShardWriter::finish() {
   detail::sort_entries(index_.entries);
   const std::string index = index_.serialize();
   data_->sync();
@@ -168,8 +168,8 @@ DFLOW_INLINE void CheckpointShardWriter::finish() {
   is_finished_ = true;
 }
 
-DFLOW_INLINE void merge_checkpoint(FileSystem& files, std::span<const std::string> shard_prefixes,
-                                   const std::string& prefix, const MergeOptions& options) {
+void merge_checkpoint(FileSystem& files, std::span<const std::string> shard_prefixes, const std::string& prefix,
+                      const MergeOptions& options) {
   if (!options.replace) detail::require_no_checkpoint(files, prefix);
   std::vector<std::string> prefixes(shard_prefixes.begin(), shard_prefixes.end());
   std::sort(prefixes.begin(), prefixes.end());
@@ -234,7 +234,7 @@ DFLOW_INLINE void merge_checkpoint(FileSystem& files, std::span<const std::strin
   }
 }
 
-DFLOW_INLINE void remove_checkpoint(FileSystem& files, const std::string& prefix) {
+void remove_checkpoint(FileSystem& files, const std::string& prefix) {
   const std::string path = checkpoint_index_path(prefix), directory = parent_directory(prefix);
   if (!files.exists(path)) return;
   const CheckpointIndex index = read_checkpoint_index(files, path);

@@ -38,7 +38,3 @@ void require_slices_of(std::string_view name, const Shape& whole, std::span<cons
 }  // namespace detail
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/checkpoint/parts/checkpoint_slice.ipp>
-#endif

@@ -14,27 +14,26 @@ namespace dflow {
 
 namespace detail {
 
-[[noreturn]] DFLOW_INLINE void fail_slice(std::string_view text) {
+[[noreturn]] void fail_slice(std::string_view text) {
   throw_error(invalid_argument(str_cat("'", text, "' is no slice of a tensor, like \"4 3 0,2:-\"")));
 }
 
 /// What is before the next `end`, or all; `rest` keeps what follows it.
-DFLOW_INLINE std::string_view next_of_slice(std::string_view& rest, char end) {
+std::string_view next_of_slice(std::string_view& rest, char end) {
   const std::size_t at = std::min(rest.find(end), rest.size());
   const std::string_view taken = rest.substr(0, at);
   rest.remove_prefix(std::min(at + 1, rest.size()));
   return taken;
 }
 
-DFLOW_INLINE std::int64_t number_in_slice(std::string_view digits, std::string_view text) {
+std::int64_t number_in_slice(std::string_view digits, std::string_view text) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (error != std::errc() || end != digits.data() + digits.size() || number < 0) fail_slice(text);
   return number;
 }
 
-DFLOW_INLINE void copy_run(const AnyTensor& from, std::int64_t first, std::int64_t count, AnyTensor& to,
-                           std::int64_t at) {
+void copy_run(const AnyTensor& from, std::int64_t first, std::int64_t count, AnyTensor& to, std::int64_t at) {
   if (from.dtype() == DType::string) {
     std::copy_n(from.span<std::string>().begin() + first, count, to.span<std::string>().begin() + at);
     return;
@@ -47,7 +46,7 @@ DFLOW_INLINE void copy_run(const AnyTensor& from, std::int64_t first, std::int64
 
 }  // namespace detail
 
-DFLOW_INLINE CheckpointSlice CheckpointSlice::parse(std::string_view text) {
+CheckpointSlice CheckpointSlice::parse(std::string_view text) {
   const std::size_t space = text.rfind(' ');
   if (space == std::string_view::npos) detail::fail_slice(text);
   std::string_view dims = text.substr(0, space), ranges = text.substr(space + 1);
@@ -71,7 +70,7 @@ DFLOW_INLINE CheckpointSlice CheckpointSlice::parse(std::string_view text) {
   return slice;
 }
 
-DFLOW_INLINE AnyTensor CheckpointSlice::cut_from(const AnyTensor& tensor) const {
+AnyTensor CheckpointSlice::cut_from(const AnyTensor& tensor) const {
   if (tensor.shape() != whole) {
     throw_error(invalid_argument(
         str_cat("a slice of ", whole.to_string(), " is wanted from a tensor of shape ", tensor.shape().to_string())));
@@ -81,7 +80,7 @@ DFLOW_INLINE AnyTensor CheckpointSlice::cut_from(const AnyTensor& tensor) const 
   return part;
 }
 
-DFLOW_INLINE bool CheckpointSlice::meets(std::span<const std::int64_t> part_begin, const Shape& part_extent) const {
+bool CheckpointSlice::meets(std::span<const std::int64_t> part_begin, const Shape& part_extent) const {
   for (std::size_t d = 0; d < begin.size(); ++d) {
     const int dim = static_cast<int>(d);
     const std::int64_t end = std::min(begin[d] + extent[dim], part_begin[d] + part_extent[dim]);
@@ -90,8 +89,8 @@ DFLOW_INLINE bool CheckpointSlice::meets(std::span<const std::int64_t> part_begi
   return true;
 }
 
-DFLOW_INLINE void CheckpointSlice::copy_common(std::span<const std::int64_t> part_begin, const AnyTensor& part,
-                                               AnyTensor& into) const {
+void CheckpointSlice::copy_common(std::span<const std::int64_t> part_begin, const AnyTensor& part,
+                                  AnyTensor& into) const {
   if (!meets(part_begin, part.shape())) return;
   if (begin.empty()) return detail::copy_run(part, 0, 1, into, 0);
   const std::size_t last = begin.size() - 1;
@@ -120,8 +119,7 @@ DFLOW_INLINE void CheckpointSlice::copy_common(std::span<const std::int64_t> par
 
 namespace detail {
 
-DFLOW_INLINE void require_slices_of(std::string_view name, const Shape& whole,
-                                    std::span<const CheckpointSlice> slices) {
+void require_slices_of(std::string_view name, const Shape& whole, std::span<const CheckpointSlice> slices) {
   for (const CheckpointSlice& slice : slices) {
     const bool has_all =
         slice.begin.size() == static_cast<std::size_t>(slice.whole.rank()) && slice.extent.rank() == slice.whole.rank();

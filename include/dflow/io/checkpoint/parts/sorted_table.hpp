@@ -96,7 +96,3 @@ class SortedTableWriter {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/checkpoint/parts/sorted_table.ipp>
-#endif

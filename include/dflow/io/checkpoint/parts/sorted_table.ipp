@@ -3,9 +3,9 @@
 #include <dflow/base/files/byte_reader.hpp>
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/files/crc32c.hpp>
-#include <dflow/io/compression/snappy.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/io/checkpoint/parts/sorted_table.hpp>
+#include <dflow/io/compression/snappy.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -20,7 +20,7 @@ inline constexpr std::size_t table_trailer_bytes = 5;  ///< of a block: how it i
 inline constexpr std::uint8_t table_plain = 0, table_snappy = 1;
 
 /// The bytes of a block's entries, without the list of places at which keys stand in full.
-DFLOW_INLINE std::string_view entries_of_block(std::string_view block) {
+std::string_view entries_of_block(std::string_view block) {
   if (block.size() < sizeof(std::uint32_t)) throw_error(data_loss("a block without an end"));
   ByteReader end(block.substr(block.size() - sizeof(std::uint32_t)));
   const std::uint64_t restarts = end.u32();
@@ -29,8 +29,7 @@ DFLOW_INLINE std::string_view entries_of_block(std::string_view block) {
   return block.substr(0, block.size() - static_cast<std::size_t>(list));
 }
 
-DFLOW_INLINE void each_entry_of_block(std::string_view block,
-                                      FunctionRef<void(std::string_view key, std::string_view value)> take) {
+void each_entry_of_block(std::string_view block, FunctionRef<void(std::string_view key, std::string_view value)> take) {
   ByteReader in(entries_of_block(block));
   std::string key;
   while (!in.at_end()) {
@@ -53,7 +52,7 @@ DFLOW_INLINE void each_entry_of_block(std::string_view block,
 
 }  // namespace detail
 
-DFLOW_INLINE bool SortedTableReader::is_table(FileSystem& files, const std::string& path) {
+bool SortedTableReader::is_table(FileSystem& files, const std::string& path) {
   const std::unique_ptr<RandomAccessFile> file = files.open_for_reading(path);
   std::uint64_t end = 0;
   if (file->size() < footer_bytes) return false;
@@ -61,16 +60,16 @@ DFLOW_INLINE bool SortedTableReader::is_table(FileSystem& files, const std::stri
   return end == magic;
 }
 
-DFLOW_INLINE SortedTableReader::SortedTableReader(FileSystem& files, std::string path)
+SortedTableReader::SortedTableReader(FileSystem& files, std::string path)
     : path_(std::move(path)), file_(files.open_for_reading(path_)) {
   read_index();
 }
 
-DFLOW_INLINE void SortedTableReader::fail(std::string_view what, std::uint64_t offset) const {
+void SortedTableReader::fail(std::string_view what, std::uint64_t offset) const {
   throw_error(data_loss(str_cat("'", path_, "': ", what, ", at offset ", offset)));
 }
 
-DFLOW_INLINE std::string SortedTableReader::read_block(std::uint64_t offset, std::uint64_t size) const {
+std::string SortedTableReader::read_block(std::uint64_t offset, std::uint64_t size) const {
   const auto bad = [](std::string_view what) { throw_error(data_loss(std::string(what))); };
   const std::uint64_t end = file_->size() - footer_bytes;
   if (offset > end || size > end - offset || end - offset - size < detail::table_trailer_bytes) {
@@ -90,8 +89,8 @@ DFLOW_INLINE std::string SortedTableReader::read_block(std::uint64_t offset, std
   return unsnappy(std::as_bytes(std::span(bytes)), std::numeric_limits<std::size_t>::max());
 }
 
-DFLOW_INLINE void SortedTableReader::each_entry(const Block& block,
-                                                FunctionRef<void(std::string_view, std::string_view)> take) const {
+void SortedTableReader::each_entry(const Block& block,
+                                   FunctionRef<void(std::string_view, std::string_view)> take) const {
   try {
     detail::each_entry_of_block(read_block(block.offset, block.size), take);
   } catch (const Error& error) {
@@ -100,7 +99,7 @@ DFLOW_INLINE void SortedTableReader::each_entry(const Block& block,
   }
 }
 
-DFLOW_INLINE void SortedTableReader::read_index() {
+void SortedTableReader::read_index() {
   const std::uint64_t size = file_->size();
   if (size < footer_bytes) fail("a table that is shorter than its end", size);
   std::string bytes(footer_bytes, '\0');
@@ -134,8 +133,7 @@ DFLOW_INLINE void SortedTableReader::read_index() {
   }
 }
 
-DFLOW_INLINE void SortedTableReader::for_each(
-    FunctionRef<void(std::string_view key, std::string_view value)> take) const {
+void SortedTableReader::for_each(FunctionRef<void(std::string_view key, std::string_view value)> take) const {
   std::string_view before;  // the index key of the block before
   bool is_first = true;
   for (const Block& block : blocks_) {
@@ -148,18 +146,17 @@ DFLOW_INLINE void SortedTableReader::for_each(
   }
 }
 
-DFLOW_INLINE auto SortedTableReader::block_of(std::string_view key) const noexcept
-    -> std::vector<Block>::const_iterator {
+auto SortedTableReader::block_of(std::string_view key) const noexcept -> std::vector<Block>::const_iterator {
   return std::lower_bound(blocks_.begin(), blocks_.end(), key,
                           [](const Block& candidate, std::string_view wanted) { return candidate.last_key < wanted; });
 }
 
-DFLOW_INLINE std::uint64_t SortedTableReader::offset_of(std::string_view key) const noexcept {
+std::uint64_t SortedTableReader::offset_of(std::string_view key) const noexcept {
   const auto block = block_of(key);
   return block == blocks_.end() ? file_->size() : block->offset;
 }
 
-DFLOW_INLINE std::optional<std::string> SortedTableReader::find(std::string_view key) const {
+std::optional<std::string> SortedTableReader::find(std::string_view key) const {
   const auto block = block_of(key);
   std::optional<std::string> found;
   if (block == blocks_.end()) return found;
@@ -169,7 +166,7 @@ DFLOW_INLINE std::optional<std::string> SortedTableReader::find(std::string_view
   return found;
 }
 
-DFLOW_INLINE void SortedTableWriter::Entries::add(std::string_view key, std::string_view value, int restart_interval) {
+void SortedTableWriter::Entries::add(std::string_view key, std::string_view value, int restart_interval) {
   if (restarts.empty() || since_restart == restart_interval) {
     restarts.push_back(static_cast<std::uint32_t>(bytes.size()));
     since_restart = 0;
@@ -187,7 +184,7 @@ DFLOW_INLINE void SortedTableWriter::Entries::add(std::string_view key, std::str
   last_key = key;
 }
 
-DFLOW_INLINE SortedTableWriter::Handle SortedTableWriter::write_block(Entries& entries) {
+SortedTableWriter::Handle SortedTableWriter::write_block(Entries& entries) {
   if (entries.restarts.empty()) entries.restarts.push_back(0);
   ByteWriter block(entries.bytes);
   for (const std::uint32_t restart : entries.restarts) block.u32(restart);
@@ -199,7 +196,7 @@ DFLOW_INLINE SortedTableWriter::Handle SortedTableWriter::write_block(Entries& e
   return handle;
 }
 
-DFLOW_INLINE void SortedTableWriter::finish_block() {
+void SortedTableWriter::finish_block() {
   const Handle handle = write_block(entries_);
   std::string value;
   ByteWriter out(value);
@@ -210,7 +207,7 @@ DFLOW_INLINE void SortedTableWriter::finish_block() {
   entries_ = {};
 }
 
-DFLOW_INLINE void SortedTableWriter::add(std::string_view key, std::string_view value) {
+void SortedTableWriter::add(std::string_view key, std::string_view value) {
   constexpr int restart_interval = 16;
   if (!is_first_ && key <= last_key_) throw_error(invalid_argument("the keys of a table are not in order"));
   if (entries_.bytes.size() + key.size() + value.size() > std::numeric_limits<std::uint32_t>::max() / 2) {
@@ -222,7 +219,7 @@ DFLOW_INLINE void SortedTableWriter::add(std::string_view key, std::string_view 
   if (entries_.bytes.size() >= block_bytes_) finish_block();
 }
 
-DFLOW_INLINE void SortedTableWriter::finish() {
+void SortedTableWriter::finish() {
   if (!entries_.restarts.empty()) finish_block();
   Entries nothing;
   const Handle about = write_block(nothing), index = write_block(index_);

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/io/proto/proto_reader.hpp>
 #include <dflow/core/any_tensor.hpp>
+#include <dflow/io/proto/proto_reader.hpp>
 
 #include <cstdint>
 #include <span>
@@ -51,7 +51,3 @@ AnyTensor assembled(DType dtype, const Shape& whole, std::span<const TensorPart>
 }  // namespace detail
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/checkpoint/parts/tensor_slices.ipp>
-#endif

@@ -13,7 +13,7 @@ namespace dflow {
 namespace detail {
 
 /// How many bytes there are, then the number in so many, its high byte first.
-DFLOW_INLINE void append_ordered_count(std::string& key, std::uint64_t number) {
+void append_ordered_count(std::string& key, std::uint64_t number) {
   std::string digits;
   for (; number != 0; number >>= 8) digits += static_cast<char>(number & 0xff);
   std::reverse(digits.begin(), digits.end());
@@ -23,7 +23,7 @@ DFLOW_INLINE void append_ordered_count(std::string& key, std::uint64_t number) {
 
 /// A signed number in the fewest bytes, n, that leave it 7 n bits, its high byte first. The upper n bits are those of
 /// the sign, and are inverted.
-DFLOW_INLINE void append_ordered_signed(std::string& key, std::int64_t number) {
+void append_ordered_signed(std::string& key, std::int64_t number) {
   std::size_t size = 1;
   for (std::uint64_t rest = static_cast<std::uint64_t>(number < 0 ? ~number : number) >> 6; rest != 0; rest >>= 7) {
     ++size;
@@ -36,7 +36,7 @@ DFLOW_INLINE void append_ordered_signed(std::string& key, std::int64_t number) {
   key.append(reinterpret_cast<const char*>(bytes.data()), size);
 }
 
-DFLOW_INLINE void append_ordered_text(std::string& key, std::string_view text) {
+void append_ordered_text(std::string& key, std::string_view text) {
   for (const char c : text) {
     key += c;
     if (c == '\0') key += '\xff';
@@ -45,11 +45,9 @@ DFLOW_INLINE void append_ordered_text(std::string& key, std::string_view text) {
   key += std::string_view("\0\1", 2);
 }
 
-[[noreturn]] DFLOW_INLINE void fail_part(std::string_view what) {
-  throw_error(data_loss(str_cat("a slice of a tensor ", what)));
-}
+[[noreturn]] void fail_part(std::string_view what) { throw_error(data_loss(str_cat("a slice of a tensor ", what))); }
 
-DFLOW_INLINE Shape parse_tensor_shape(ProtoReader message) {
+Shape parse_tensor_shape(ProtoReader message) {
   std::vector<std::int64_t> extents;
   while (message.next()) {
     if (message.number() == 3 && message.boolean()) message.fail("a shape of unknown rank");
@@ -69,7 +67,7 @@ DFLOW_INLINE Shape parse_tensor_shape(ProtoReader message) {
   return Shape(std::span<const std::int64_t>(extents));
 }
 
-DFLOW_INLINE AnyTensor assembled(DType dtype, const Shape& whole, std::span<const TensorPart> parts) {
+AnyTensor assembled(DType dtype, const Shape& whole, std::span<const TensorPart> parts) {
   std::int64_t total = 0;
   for (const TensorPart& part : parts) {
     if (part.tensor.num_elements() > whole.num_elements() - total) fail_part("overlaps another one");
@@ -110,7 +108,7 @@ DFLOW_INLINE AnyTensor assembled(DType dtype, const Shape& whole, std::span<cons
 
 }  // namespace detail
 
-DFLOW_INLINE TensorSlice TensorSlice::parse(ProtoReader message) {
+TensorSlice TensorSlice::parse(ProtoReader message) {
   TensorSlice slice;
   while (message.next()) {
     if (message.number() != 1) continue;
@@ -130,12 +128,12 @@ DFLOW_INLINE TensorSlice TensorSlice::parse(ProtoReader message) {
   return slice;
 }
 
-DFLOW_INLINE TensorSlice TensorSlice::whole(int rank) {
+TensorSlice TensorSlice::whole(int rank) {
   const auto dims = static_cast<std::size_t>(rank);
   return {std::vector<std::int64_t>(dims), std::vector<std::int64_t>(dims, all)};
 }
 
-DFLOW_INLINE Shape TensorSlice::shape_in(const Shape& whole) const {
+Shape TensorSlice::shape_in(const Shape& whole) const {
   if (begin.size() != static_cast<std::size_t>(whole.rank())) detail::fail_part("has another rank");
   std::vector<std::int64_t> extents;
   for (int d = 0; d < whole.rank(); ++d) {
@@ -147,7 +145,7 @@ DFLOW_INLINE Shape TensorSlice::shape_in(const Shape& whole) const {
   return Shape(std::span<const std::int64_t>(extents));
 }
 
-DFLOW_INLINE std::string TensorSlice::key(std::string_view tensor_name) const {
+std::string TensorSlice::key(std::string_view tensor_name) const {
   std::string key;
   detail::append_ordered_count(key, 0);
   detail::append_ordered_text(key, tensor_name);

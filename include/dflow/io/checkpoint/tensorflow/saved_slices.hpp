@@ -63,7 +63,3 @@ class SavedSlicesReader {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/checkpoint/tensorflow/saved_slices.ipp>
-#endif

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <dflow/base/status.hpp>
+#include <dflow/io/checkpoint/parts/missing_tensor.hpp>
 #include <dflow/io/checkpoint/tensorflow/saved_slices.hpp>
-#include <dflow/io/checkpoint/saved_tensors.hpp>
 
 #include <algorithm>
 #include <complex>
@@ -18,11 +18,11 @@ namespace detail {
 inline constexpr std::int32_t saved_slices_version = 1;
 
 /// Of an entry, whose own offsets are counted from where it begins: in a packed block that is nowhere in the file.
-DFLOW_INLINE std::string place_in_table(const SortedTableReader& table, std::string_view key) {
+std::string place_in_table(const SortedTableReader& table, std::string_view key) {
   return str_cat("file '", table.path(), "', in the block at offset ", table.offset_of(key), ": ");
 }
 
-[[noreturn]] DFLOW_INLINE void fail_values(std::size_t count, const Shape& shape) {
+[[noreturn]] void fail_values(std::size_t count, const Shape& shape) {
   throw_error(data_loss(str_cat("it has ", count, " values for a shape of ", shape.to_string())));
 }
 
@@ -105,7 +105,7 @@ AnyTensor tensor_of_proto(ProtoReader message, const Shape& shape) {
   return tensor_of_values<T>(values, shape);
 }
 
-DFLOW_INLINE AnyTensor strings_of_proto(ProtoReader message, const Shape& shape) {
+AnyTensor strings_of_proto(ProtoReader message, const Shape& shape) {
   std::vector<std::string> texts;
   while (message.next()) {
     if (message.number() == 8) texts.emplace_back(message.bytes());
@@ -117,8 +117,7 @@ DFLOW_INLINE AnyTensor strings_of_proto(ProtoReader message, const Shape& shape)
 }
 
 /// The tensor in a SavedTensorSlices message of one slice.
-DFLOW_INLINE AnyTensor parse_saved_slice(std::string_view bytes, std::string_view name, DType dtype,
-                                         const Shape& shape) {
+AnyTensor parse_saved_slice(std::string_view bytes, std::string_view name, DType dtype, const Shape& shape) {
   std::optional<AnyTensor> tensor;
   ProtoReader in(bytes);
   while (in.next()) {
@@ -138,7 +137,7 @@ DFLOW_INLINE AnyTensor parse_saved_slice(std::string_view bytes, std::string_vie
 }
 
 /// Errors: DataLoss, Unimplemented.
-DFLOW_INLINE SavedSlicesEntry parse_saved_tensor(ProtoReader in, std::string& name) {
+SavedSlicesEntry parse_saved_tensor(ProtoReader in, std::string& name) {
   SavedSlicesEntry entry;
   while (in.next()) {
     if (in.number() == 1) name = in.bytes();
@@ -152,7 +151,7 @@ DFLOW_INLINE SavedSlicesEntry parse_saved_tensor(ProtoReader in, std::string& na
 }
 
 /// "00002" of "00000-of-00002"; nothing of what is not that.
-DFLOW_INLINE std::string_view total_of_shard(std::string_view suffix) {
+std::string_view total_of_shard(std::string_view suffix) {
   constexpr std::string_view form = "00000-of-00000";
   if (suffix.size() != form.size()) return {};
   for (std::size_t i = 0; i < form.size(); ++i) {
@@ -164,7 +163,7 @@ DFLOW_INLINE std::string_view total_of_shard(std::string_view suffix) {
 
 }  // namespace detail
 
-DFLOW_INLINE std::vector<std::string> SavedSlicesReader::paths(FileSystem& files, const std::string& prefix) {
+std::vector<std::string> SavedSlicesReader::paths(FileSystem& files, const std::string& prefix) {
   if (files.exists(prefix) && !files.is_directory(prefix)) return {prefix};
   const std::string directory = parent_directory(prefix);
   if (!files.is_directory(directory)) return {};
@@ -187,7 +186,7 @@ DFLOW_INLINE std::vector<std::string> SavedSlicesReader::paths(FileSystem& files
   return found;
 }
 
-DFLOW_INLINE SavedSlicesReader::SavedSlicesReader(FileSystem& files, const std::string& prefix)
+SavedSlicesReader::SavedSlicesReader(FileSystem& files, const std::string& prefix)
     : prefix_(prefix), paths_(paths(files, prefix)) {
   if (paths_.empty()) throw_error(not_found(str_cat("there is no checkpoint '", prefix, "'")));
   for (std::size_t file = 0; file < paths_.size(); ++file) {
@@ -202,7 +201,7 @@ DFLOW_INLINE SavedSlicesReader::SavedSlicesReader(FileSystem& files, const std::
   }
 }
 
-DFLOW_INLINE void SavedSlicesReader::add_tensors(std::size_t file, std::string_view meta) {
+void SavedSlicesReader::add_tensors(std::size_t file, std::string_view meta) {
   const auto add = [&](ProtoReader message) {
     std::string name;
     SavedSlicesEntry entry = detail::parse_saved_tensor(message, name);
@@ -234,12 +233,12 @@ DFLOW_INLINE void SavedSlicesReader::add_tensors(std::size_t file, std::string_v
   }
 }
 
-DFLOW_INLINE const SavedSlicesEntry* SavedSlicesReader::find(std::string_view name) const noexcept {
+const SavedSlicesEntry* SavedSlicesReader::find(std::string_view name) const noexcept {
   const auto at = entries_.find(name);
   return at == entries_.end() ? nullptr : &at->second;
 }
 
-DFLOW_INLINE AnyTensor SavedSlicesReader::read(std::string_view name) const {
+AnyTensor SavedSlicesReader::read(std::string_view name) const {
   const SavedSlicesEntry* entry = find(name);
   if (entry == nullptr) {
     std::vector<std::string> names;

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <dflow/base/files/file_system.hpp>
-#include <dflow/io/checkpoint/parts/tensor_slices.hpp>
 #include <dflow/core/named_tensor.hpp>
+#include <dflow/io/checkpoint/parts/tensor_slices.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -76,7 +76,3 @@ class TensorBundleReader {
 void write_tensor_bundle(FileSystem& files, const std::string& prefix, std::span<const NamedTensor> tensors);
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/checkpoint/tensorflow/tensor_bundle.ipp>
-#endif

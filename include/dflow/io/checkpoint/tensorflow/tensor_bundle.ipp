@@ -5,12 +5,12 @@
 #include <dflow/base/files/byte_reader.hpp>
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/files/crc32c.hpp>
-#include <dflow/io/proto/proto_writer.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/io/checkpoint/own/checkpoint_index.hpp>
-#include <dflow/io/checkpoint/saved_tensors.hpp>
+#include <dflow/io/checkpoint/parts/missing_tensor.hpp>
 #include <dflow/io/checkpoint/parts/sorted_table.hpp>
 #include <dflow/io/checkpoint/tensorflow/tensor_bundle.hpp>
+#include <dflow/io/proto/proto_writer.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -29,7 +29,7 @@ namespace detail {
 inline constexpr std::int32_t tensor_bundle_version = 1;
 
 /// The number of shards. Errors: DataLoss, Unimplemented.
-DFLOW_INLINE std::uint32_t parse_bundle_header(std::string_view bytes) {
+std::uint32_t parse_bundle_header(std::string_view bytes) {
   std::int64_t num_shards = 0;
   std::uint64_t endianness = 0;
   std::int32_t min_consumer = 0;
@@ -53,7 +53,7 @@ DFLOW_INLINE std::uint32_t parse_bundle_header(std::string_view bytes) {
   return static_cast<std::uint32_t>(num_shards);
 }
 
-DFLOW_INLINE TensorBundleEntry parse_bundle_entry(std::string_view bytes) {
+TensorBundleEntry parse_bundle_entry(std::string_view bytes) {
   TensorBundleEntry entry;
   std::int64_t shard = 0, offset = 0, size = 0;
   ProtoReader in(bytes);
@@ -76,7 +76,7 @@ DFLOW_INLINE TensorBundleEntry parse_bundle_entry(std::string_view bytes) {
 }
 
 /// Of an entry that has bytes. Errors: DataLoss.
-DFLOW_INLINE void check_bundle_entry(const TensorBundleEntry& entry, std::span<const std::uint64_t> shard_sizes) {
+void check_bundle_entry(const TensorBundleEntry& entry, std::span<const std::uint64_t> shard_sizes) {
   const std::uint64_t whole = shard_sizes[entry.shard];
   if (entry.offset > whole || entry.size > whole - entry.offset) throw_error(data_loss("it lies outside of its shard"));
   const auto elements = static_cast<std::uint64_t>(entry.shape.num_elements());
@@ -92,7 +92,7 @@ DFLOW_INLINE void check_bundle_entry(const TensorBundleEntry& entry, std::span<c
 
 }  // namespace detail
 
-DFLOW_INLINE TensorBundleReader::TensorBundleReader(FileSystem& files, const std::string& prefix) : prefix_(prefix) {
+TensorBundleReader::TensorBundleReader(FileSystem& files, const std::string& prefix) : prefix_(prefix) {
   const std::string path = checkpoint_index_path(prefix);
   const SortedTableReader table(files, path);
   bool is_first = true;
@@ -121,7 +121,7 @@ DFLOW_INLINE TensorBundleReader::TensorBundleReader(FileSystem& files, const std
   check_sizes();
 }
 
-DFLOW_INLINE void TensorBundleReader::check_sizes() const {
+void TensorBundleReader::check_sizes() const {
   std::vector<std::uint64_t> sizes, unclaimed;
   for (const auto& shard : shards_) sizes.push_back(shard->size());
   unclaimed = sizes;
@@ -142,12 +142,12 @@ DFLOW_INLINE void TensorBundleReader::check_sizes() const {
   }
 }
 
-DFLOW_INLINE const TensorBundleEntry* TensorBundleReader::find(std::string_view name) const noexcept {
+const TensorBundleEntry* TensorBundleReader::find(std::string_view name) const noexcept {
   const auto at = entries_.find(name);
   return at == entries_.end() ? nullptr : &at->second;
 }
 
-DFLOW_INLINE AnyTensor TensorBundleReader::read(std::string_view name) const {
+AnyTensor TensorBundleReader::read(std::string_view name) const {
   const TensorBundleEntry* entry = find(name);
   if (entry == nullptr) {
     std::vector<std::string> names;
@@ -181,20 +181,19 @@ DFLOW_INLINE AnyTensor TensorBundleReader::read(std::string_view name) const {
   }
 }
 
-DFLOW_INLINE void TensorBundleReader::fail_index(std::string_view what, std::uint64_t offset) const {
+void TensorBundleReader::fail_index(std::string_view what, std::uint64_t offset) const {
   throw_error(data_loss(str_cat("file '", checkpoint_index_path(prefix_), "': ", what, ", at offset ", offset)));
 }
 
-DFLOW_INLINE std::string TensorBundleReader::data_path(const TensorBundleEntry& entry) const {
+std::string TensorBundleReader::data_path(const TensorBundleEntry& entry) const {
   return checkpoint_data_path(prefix_, entry.shard, num_shards_);
 }
 
-DFLOW_INLINE void TensorBundleReader::fail(const TensorBundleEntry& entry, std::string_view what,
-                                           std::uint64_t at) const {
+void TensorBundleReader::fail(const TensorBundleEntry& entry, std::string_view what, std::uint64_t at) const {
   throw_error(data_loss(str_cat("file '", data_path(entry), "': ", what, ", at offset ", entry.offset + at)));
 }
 
-DFLOW_INLINE AnyTensor TensorBundleReader::read_entry(const TensorBundleEntry& entry) const {
+AnyTensor TensorBundleReader::read_entry(const TensorBundleEntry& entry) const {
   if (entry.dtype == DType::string) return read_strings(entry);
   AnyTensor tensor(entry.dtype, entry.shape);
   const std::span<std::byte> bytes(static_cast<std::byte*>(tensor.raw_data()), tensor.bytes());
@@ -210,7 +209,7 @@ DFLOW_INLINE AnyTensor TensorBundleReader::read_entry(const TensorBundleEntry& e
 namespace detail {
 
 /// What a string's length adds to the checksums: four bytes, or eight where it needs them.
-DFLOW_INLINE std::uint32_t extend_by_length(std::uint32_t crc, std::uint64_t length) {
+std::uint32_t extend_by_length(std::uint32_t crc, std::uint64_t length) {
   const auto bytes = std::as_bytes(std::span(&length, 1));
   return crc32c_extend(crc, length <= std::numeric_limits<std::uint32_t>::max() ? bytes.first(4) : bytes);
 }
@@ -219,7 +218,7 @@ DFLOW_INLINE std::uint32_t extend_by_length(std::uint32_t crc, std::uint64_t len
 
 /// The lengths as varints, a masked checksum of them as fixed numbers, then the strings one behind the other. The
 /// checksum of it all is of the lengths as fixed numbers, their checksum, and the strings.
-DFLOW_INLINE AnyTensor TensorBundleReader::read_strings(const TensorBundleEntry& entry) const {
+AnyTensor TensorBundleReader::read_strings(const TensorBundleEntry& entry) const {
   std::string bytes(static_cast<std::size_t>(entry.size), '\0');
   shards_[entry.shard]->read_exactly_at(entry.offset, std::as_writable_bytes(std::span(bytes)));
   ByteReader in(bytes);
@@ -257,7 +256,7 @@ DFLOW_INLINE AnyTensor TensorBundleReader::read_strings(const TensorBundleEntry&
 namespace detail {
 
 /// Appends a tensor to the file of a shard and says where it lies.
-DFLOW_INLINE TensorBundleEntry append_to_bundle(AtomicFile& data, const AnyTensor& tensor) {
+TensorBundleEntry append_to_bundle(AtomicFile& data, const AnyTensor& tensor) {
   TensorBundleEntry entry;
   entry.dtype = tensor.dtype();
   entry.shape = tensor.shape();
@@ -286,7 +285,7 @@ DFLOW_INLINE TensorBundleEntry append_to_bundle(AtomicFile& data, const AnyTenso
   return entry;
 }
 
-DFLOW_INLINE std::string bundle_entry_bytes(const TensorBundleEntry& entry) {
+std::string bundle_entry_bytes(const TensorBundleEntry& entry) {
   std::string bytes;
   ProtoWriter out(bytes);
   out.uint64(1, static_cast<std::uint64_t>(entry.dtype));
@@ -301,7 +300,7 @@ DFLOW_INLINE std::string bundle_entry_bytes(const TensorBundleEntry& entry) {
   return bytes;
 }
 
-DFLOW_INLINE std::string bundle_header_bytes() {
+std::string bundle_header_bytes() {
   std::string bytes;
   ProtoWriter out(bytes);
   out.uint64(1, 1);
@@ -311,8 +310,7 @@ DFLOW_INLINE std::string bundle_header_bytes() {
 
 }  // namespace detail
 
-DFLOW_INLINE void write_tensor_bundle(FileSystem& files, const std::string& prefix,
-                                      std::span<const NamedTensor> tensors) {
+void write_tensor_bundle(FileSystem& files, const std::string& prefix, std::span<const NamedTensor> tensors) {
   std::map<std::string_view, const AnyTensor*> sorted;
   for (const auto& [name, tensor] : tensors) {
     const auto bad = [&](std::string_view what) {

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/kernels/cpu/array/element_copy.hpp>
 #include <dflow/kernels/cpu/routines/array/rows.hpp>
-#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/kernels/shared/position_text.hpp>
 #include <dflow/ops/array/gather.hpp>
 

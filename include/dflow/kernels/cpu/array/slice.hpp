@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/kernels/cpu/array/element_copy.hpp>
 #include <dflow/kernels/contract/inferred_shape.hpp>
+#include <dflow/kernels/cpu/array/element_copy.hpp>
 #include <dflow/ops/array/slice.hpp>
 
 #include <cstring>

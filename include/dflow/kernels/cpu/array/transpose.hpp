@@ -1,9 +1,9 @@
 #pragma once
 
+#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/kernels/cpu/array/element_copy.hpp>
 #include <dflow/kernels/cpu/routines/array/transpose.hpp>
 #include <dflow/kernels/shared/host_kernels.hpp>
-#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/ops/array/transpose.hpp>
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 #include <dflow/core/savable_resource.hpp>
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/state/kept_resource.hpp>
-#include <dflow/kernels/state/random_stream.hpp>
+#include <dflow/kernels/state/node_stream.hpp>
 #include <dflow/ops/checkpoint/resource_state.hpp>
 
 #include <cstddef>

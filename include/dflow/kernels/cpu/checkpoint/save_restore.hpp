@@ -28,7 +28,3 @@ struct Kernel<MergeV2Checkpoints, Cpu> : detail::FileKernel {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/checkpoint/save_restore.ipp>
-#endif

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/io/checkpoint/parts/checkpoint_slice.hpp>
 #include <dflow/io/checkpoint/own/checkpoint_writer.hpp>
+#include <dflow/io/checkpoint/parts/checkpoint_slice.hpp>
 #include <dflow/io/checkpoint/saved_tensors.hpp>
 #include <dflow/kernels/cpu/checkpoint/save_restore.hpp>
 #include <dflow/kernels/state/device_files.hpp>
@@ -27,7 +27,7 @@ struct CheckpointNames {
   std::span<const std::string> names, slices;
 };
 
-DFLOW_INLINE CheckpointNames checkpoint_names(const KernelContext& context, std::size_t num_tensors) {
+CheckpointNames checkpoint_names(const KernelContext& context, std::size_t num_tensors) {
   CheckpointNames told{context.input<std::string>(0).scalar(), context.input<std::string>(1).span(),
                        context.input<std::string>(2).span()};
   if (told.names.size() != num_tensors || told.slices.size() != num_tensors) {
@@ -38,11 +38,11 @@ DFLOW_INLINE CheckpointNames checkpoint_names(const KernelContext& context, std:
 }
 
 /// Between two tensors: a step that is over reads and writes no further.
-DFLOW_INLINE void require_going_on(const KernelContext& context) {
+void require_going_on(const KernelContext& context) {
   if (context.step().cancellation.is_cancelled()) throw_error(cancelled("the step was cancelled"));
 }
 
-DFLOW_INLINE void save_shard(KernelContext& context) {
+void save_shard(KernelContext& context) {
   const SaveV2::Attrs& attrs = context.node().attrs_as<SaveV2>();
   const CheckpointNames told = checkpoint_names(context, attrs.dtypes.size());
   const std::shared_ptr<FileSystem> files = device_files(context.device());
@@ -67,8 +67,8 @@ DFLOW_INLINE void save_shard(KernelContext& context) {
 }
 
 /// Fails before anything of the tensor is read.
-DFLOW_INLINE void require_wanted(const KernelContext& context, const SavedTensors& saved, const std::string& name,
-                                 DType dtype, const PartialShape& shape, const std::string& prefix) {
+void require_wanted(const KernelContext& context, const SavedTensors& saved, const std::string& name, DType dtype,
+                    const PartialShape& shape, const std::string& prefix) {
   const std::optional<SavedTensors::Description> found = saved.find(name);
   if (!found || found->dtype == DType::invalid) return;  // reading it says so
   const bool is_type = found->dtype == dtype;
@@ -84,7 +84,7 @@ struct WantedSlices {
   std::vector<std::size_t> outputs;
 };
 
-DFLOW_INLINE void restore_tensors(KernelContext& context) {
+void restore_tensors(KernelContext& context) {
   const RestoreV2::Attrs& attrs = context.node().attrs_as<RestoreV2>();
   const CheckpointNames told = checkpoint_names(context, attrs.dtypes.size());
   const std::shared_ptr<FileSystem> files = device_files(context.device());
@@ -128,7 +128,7 @@ DFLOW_INLINE void restore_tensors(KernelContext& context) {
   }
 }
 
-DFLOW_INLINE void merge_shards(KernelContext& context) {
+void merge_shards(KernelContext& context) {
   const std::span<const std::string> prefixes = context.input<std::string>(0).span();
   merge_checkpoint(*device_files(context.device()), prefixes, context.input<std::string>(1).scalar(),
                    {.replace = context.node().attrs_as<MergeV2Checkpoints>().replace});

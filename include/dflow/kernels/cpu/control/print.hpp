@@ -40,7 +40,3 @@ struct Kernel<Print, Cpu, T> : detail::PrintKernel {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/control/print.ipp>
-#endif

@@ -31,7 +31,7 @@ std::string summarized_float(T value) {
 }
 
 /// C's escapes for what is neither printable nor part of a character of more than one byte.
-DFLOW_INLINE std::string escaped(std::string_view text) {
+std::string escaped(std::string_view text) {
   constexpr std::string_view marked = "\n\r\t\"'\\", marks = "nrt\"'\\";
   std::string result;
   for (const char c : text) {
@@ -99,7 +99,7 @@ class RowSummary {
   std::string text_;
 };
 
-DFLOW_INLINE std::string summarized(const AnyTensor& tensor, std::int64_t max_elements) {
+std::string summarized(const AnyTensor& tensor, std::int64_t max_elements) {
   const std::int64_t all = tensor.num_elements(), shown = max_elements < 0 ? all : std::min(max_elements, all);
   return visit_dtype<AllTypes>(tensor.dtype(), [&]<class T>() {
     const std::span<const T> values = tensor.span<T>().first(static_cast<std::size_t>(shown));
@@ -114,12 +114,12 @@ DFLOW_INLINE std::string summarized(const AnyTensor& tensor, std::int64_t max_el
   });
 }
 
-DFLOW_INLINE void PrintKernel::operator()(KernelContext& context) const {
+void PrintKernel::operator()(KernelContext& context) const {
   if (attrs_.first_n < 0 || lines_.fetch_add(1, std::memory_order_relaxed) < attrs_.first_n) write(context);
   context.set_output(0, context.input(0));
 }
 
-DFLOW_INLINE void PrintKernel::write(const KernelContext& context) const {
+void PrintKernel::write(const KernelContext& context) const {
   std::string line = attrs_.message;
   for (int i = 1; i < context.num_inputs(); ++i) {
     if (!is_element(context.input(i).dtype())) context.fail(str_cat("input ", i, " is no tensor that can be written"));

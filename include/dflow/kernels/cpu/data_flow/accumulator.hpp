@@ -2,9 +2,9 @@
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/array/rows.hpp>
-#include <dflow/state/accumulator_state.hpp>
 #include <dflow/kernels/state/handle_kernel.hpp>
 #include <dflow/ops/data_flow/accumulator.hpp>
+#include <dflow/state/accumulator_state.hpp>
 
 #include <algorithm>
 #include <array>
@@ -284,7 +284,3 @@ struct Kernel<AccumulatorNumAccumulated, Cpu> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/data_flow/accumulator.ipp>
-#endif

@@ -4,7 +4,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE AccumulatorState& detail::accumulator_input(const KernelContext& context, bool is_sparse) {
+AccumulatorState& detail::accumulator_input(const KernelContext& context, bool is_sparse) {
   AccumulatorState& state = context.resource<AccumulatorState>(0);
   const DType dtype = context.node().types[0];
   if (state.dtype() != dtype || state.kind().is_sparse != is_sparse) {
@@ -14,12 +14,12 @@ DFLOW_INLINE AccumulatorState& detail::accumulator_input(const KernelContext& co
   return state;
 }
 
-DFLOW_INLINE AnyTensor detail::kept_input(const KernelContext& context, int i) {
+AnyTensor detail::kept_input(const KernelContext& context, int i) {
   return context.owns_input(i) ? context.input(i) : context.input(i).deep_copy(*context.device().allocator);
 }
 
-DFLOW_INLINE AccumulatedGradient detail::dense_gradient(const KernelContext& context, const AccumulatorState& state,
-                                                        std::int64_t rank) {
+AccumulatedGradient detail::dense_gradient(const KernelContext& context, const AccumulatorState& state,
+                                           std::int64_t rank) {
   const Shape& shape = context.input(2).shape();
   if (!state.shape().is_compatible_with(shape)) {
     context.fail(str_cat("the gradient has shape ", shape.to_string(), ", not that of ", state.debug_string()));
@@ -27,8 +27,8 @@ DFLOW_INLINE AccumulatedGradient detail::dense_gradient(const KernelContext& con
   return {rank, context.scalar_input<std::int64_t>(1), {}, kept_input(context, 2)};
 }
 
-DFLOW_INLINE AccumulatedGradient detail::sparse_gradient(const KernelContext& context, const AccumulatorState& state,
-                                                         std::int64_t rank) {
+AccumulatedGradient detail::sparse_gradient(const KernelContext& context, const AccumulatorState& state,
+                                            std::int64_t rank) {
   const Shape &indices = context.input(2).shape(), &values = context.input(3).shape();
   const PartialShape& wanted = state.shape();
   const bool fits =
@@ -42,7 +42,7 @@ DFLOW_INLINE AccumulatedGradient detail::sparse_gradient(const KernelContext& co
   return {rank, context.scalar_input<std::int64_t>(1), kept_input(context, 2), kept_input(context, 3)};
 }
 
-DFLOW_INLINE TakenGradients detail::take_ranks(const KernelContext& context, bool is_sparse) {
+TakenGradients detail::take_ranks(const KernelContext& context, bool is_sparse) {
   const Tensor<std::int32_t>& ranks = context.input<std::int32_t>(1);
   if (ranks.rank() != 1 || ranks.num_elements() == 0) context.fail("the ranks are no list of one or more");
   return accumulator_input(context, is_sparse).take(ranks.span(), context.scalar_input<std::int64_t>(2));

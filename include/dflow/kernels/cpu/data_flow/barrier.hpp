@@ -1,9 +1,9 @@
 #pragma once
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
-#include <dflow/state/barrier_state.hpp>
 #include <dflow/kernels/state/handle_kernel.hpp>
 #include <dflow/ops/data_flow/barrier.hpp>
+#include <dflow/state/barrier_state.hpp>
 
 #include <memory>
 #include <string>
@@ -64,7 +64,3 @@ struct Kernel<BarrierIncompleteSize, Cpu> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/data_flow/barrier.ipp>
-#endif

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/cpu/data_flow/barrier.hpp>
-#include <dflow/kernels/state/queue_state.hpp>
+#include <dflow/state/queue_state.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -12,8 +12,7 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE void put_out(KernelContext& context, const BarrierState::Kind& kind,
-                          const std::vector<BarrierState::Element>& taken) {
+void put_out(KernelContext& context, const BarrierState::Kind& kind, const std::vector<BarrierState::Element>& taken) {
   const Shape rows{static_cast<std::int64_t>(taken.size())};
   std::int64_t* const indices = context.allocate_output<std::int64_t>(0, rows).data();
   std::string* const keys = context.allocate_output<std::string>(1, rows).data();
@@ -34,7 +33,7 @@ DFLOW_INLINE void put_out(KernelContext& context, const BarrierState::Kind& kind
 
 }  // namespace detail
 
-DFLOW_INLINE void Kernel<BarrierTakeMany, Cpu>::run_async(KernelContext& context, AsyncKernel::Done done) const {
+void Kernel<BarrierTakeMany, Cpu>::run_async(KernelContext& context, AsyncKernel::Done done) const {
   BarrierState& barrier = context.resource<BarrierState>(0);
   if (barrier.kind().dtypes != attrs.component_types) {
     context.fail(str_cat(barrier.debug_string(), " has other components than are taken out"));

@@ -2,8 +2,8 @@
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/state/handle_kernel.hpp>
-#include <dflow/state/tables/lookup_table_state.hpp>
 #include <dflow/ops/data_flow/lookup_table.hpp>
+#include <dflow/state/tables/lookup_table_state.hpp>
 
 #include <memory>
 #include <string>
@@ -103,7 +103,3 @@ struct Kernel<InitializeTableFromTextFile, Cpu> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/data_flow/lookup_table.ipp>
-#endif

@@ -13,26 +13,26 @@ namespace detail {
 /// Of each key.
 inline constexpr double lookup_cost_ns = 40;
 
-DFLOW_INLINE double LookupFindKernel::cost_ns(const KernelInit& init) const {
+double LookupFindKernel::cost_ns(const KernelInit& init) const {
   return 200 + estimated_elements(init.inputs[1]) * lookup_cost_ns;
 }
-DFLOW_INLINE void LookupFindKernel::operator()(KernelContext& context) const {
+void LookupFindKernel::operator()(KernelContext& context) const {
   context.set_output(
       0, context.resource<LookupTableState>(0).find(context.input(1), context.input(2), context.output_allocator(0)));
 }
 
-DFLOW_INLINE double LookupInsertKernel::cost_ns(const KernelInit& init) const {
+double LookupInsertKernel::cost_ns(const KernelInit& init) const {
   return 200 + estimated_elements(init.inputs[1]) * 2 * lookup_cost_ns;
 }
-DFLOW_INLINE void LookupInsertKernel::operator()(KernelContext& context) const {
+void LookupInsertKernel::operator()(KernelContext& context) const {
   context.resource<LookupTableState>(0).insert(context.input(1), context.input(2));
 }
 
-DFLOW_INLINE void LookupRemoveKernel::operator()(KernelContext& context) const {
+void LookupRemoveKernel::operator()(KernelContext& context) const {
   context.resource<LookupTableState>(0).remove(context.input(1));
 }
 
-DFLOW_INLINE void LookupExportKernel::operator()(KernelContext& context) const {
+void LookupExportKernel::operator()(KernelContext& context) const {
   const LookupTableState& table = context.resource<LookupTableState>(0);
   if (table.kind().key != context.output_dtype(0) || table.kind().value != context.output_dtype(1)) {
     context.fail(str_cat(table.debug_string(), " has other element types than are taken out"));
@@ -42,12 +42,12 @@ DFLOW_INLINE void LookupExportKernel::operator()(KernelContext& context) const {
   context.set_output(1, std::move(values));
 }
 
-DFLOW_INLINE LookupImportKernel::LookupImportKernel(const KernelInit& init)
+LookupImportKernel::LookupImportKernel(const KernelInit& init)
     : is_initialization(init.node.op == &op_def<InitializeTable>) {}
-DFLOW_INLINE double LookupImportKernel::cost_ns(const KernelInit& init) const {
+double LookupImportKernel::cost_ns(const KernelInit& init) const {
   return 200 + estimated_elements(init.inputs[1]) * 2 * lookup_cost_ns;
 }
-DFLOW_INLINE void LookupImportKernel::operator()(KernelContext& context) const {
+void LookupImportKernel::operator()(KernelContext& context) const {
   LookupTableState& table = context.resource<LookupTableState>(0);
   if (is_initialization && table.kind().is_mutable) context.fail(str_cat(table.debug_string(), " is not filled once"));
   table.import(context.input(1), context.input(2));
@@ -55,7 +55,7 @@ DFLOW_INLINE void LookupImportKernel::operator()(KernelContext& context) const {
 
 }  // namespace detail
 
-DFLOW_INLINE void Kernel<InitializeTableFromTextFile, Cpu>::operator()(KernelContext& context) const {
+void Kernel<InitializeTableFromTextFile, Cpu>::operator()(KernelContext& context) const {
   LookupTableState& table = context.resource<LookupTableState>(0);
   if (table.kind().is_mutable) context.fail(str_cat(table.debug_string(), " is not filled once"));
   const Tensor<std::string>& filename = context.input<std::string>(1);

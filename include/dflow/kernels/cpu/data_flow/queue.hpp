@@ -2,9 +2,9 @@
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/state/handle_kernel.hpp>
-#include <dflow/kernels/state/queue_state.hpp>
 #include <dflow/ops/data_flow/queue.hpp>
 #include <dflow/ops/data_flow/queue_kinds.hpp>
+#include <dflow/state/queue_state.hpp>
 
 #include <memory>
 #include <string>
@@ -114,7 +114,3 @@ struct Kernel<QueueSize, Cpu> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/data_flow/queue.ipp>
-#endif

@@ -9,16 +9,16 @@
 
 namespace dflow {
 
-DFLOW_INLINE QueueState::Kind detail::queue_kind(const FIFOQueue::Attrs& attrs) {
+QueueState::Kind detail::queue_kind(const FIFOQueue::Attrs& attrs) {
   return {.dtypes = attrs.component_types, .shapes = attrs.shapes, .capacity = attrs.capacity};
 }
-DFLOW_INLINE QueueState::Kind detail::queue_kind(const PaddingFIFOQueueV2::Attrs& attrs) {
+QueueState::Kind detail::queue_kind(const PaddingFIFOQueueV2::Attrs& attrs) {
   return {.dtypes = attrs.component_types,
           .shapes = attrs.shapes,
           .capacity = attrs.capacity,
           .kind = QueueKind::padding_fifo};
 }
-DFLOW_INLINE QueueState::Kind detail::queue_kind(const RandomShuffleQueueV2::Attrs& attrs) {
+QueueState::Kind detail::queue_kind(const RandomShuffleQueueV2::Attrs& attrs) {
   return {.dtypes = attrs.component_types,
           .shapes = attrs.shapes,
           .capacity = attrs.capacity,
@@ -27,7 +27,7 @@ DFLOW_INLINE QueueState::Kind detail::queue_kind(const RandomShuffleQueueV2::Att
           .seed = attrs.seed,
           .seed2 = attrs.seed2};
 }
-DFLOW_INLINE QueueState::Kind detail::queue_kind(const PriorityQueueV2::Attrs& attrs) {
+QueueState::Kind detail::queue_kind(const PriorityQueueV2::Attrs& attrs) {
   QueueState::Kind kind{.dtypes = {DType::int64},
                         .shapes = {PartialShape(Shape{})},
                         .capacity = attrs.capacity,
@@ -37,8 +37,8 @@ DFLOW_INLINE QueueState::Kind detail::queue_kind(const PriorityQueueV2::Attrs& a
   kind.shapes.resize(kind.dtypes.size(), PartialShape::unknown());
   return kind;
 }
-DFLOW_INLINE std::shared_ptr<QueueState> detail::make_queue(const std::string& name, const QueueState::Kind& kind,
-                                                            const DeviceContext& device) {
+std::shared_ptr<QueueState> detail::make_queue(const std::string& name, const QueueState::Kind& kind,
+                                               const DeviceContext& device) {
   RandomStreamState random{static_cast<std::uint64_t>(kind.seed), static_cast<std::uint64_t>(kind.seed2), 0};
   if (kind.kind == QueueKind::random_shuffle && kind.seed == 0 && kind.seed2 == 0) {
     random = {device.draw_seed(), device.draw_seed(), 0};
@@ -46,7 +46,7 @@ DFLOW_INLINE std::shared_ptr<QueueState> detail::make_queue(const std::string& n
   return std::make_shared<QueueState>(name, kind, random);
 }
 
-DFLOW_INLINE void detail::enqueue_inputs(KernelContext& context, bool is_single, AsyncKernel::Done done) {
+void detail::enqueue_inputs(KernelContext& context, bool is_single, AsyncKernel::Done done) {
   QueueState& queue = context.resource<QueueState>(0);
   QueuedElements elements;
   elements.is_single = is_single;
@@ -60,8 +60,8 @@ DFLOW_INLINE void detail::enqueue_inputs(KernelContext& context, bool is_single,
   queue.enqueue_async(std::move(elements), context.step().cancellation, std::move(done));
 }
 
-DFLOW_INLINE void detail::dequeue_outputs(KernelContext& context, const QueueDequeueAttrs& attrs, std::int64_t count,
-                                          bool is_single, bool up_to, AsyncKernel::Done done) {
+void detail::dequeue_outputs(KernelContext& context, const QueueDequeueAttrs& attrs, std::int64_t count, bool is_single,
+                             bool up_to, AsyncKernel::Done done) {
   QueueState& queue = context.resource<QueueState>(0);
   if (queue.kind().dtypes != attrs.component_types) {
     context.fail(str_cat(queue.debug_string(), " has other components than are taken out"));

@@ -2,8 +2,8 @@
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/state/handle_kernel.hpp>
-#include <dflow/state/staleness_clock_state.hpp>
 #include <dflow/ops/data_flow/staleness_clock.hpp>
+#include <dflow/state/staleness_clock_state.hpp>
 
 #include <memory>
 #include <string>
@@ -56,7 +56,3 @@ struct Kernel<StalenessClockDropLate, Cpu> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/data_flow/staleness_clock.ipp>
-#endif

@@ -11,23 +11,21 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE StalenessClockState& clock_input(const KernelContext& context) {
-  return context.resource<StalenessClockState>(0);
-}
+StalenessClockState& clock_input(const KernelContext& context) { return context.resource<StalenessClockState>(0); }
 
-DFLOW_INLINE std::int64_t number_input(const KernelContext& context) { return context.scalar_input<std::int64_t>(1); }
+std::int64_t number_input(const KernelContext& context) { return context.scalar_input<std::int64_t>(1); }
 
-DFLOW_INLINE void set_number(KernelContext& context, std::int64_t number) {
+void set_number(KernelContext& context, std::int64_t number) {
   *context.allocate_output<std::int64_t>(0, {}).data() = number;
 }
 
 }  // namespace detail
 
-DFLOW_INLINE void Kernel<StalenessClockJoin, Cpu>::operator()(KernelContext& context) const {
+void Kernel<StalenessClockJoin, Cpu>::operator()(KernelContext& context) const {
   detail::set_number(context, detail::clock_input(context).join(attrs.rank));
 }
 
-DFLOW_INLINE void Kernel<StalenessClockWait, Cpu>::run_async(KernelContext& context, AsyncKernel::Done done) const {
+void Kernel<StalenessClockWait, Cpu>::run_async(KernelContext& context, AsyncKernel::Done done) const {
   detail::clock_input(context).wait_async(detail::number_input(context), context.step().cancellation,
                                           [&context, done = std::move(done)](Status status, std::int64_t step) mutable {
                                             try {
@@ -39,15 +37,15 @@ DFLOW_INLINE void Kernel<StalenessClockWait, Cpu>::run_async(KernelContext& cont
                                           });
 }
 
-DFLOW_INLINE void Kernel<StalenessClockTick, Cpu>::operator()(KernelContext& context) const {
+void Kernel<StalenessClockTick, Cpu>::operator()(KernelContext& context) const {
   detail::clock_input(context).tick(detail::number_input(context));
 }
 
-DFLOW_INLINE void Kernel<StalenessClockLeave, Cpu>::run_async(KernelContext& context, AsyncKernel::Done done) const {
+void Kernel<StalenessClockLeave, Cpu>::run_async(KernelContext& context, AsyncKernel::Done done) const {
   detail::clock_input(context).leave_async(attrs.rank, context.step().cancellation, std::move(done));
 }
 
-DFLOW_INLINE void Kernel<StalenessClockWatch, Cpu>::run_async(KernelContext& context, AsyncKernel::Done done) const {
+void Kernel<StalenessClockWatch, Cpu>::run_async(KernelContext& context, AsyncKernel::Done done) const {
   const Tensor<std::int32_t>& known = context.input<std::int32_t>(1);
   detail::clock_input(context).watch_async(
       {known.begin(), known.end()}, context.step().cancellation,
@@ -64,7 +62,7 @@ DFLOW_INLINE void Kernel<StalenessClockWatch, Cpu>::run_async(KernelContext& con
       });
 }
 
-DFLOW_INLINE void Kernel<StalenessClockDropLate, Cpu>::operator()(KernelContext& context) const {
+void Kernel<StalenessClockDropLate, Cpu>::operator()(KernelContext& context) const {
   const std::int64_t since = detail::number_input(context);
   detail::set_number(context, detail::clock_input(context).drop_late(since, attrs.fails));
 }

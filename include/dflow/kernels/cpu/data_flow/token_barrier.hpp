@@ -2,8 +2,8 @@
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/state/handle_kernel.hpp>
-#include <dflow/state/token_barrier_state.hpp>
 #include <dflow/ops/data_flow/token_barrier.hpp>
+#include <dflow/state/token_barrier_state.hpp>
 
 #include <memory>
 #include <string>
@@ -66,7 +66,3 @@ struct Kernel<TokenBarrierClose, Cpu> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/data_flow/token_barrier.ipp>
-#endif

@@ -11,32 +11,28 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE TokenBarrierState& barrier_input(const KernelContext& context) {
-  return context.resource<TokenBarrierState>(0);
-}
+TokenBarrierState& barrier_input(const KernelContext& context) { return context.resource<TokenBarrierState>(0); }
 
-DFLOW_INLINE std::int64_t step_input(const KernelContext& context, int i) {
-  return context.scalar_input<std::int64_t>(i);
-}
+std::int64_t step_input(const KernelContext& context, int i) { return context.scalar_input<std::int64_t>(i); }
 
-DFLOW_INLINE void set_ranks(KernelContext& context, int i, const std::vector<std::int32_t>& ranks) {
+void set_ranks(KernelContext& context, int i, const std::vector<std::int32_t>& ranks) {
   Tensor<std::int32_t>& output = context.allocate_output<std::int32_t>(i, {static_cast<std::int64_t>(ranks.size())});
   std::copy(ranks.begin(), ranks.end(), output.data());
 }
 
 }  // namespace detail
 
-DFLOW_INLINE void Kernel<TokenBarrierOpen, Cpu>::operator()(KernelContext& context) const {
+void Kernel<TokenBarrierOpen, Cpu>::operator()(KernelContext& context) const {
   const Tensor<std::int32_t>& left = context.input<std::int32_t>(3);
   detail::barrier_input(context).open(detail::step_input(context, 1), detail::step_input(context, 2),
                                       {left.data(), static_cast<std::size_t>(left.num_elements())});
 }
 
-DFLOW_INLINE void Kernel<TokenBarrierArrive, Cpu>::operator()(KernelContext& context) const {
+void Kernel<TokenBarrierArrive, Cpu>::operator()(KernelContext& context) const {
   detail::barrier_input(context).arrive(attrs.rank, detail::step_input(context, 1));
 }
 
-DFLOW_INLINE void Kernel<TokenBarrierWait, Cpu>::run_async(KernelContext& context, AsyncKernel::Done done) const {
+void Kernel<TokenBarrierWait, Cpu>::run_async(KernelContext& context, AsyncKernel::Done done) const {
   detail::barrier_input(context).wait_async(
       attrs.rank, detail::step_input(context, 1), context.step().cancellation,
       [&context, done = std::move(done)](Status status, std::int64_t step) mutable {
@@ -49,7 +45,7 @@ DFLOW_INLINE void Kernel<TokenBarrierWait, Cpu>::run_async(KernelContext& contex
       });
 }
 
-DFLOW_INLINE void Kernel<TokenBarrierCollect, Cpu>::run_async(KernelContext& context, AsyncKernel::Done done) const {
+void Kernel<TokenBarrierCollect, Cpu>::run_async(KernelContext& context, AsyncKernel::Done done) const {
   detail::barrier_input(context).collect_async(
       detail::step_input(context, 1), context.step().cancellation,
       [&context, done = std::move(done)](Status status, const TokenBarrierState::Collected& collected) mutable {
@@ -65,19 +61,19 @@ DFLOW_INLINE void Kernel<TokenBarrierCollect, Cpu>::run_async(KernelContext& con
       });
 }
 
-DFLOW_INLINE void Kernel<TokenBarrierAdvance, Cpu>::operator()(KernelContext& context) const {
+void Kernel<TokenBarrierAdvance, Cpu>::operator()(KernelContext& context) const {
   detail::barrier_input(context).advance(detail::step_input(context, 1), detail::step_input(context, 2));
 }
 
-DFLOW_INLINE void Kernel<TokenBarrierLeave, Cpu>::run_async(KernelContext& context, AsyncKernel::Done done) const {
+void Kernel<TokenBarrierLeave, Cpu>::run_async(KernelContext& context, AsyncKernel::Done done) const {
   detail::barrier_input(context).leave_async(attrs.rank, context.step().cancellation, std::move(done));
 }
 
-DFLOW_INLINE void Kernel<TokenBarrierDropMissing, Cpu>::operator()(KernelContext& context) const {
+void Kernel<TokenBarrierDropMissing, Cpu>::operator()(KernelContext& context) const {
   detail::set_ranks(context, 0, detail::barrier_input(context).drop_missing(detail::step_input(context, 1)));
 }
 
-DFLOW_INLINE void Kernel<TokenBarrierClose, Cpu>::operator()(KernelContext& context) const {
+void Kernel<TokenBarrierClose, Cpu>::operator()(KernelContext& context) const {
   using Close = TokenBarrierState::Close;
   const Close why = attrs.reason == "late" ? Close::late : attrs.reason == "done" ? Close::done : Close::lost;
   detail::barrier_input(context).close(why, detail::step_input(context, 1));

@@ -2,9 +2,9 @@
 
 #include <dflow/base/cpu_features.hpp>
 #include <dflow/core/tensor.hpp>
+#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/kernels/cpu/cpu.hpp>
 #include <dflow/kernels/cpu/elementwise/code.hpp>
-#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/op/elementwise.hpp>
 
 #include <concepts>
@@ -107,7 +107,3 @@ struct Kernel<O, Cpu, T> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/elementwise/kernel.ipp>
-#endif

@@ -52,7 +52,7 @@ void fill_cells(std::int64_t n, const void* from, void* to) {
 }
 
 /// to[0, n) = from[0].
-DFLOW_INLINE void fill_elements(std::size_t bytes, std::int64_t n, const void* from, void* to) {
+void fill_elements(std::size_t bytes, std::int64_t n, const void* from, void* to) {
   switch (bytes) {
     case 1:
       return fill_cells<1>(n, from, to);
@@ -98,8 +98,8 @@ void gather_cells(const BroadcastWalk& walk, int input, std::int64_t n, const Wa
 }
 
 /// to[0, n): what input `input`, of which `from` is the first element, has at the next n elements of the walk.
-DFLOW_INLINE void gather_elements(const BroadcastWalk& walk, int input, std::size_t bytes, std::int64_t n,
-                                  const WalkPosition& position, const void* from, void* to) {
+void gather_elements(const BroadcastWalk& walk, int input, std::size_t bytes, std::int64_t n,
+                     const WalkPosition& position, const void* from, void* to) {
   switch (bytes) {
     case 1:
       return gather_cells<1>(walk, input, n, position, from, to);
@@ -211,15 +211,15 @@ const char* split(ThreadPool& pool, std::int64_t total, double ns_per_element, s
   return complaint.load(std::memory_order_relaxed);
 }
 
-DFLOW_INLINE const char* run_dense(ThreadPool& pool, const ElementwiseCode& code,
-                                   std::span<const AnyTensor* const> inputs, AnyTensor& y) {
+const char* run_dense(ThreadPool& pool, const ElementwiseCode& code, std::span<const AnyTensor* const> inputs,
+                      AnyTensor& y) {
   const ElementwiseRun run(code, inputs, y);
   return split(pool, y.num_elements(), code.ns_per_element, 64,
                [&](std::int64_t begin, std::int64_t end) { return run.dense(begin, end); });
 }
 
-DFLOW_INLINE const char* run_broadcast(ThreadPool& pool, const ElementwiseCode& code,
-                                       std::span<const AnyTensor* const> inputs, AnyTensor& y) {
+const char* run_broadcast(ThreadPool& pool, const ElementwiseCode& code, std::span<const AnyTensor* const> inputs,
+                          AnyTensor& y) {
   const std::int64_t total = y.num_elements();
   const BroadcastWalk walk(inputs, y.shape());
   const ElementwiseRun run(code, inputs, y);
@@ -240,7 +240,7 @@ DFLOW_INLINE const char* run_broadcast(ThreadPool& pool, const ElementwiseCode& 
                [&](std::int64_t begin, std::int64_t end) { return run.by_blocks(walk, block, begin, end); });
 }
 
-DFLOW_INLINE bool have_one_shape(std::span<const AnyTensor* const> tensors) {
+bool have_one_shape(std::span<const AnyTensor* const> tensors) {
   for (std::size_t i = 1; i < tensors.size(); ++i) {
     if (!(tensors[i]->shape() == tensors[0]->shape())) return false;
   }
@@ -298,12 +298,12 @@ class ElementwiseKernel final : public AnyKernel {
 
 }  // namespace detail
 
-DFLOW_INLINE std::unique_ptr<AnyKernel> make_elementwise_kernel(const KernelInit& init, const ElementwiseCode& code) {
+std::unique_ptr<AnyKernel> make_elementwise_kernel(const KernelInit& init, const ElementwiseCode& code) {
   return std::make_unique<detail::ElementwiseKernel>(init, code);
 }
 
-DFLOW_INLINE void run_elementwise(ThreadPool& pool, const ElementwiseCode& code,
-                                  std::span<const AnyTensor* const> inputs, AnyTensor& y) {
+void run_elementwise(ThreadPool& pool, const ElementwiseCode& code, std::span<const AnyTensor* const> inputs,
+                     AnyTensor& y) {
   if (y.num_elements() == 0) return;
   const bool is_dense = detail::have_one_shape(inputs) && inputs[0]->shape() == y.shape();
   const char* wrong =
@@ -311,7 +311,7 @@ DFLOW_INLINE void run_elementwise(ThreadPool& pool, const ElementwiseCode& code,
   if (wrong != nullptr) throw_error(invalid_argument(wrong));
 }
 
-DFLOW_INLINE CpuLevel allowed_cpu_level(const KernelInit& init) noexcept {
+CpuLevel allowed_cpu_level(const KernelInit& init) noexcept {
   return init.device.state == nullptr ? CpuLevel::x86_64_v4 : init.device.state_as<CpuState>().options.max_level;
 }
 

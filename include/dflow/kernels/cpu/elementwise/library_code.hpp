@@ -5,10 +5,6 @@
 #include <dflow/kernels/cpu/loops/dispatch.hpp>
 #include <dflow/kernels/cpu/routines/math/vector_math.hpp>
 
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/loops/elementwise_loops.hpp>
-#endif
-
 #include <concepts>
 #include <cstddef>
 
@@ -24,10 +20,6 @@ namespace detail {
 template <class O, class T>
 const ElementwiseLoops& loops_of(CpuLevel max_level) {
   switch (usable_level(max_level)) {
-#if defined(DFLOW_HEADER_ONLY)
-    default:
-      return DFLOW_CPU_VARIANT::elementwise_loops<O, T>();
-#else
 #if defined(DFLOW_CPU_VARIANTS_X86)
     case CpuLevel::x86_64_v4:
       return v4::elementwise_loops<O, T>();
@@ -36,7 +28,6 @@ const ElementwiseLoops& loops_of(CpuLevel max_level) {
 #endif
     default:
       return baseline::elementwise_loops<O, T>();
-#endif
   }
 }
 

@@ -27,7 +27,3 @@ struct Kernel<MatchingFiles, Cpu> : detail::FileKernel {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/io/files.ipp>
-#endif

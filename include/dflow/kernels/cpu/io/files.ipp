@@ -13,13 +13,13 @@
 
 namespace dflow {
 
-DFLOW_INLINE void detail::read_whole_file(KernelContext& context) {
+void detail::read_whole_file(KernelContext& context) {
   const std::string path = context.scalar_input<std::string>(0);
   std::string content = read_regular_file(*device_files(context.device()), path);  // no step waits for a pipe
   *context.allocate_output<std::string>(0, {}).data() = std::move(content);
 }
 
-DFLOW_INLINE void detail::write_whole_file(KernelContext& context) {
+void detail::write_whole_file(KernelContext& context) {
   const std::string path = context.scalar_input<std::string>(0);
   const std::string content = context.scalar_input<std::string>(1);
   const std::shared_ptr<FileSystem> files = device_files(context.device());
@@ -27,7 +27,7 @@ DFLOW_INLINE void detail::write_whole_file(KernelContext& context) {
   files->write_file_atomically(path, content);
 }
 
-DFLOW_INLINE void detail::find_matching_files(KernelContext& context) {
+void detail::find_matching_files(KernelContext& context) {
   const Tensor<std::string>& patterns = context.input<std::string>(0);
   if (patterns.rank() > 1) context.fail("patterns are a scalar or a vector");
   const std::shared_ptr<FileSystem> files = device_files(context.device());

@@ -2,8 +2,8 @@
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/state/handle_kernel.hpp>
-#include <dflow/kernels/state/readers/reader_state.hpp>
 #include <dflow/ops/io/reader.hpp>
+#include <dflow/state/readers/reader_state.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -116,7 +116,3 @@ struct Kernel<ReaderReset, Cpu> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/io/reader.ipp>
-#endif

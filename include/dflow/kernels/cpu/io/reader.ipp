@@ -2,15 +2,14 @@
 
 #include <dflow/kernels/cpu/io/reader.hpp>
 #include <dflow/kernels/state/device_files.hpp>
-#include <dflow/kernels/state/queue_state.hpp>
+#include <dflow/state/queue_state.hpp>
 
 #include <algorithm>
 #include <vector>
 
 namespace dflow {
 
-DFLOW_INLINE ReaderKind detail::reader_kind(const FixedLengthRecordReaderOp&,
-                                            const FixedLengthRecordReaderOp::Attrs& attrs) {
+ReaderKind detail::reader_kind(const FixedLengthRecordReaderOp&, const FixedLengthRecordReaderOp::Attrs& attrs) {
   const auto bytes = [](std::int64_t of) { return static_cast<std::uint64_t>(of); };
   return {.format = ReaderFormat::fixed_length,
           .fixed = {.header_bytes = bytes(attrs.header_bytes),
@@ -20,13 +19,12 @@ DFLOW_INLINE ReaderKind detail::reader_kind(const FixedLengthRecordReaderOp&,
                     .compression = attrs.encoding}};
 }
 
-DFLOW_INLINE std::shared_ptr<ReaderState> detail::make_reader(const std::string& name, const ReaderKind& kind,
-                                                              const DeviceContext& device) {
+std::shared_ptr<ReaderState> detail::make_reader(const std::string& name, const ReaderKind& kind,
+                                                 const DeviceContext& device) {
   return std::make_shared<ReaderState>(name, kind, device_files(device));
 }
 
-DFLOW_INLINE void detail::read_records(KernelContext& context, std::int64_t count, bool is_single,
-                                       AsyncKernel::Done done) {
+void detail::read_records(KernelContext& context, std::int64_t count, bool is_single, AsyncKernel::Done done) {
   auto take = [&context, is_single, done = std::move(done)](Status status, ReaderState::Records records) mutable {
     try {
       for (int i = 0; status.ok() && i < 2; ++i) {

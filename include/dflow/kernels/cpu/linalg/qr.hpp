@@ -45,7 +45,3 @@ struct Kernel<Qr, Cpu, T> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/linalg/qr.ipp>
-#endif

@@ -20,8 +20,8 @@ QrFactors<T> qr_of(const OwnMatrix<T>& matrix, std::int64_t k) {
 
 }  // namespace detail
 
-DFLOW_INLINE QrFactors<double> qr(const OwnMatrix<double>& matrix, std::int64_t k) { return detail::qr_of(matrix, k); }
-DFLOW_INLINE QrFactors<std::complex<double>> qr(const OwnMatrix<std::complex<double>>& matrix, std::int64_t k) {
+QrFactors<double> qr(const OwnMatrix<double>& matrix, std::int64_t k) { return detail::qr_of(matrix, k); }
+QrFactors<std::complex<double>> qr(const OwnMatrix<std::complex<double>>& matrix, std::int64_t k) {
   return detail::qr_of(matrix, k);
 }
 

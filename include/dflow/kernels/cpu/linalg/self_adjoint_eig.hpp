@@ -46,7 +46,3 @@ struct Kernel<SelfAdjointEig, Cpu, T> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/linalg/self_adjoint_eig.ipp>
-#endif

@@ -19,11 +19,10 @@ EigFactors<T> self_adjoint_eig_of(const OwnMatrix<T>& matrix, bool with_vectors)
 
 }  // namespace detail
 
-DFLOW_INLINE EigFactors<double> self_adjoint_eig(const OwnMatrix<double>& matrix, bool with_vectors) {
+EigFactors<double> self_adjoint_eig(const OwnMatrix<double>& matrix, bool with_vectors) {
   return detail::self_adjoint_eig_of(matrix, with_vectors);
 }
-DFLOW_INLINE EigFactors<std::complex<double>> self_adjoint_eig(const OwnMatrix<std::complex<double>>& matrix,
-                                                               bool with_vectors) {
+EigFactors<std::complex<double>> self_adjoint_eig(const OwnMatrix<std::complex<double>>& matrix, bool with_vectors) {
   return detail::self_adjoint_eig_of(matrix, with_vectors);
 }
 

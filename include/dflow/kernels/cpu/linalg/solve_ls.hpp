@@ -53,7 +53,3 @@ struct Kernel<MatrixSolveLs, Cpu, T> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/linalg/solve_ls.ipp>
-#endif

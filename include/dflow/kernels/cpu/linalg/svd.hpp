@@ -71,8 +71,3 @@ struct Kernel<Svd, Cpu, T> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/linalg/svd_complex.ipp>
-#include <dflow/kernels/cpu/linalg/svd_real.ipp>
-#endif

@@ -12,8 +12,7 @@ namespace dflow::cpu {
 
 /// Householder reflections from both sides leave a real matrix of two diagonals (Golub and Van Loan, Matrix
 /// Computations, 5.4.8), whose decomposition is the real one.
-DFLOW_INLINE SvdFactors<std::complex<double>> svd(const OwnMatrix<std::complex<double>>& matrix,
-                                                  SingularVectors vectors) {
+SvdFactors<std::complex<double>> svd(const OwnMatrix<std::complex<double>>& matrix, SingularVectors vectors) {
   using Complex = std::complex<double>;
   if (matrix.rows() < matrix.cols()) {
     SvdFactors<Complex> result = svd(OwnMatrix<Complex>(matrix.adjoint()), vectors);

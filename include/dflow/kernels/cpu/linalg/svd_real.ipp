@@ -13,7 +13,7 @@ Eigen::internal::UpperBidiagonalization<dflow::cpu::OwnMatrix<double>>::compute(
 
 namespace dflow::cpu {
 
-DFLOW_INLINE SvdFactors<double> svd(const OwnMatrix<double>& matrix, SingularVectors vectors) {
+SvdFactors<double> svd(const OwnMatrix<double>& matrix, SingularVectors vectors) {
   const unsigned options = vectors == SingularVectors::none   ? 0u
                            : vectors == SingularVectors::full ? Eigen::ComputeFullU | Eigen::ComputeFullV
                                                               : Eigen::ComputeThinU | Eigen::ComputeThinV;

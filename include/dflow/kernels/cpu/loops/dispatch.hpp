@@ -7,9 +7,6 @@ namespace dflow::cpu {
 struct ElementwiseLoops;
 }
 
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/loops/lanes.hpp>
-#else
 namespace dflow::cpu::baseline {
 template <class Table>
 const Table& table();
@@ -30,13 +27,12 @@ template <class O, class T>
 const ElementwiseLoops& elementwise_loops();
 }  // namespace dflow::cpu::v4
 #endif
-#endif
 
 namespace dflow::cpu {
 
 /// The highest level that max_level allows, that the processor has and that was compiled.
 [[nodiscard]] inline CpuLevel usable_level([[maybe_unused]] CpuLevel max_level) {
-#if defined(DFLOW_CPU_VARIANTS_X86) && !defined(DFLOW_HEADER_ONLY)
+#if defined(DFLOW_CPU_VARIANTS_X86)
   static const CpuLevel detected = detect_cpu_level();
   return max_level < detected ? max_level : detected;
 #else
@@ -48,10 +44,6 @@ namespace dflow::cpu {
 template <class Table>
 [[nodiscard]] const Table& loops(CpuLevel max_level) {
   switch (usable_level(max_level)) {
-#if defined(DFLOW_HEADER_ONLY)
-    default:
-      return DFLOW_CPU_VARIANT::table<Table>();
-#else
 #if defined(DFLOW_CPU_VARIANTS_X86)
     case CpuLevel::x86_64_v4:
       return v4::table<Table>();
@@ -60,7 +52,6 @@ template <class Table>
 #endif
     default:
       return baseline::table<Table>();
-#endif
   }
 }
 

@@ -96,7 +96,3 @@ struct Kernel<SumToShape, Cpu, T> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/math/broadcast.ipp>
-#endif

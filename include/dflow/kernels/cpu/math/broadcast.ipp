@@ -4,7 +4,7 @@
 
 namespace dflow::cpu {
 
-DFLOW_INLINE Shape given_shape(const KernelContext& context, bool given_is_wide) {
+Shape given_shape(const KernelContext& context, bool given_is_wide) {
   const Tensor<std::int32_t>& extents = context.input<std::int32_t>(1);
   if (extents.rank() != 1) context.fail(str_cat("a shape must be a vector, got shape ", extents.shape().to_string()));
   const std::vector<std::int64_t> dims(extents.begin(), extents.end());
@@ -17,7 +17,7 @@ DFLOW_INLINE Shape given_shape(const KernelContext& context, bool given_is_wide)
   return given;
 }
 
-DFLOW_INLINE SumPasses::SumPasses(const Shape& wide, const Shape& narrow) {
+SumPasses::SumPasses(const Shape& wide, const Shape& narrow) {
   if (wide.num_elements() == 0 && wide != narrow) {
     // The extents beside the zero may be as large as they like.
     passes[count++] = {.outer = narrow.num_elements(), .reduce = 0, .inner = 1};

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/nn/bias.hpp>
-#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/ops/nn/bias.hpp>
 
 namespace dflow {

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/math/reduce.hpp>
 #include <dflow/kernels/cpu/routines/nn/softmax.hpp>
-#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/ops/nn/losses.hpp>
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/nn/softmax.hpp>
-#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/ops/nn/softmax.hpp>
 
 namespace dflow {

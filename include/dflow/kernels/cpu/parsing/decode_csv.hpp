@@ -17,7 +17,3 @@ struct Kernel<DecodeCsv, Cpu> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/parsing/decode_csv.ipp>
-#endif

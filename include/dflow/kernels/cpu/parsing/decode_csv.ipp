@@ -1,15 +1,15 @@
 #pragma once
 
 #include <dflow/io/records/csv_record.hpp>
-#include <dflow/kernels/cpu/parsing/decode_csv.hpp>
 #include <dflow/kernels/contract/inferred_shape.hpp>
+#include <dflow/kernels/cpu/parsing/decode_csv.hpp>
 
 #include <utility>
 #include <vector>
 
 namespace dflow {
 
-DFLOW_INLINE void Kernel<DecodeCsv, Cpu>::operator()(KernelContext& context) const {
+void Kernel<DecodeCsv, Cpu>::operator()(KernelContext& context) const {
   detail::with_inferred_shapes(context, [](std::span<const PartialShape>) {});
   std::vector<AnyTensor> defaults;
   for (int i = 1; i < context.num_inputs(); ++i) defaults.push_back(context.input(i));

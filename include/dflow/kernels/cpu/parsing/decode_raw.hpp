@@ -54,7 +54,3 @@ struct Kernel<DecodeRaw, Cpu, T> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/parsing/decode_raw.ipp>
-#endif

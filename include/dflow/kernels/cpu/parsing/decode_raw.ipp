@@ -1,13 +1,12 @@
 #pragma once
 
-#include <dflow/kernels/cpu/parsing/decode_raw.hpp>
 #include <dflow/kernels/contract/inferred_shape.hpp>
+#include <dflow/kernels/cpu/parsing/decode_raw.hpp>
 #include <dflow/ops/data_flow/partition.hpp>
 
 namespace dflow::detail {
 
-DFLOW_INLINE std::int64_t numbers_per_text(const KernelContext& context, const Tensor<std::string>& texts,
-                                           std::size_t size) {
+std::int64_t numbers_per_text(const KernelContext& context, const Tensor<std::string>& texts, std::size_t size) {
   with_inferred_shapes(context, [](std::span<const PartialShape>) {});
   if (texts.num_elements() == 0) return 0;
   const std::size_t length = texts.data()->size();
@@ -23,7 +22,7 @@ DFLOW_INLINE std::int64_t numbers_per_text(const KernelContext& context, const T
   return static_cast<std::int64_t>(length / size);
 }
 
-DFLOW_INLINE void copy_swapped(const char* from, std::int64_t count, std::size_t size, char* to) noexcept {
+void copy_swapped(const char* from, std::int64_t count, std::size_t size, char* to) noexcept {
   for (const char* const end = from + count * static_cast<std::int64_t>(size); from != end; from += size, to += size) {
     std::reverse_copy(from, from + size, to);
   }

@@ -38,7 +38,3 @@ struct Kernel<ParseSingleSequenceExample, Cpu> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/parsing/parse_example.ipp>
-#endif

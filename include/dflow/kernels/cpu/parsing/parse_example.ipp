@@ -2,8 +2,8 @@
 
 #include <dflow/io/records/example_json.hpp>
 #include <dflow/io/records/example_parser.hpp>
-#include <dflow/kernels/cpu/parsing/parse_example.hpp>
 #include <dflow/kernels/contract/inferred_shape.hpp>
+#include <dflow/kernels/cpu/parsing/parse_example.hpp>
 #include <dflow/ops/data_flow/partition.hpp>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ class FeatureInputs {
 };
 
 /// Sets the outputs of a group of features from `first` on; returns how many they are.
-DFLOW_INLINE int set_features(KernelContext& context, ParsedFeatures&& features, int first) {
+int set_features(KernelContext& context, ParsedFeatures&& features, int first) {
   const auto sparse = static_cast<int>(features.sparse.size());
   for (int i = 0; i < sparse; ++i) {
     SparseValues& values = features.sparse[static_cast<std::size_t>(i)];
@@ -48,8 +48,8 @@ DFLOW_INLINE int set_features(KernelContext& context, ParsedFeatures&& features,
 
 }  // namespace detail
 
-DFLOW_INLINE void Kernel<DecodeJsonExample, Cpu>::operator()(KernelContext& context, const Tensor<std::string>& texts,
-                                                             Tensor<std::string>& examples) const {
+void Kernel<DecodeJsonExample, Cpu>::operator()(KernelContext& context, const Tensor<std::string>& texts,
+                                                Tensor<std::string>& examples) const {
   context.pool().parallel_for(texts.num_elements(), 5000, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       try {
@@ -61,7 +61,7 @@ DFLOW_INLINE void Kernel<DecodeJsonExample, Cpu>::operator()(KernelContext& cont
   });
 }
 
-DFLOW_INLINE void Kernel<ParseExample, Cpu>::operator()(KernelContext& context) const {
+void Kernel<ParseExample, Cpu>::operator()(KernelContext& context) const {
   detail::with_inferred_shapes(context, [](std::span<const PartialShape>) {});
   FeaturesSpec spec;
   detail::FeatureInputs inputs(context, 2);
@@ -74,7 +74,7 @@ DFLOW_INLINE void Kernel<ParseExample, Cpu>::operator()(KernelContext& context) 
   detail::set_features(context, parse_examples(context.input<std::string>(0).span(), spec, names), 0);
 }
 
-DFLOW_INLINE void Kernel<ParseSingleExample, Cpu>::operator()(KernelContext& context) const {
+void Kernel<ParseSingleExample, Cpu>::operator()(KernelContext& context) const {
   detail::with_inferred_shapes(context, [](std::span<const PartialShape>) {});
   FeaturesSpec spec;
   detail::FeatureInputs inputs(context, 1);
@@ -87,7 +87,7 @@ DFLOW_INLINE void Kernel<ParseSingleExample, Cpu>::operator()(KernelContext& con
   detail::set_features(context, parse_single_example(*context.input<std::string>(0).data(), spec), 0);
 }
 
-DFLOW_INLINE void Kernel<ParseSingleSequenceExample, Cpu>::operator()(KernelContext& context) const {
+void Kernel<ParseSingleSequenceExample, Cpu>::operator()(KernelContext& context) const {
   detail::with_inferred_shapes(context, [](std::span<const PartialShape>) {});
   const std::span<const std::string> may_be_missing = context.input<std::string>(1).span();
   FeaturesSpec spec;

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/contract/inferred_shape.hpp>
+#include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/shared/random_distributions.hpp>
-#include <dflow/kernels/state/random_stream.hpp>
+#include <dflow/kernels/state/node_stream.hpp>
 #include <dflow/ops/random/random.hpp>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/contract/inferred_shape.hpp>
+#include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/ops/reduction/add_n.hpp>
 
 #include <algorithm>

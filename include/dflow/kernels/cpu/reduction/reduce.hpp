@@ -1,10 +1,10 @@
 #pragma once
 
+#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/array/transpose.hpp>
 #include <dflow/kernels/cpu/routines/math/reduce.hpp>
 #include <dflow/kernels/shared/dim_runs.hpp>
-#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/kernels/shared/reduced_shape_kernel.hpp>
 #include <dflow/ops/reduction/reduce.hpp>
 

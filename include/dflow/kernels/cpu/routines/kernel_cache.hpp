@@ -43,7 +43,3 @@ class KernelCache {
 };
 
 }  // namespace dflow::cpu
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/routines/kernel_cache_state.hpp>
-#endif

@@ -9,14 +9,14 @@
 
 namespace dflow::cpu {
 
-DFLOW_INLINE const PrimitiveCache::Primitive* PrimitiveCache::find(std::string_view key) {
+const PrimitiveCache::Primitive* PrimitiveCache::find(std::string_view key) {
   const auto found = by_key_.find(key);
   if (found == by_key_.end()) return nullptr;
   entries_.splice(entries_.begin(), entries_, found->second);
   return &found->second->primitive;
 }
 
-DFLOW_INLINE PrimitiveCache::Primitive PrimitiveCache::insert(std::string_view key, Primitive primitive) {
+PrimitiveCache::Primitive PrimitiveCache::insert(std::string_view key, Primitive primitive) {
   if (by_key_.contains(key)) return nullptr;
   entries_.push_front({std::string(key), std::move(primitive)});
   by_key_.emplace(entries_.front().key, entries_.begin());
@@ -27,19 +27,19 @@ DFLOW_INLINE PrimitiveCache::Primitive PrimitiveCache::insert(std::string_view k
   return oldest;
 }
 
-DFLOW_INLINE std::list<PrimitiveCache::Entry> PrimitiveCache::take_all() noexcept {
+std::list<PrimitiveCache::Entry> PrimitiveCache::take_all() noexcept {
   by_key_.clear();
   return std::exchange(entries_, {});
 }
 
-DFLOW_INLINE KernelCache::State::State(Allocator& from, const KernelCacheLimits& limits)
+KernelCache::State::State(Allocator& from, const KernelCacheLimits& limits)
     : allocator(from),
       max_idle_bytes(std::min(limits.scratch_bytes, from.stats().limit_bytes / 8)),
       primitives(limits.primitives) {
   idle.reserve(64);
 }
 
-DFLOW_INLINE void KernelCache::State::release_idle() noexcept {
+void KernelCache::State::release_idle() noexcept {
   for (;;) {
     ScratchBlock block;
     {
@@ -53,29 +53,29 @@ DFLOW_INLINE void KernelCache::State::release_idle() noexcept {
   }
 }
 
-DFLOW_INLINE KernelCache::KernelCache(Allocator& allocator, const KernelCacheLimits& limits)
+KernelCache::KernelCache(Allocator& allocator, const KernelCacheLimits& limits)
     : state_(std::make_unique<State>(allocator, limits)) {}
 
-DFLOW_INLINE KernelCache::~KernelCache() { clear(); }
+KernelCache::~KernelCache() { clear(); }
 
-DFLOW_INLINE std::size_t KernelCache::scratch_bytes() const {
+std::size_t KernelCache::scratch_bytes() const {
   const std::lock_guard lock(state_->mutex);
   return state_->idle_bytes;
 }
 
-DFLOW_INLINE std::size_t KernelCache::primitives() const {
+std::size_t KernelCache::primitives() const {
   const std::lock_guard lock(state_->mutex);
   return state_->primitives.size();
 }
 
-DFLOW_INLINE void KernelCache::clear() {
+void KernelCache::clear() {
   state_->release_idle();
   std::list<PrimitiveCache::Entry> released;
   const std::lock_guard lock(state_->mutex);
   released = state_->primitives.take_all();
 }
 
-DFLOW_INLINE Scratch::Scratch(KernelCache* cache, std::size_t bytes) : cache_(cache) {
+Scratch::Scratch(KernelCache* cache, std::size_t bytes) : cache_(cache) {
   if (bytes == 0) return;
   if (cache_ != nullptr) {
     KernelCache::State& state = cache_->state();
@@ -113,7 +113,7 @@ DFLOW_INLINE Scratch::Scratch(KernelCache* cache, std::size_t bytes) : cache_(ca
   }
 }
 
-DFLOW_INLINE Scratch::~Scratch() {
+Scratch::~Scratch() {
   if (block_.pointer == nullptr) return;
   if (cache_ == nullptr) {
     default_cpu_allocator().deallocate(block_.pointer, block_.bytes);

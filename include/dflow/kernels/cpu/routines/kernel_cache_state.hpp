@@ -83,7 +83,3 @@ class Scratch {
 };
 
 }  // namespace dflow::cpu
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/routines/kernel_cache.ipp>
-#endif

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <dflow/base/threads/thread_pool.hpp>
-#include <dflow/kernels/shared/conv2d_shape.hpp>
 #include <dflow/kernels/cpu/routines/options.hpp>
+#include <dflow/kernels/shared/conv2d_shape.hpp>
 
 #include <cstdint>
 
@@ -28,8 +28,3 @@ namespace dflow::cpu {
                                                  const CpuOptions& options);
 
 }  // namespace dflow::cpu
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/routines/nn/onednn_conv2d.ipp>
-#include <dflow/kernels/cpu/routines/onednn.ipp>
-#endif

@@ -32,7 +32,3 @@ struct CpuOptions {
 };
 
 }  // namespace dflow::cpu
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/routines/options.ipp>
-#endif

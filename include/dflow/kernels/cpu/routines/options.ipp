@@ -4,7 +4,7 @@
 
 namespace dflow::cpu {
 
-DFLOW_INLINE bool has_onednn() noexcept {
+bool has_onednn() noexcept {
 #if defined(DFLOW_HAS_ONEDNN)
   return true;
 #else

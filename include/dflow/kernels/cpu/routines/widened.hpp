@@ -6,10 +6,6 @@
 #include <dflow/kernels/cpu/routines/loop_types.hpp>
 #include <dflow/kernels/cpu/routines/options.hpp>
 
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/loops/cast_loops.hpp>
-#endif
-
 #include <cstdint>
 
 namespace dflow::cpu {

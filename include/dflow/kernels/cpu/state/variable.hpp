@@ -133,7 +133,3 @@ template <>
 struct Kernel<IsVariableInitialized, Cpu> : detail::IsVariableInitializedKernel {};
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/state/variable.ipp>
-#endif

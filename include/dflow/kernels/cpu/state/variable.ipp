@@ -4,12 +4,12 @@
 
 namespace dflow {
 
-DFLOW_INLINE void detail::AssignKernel::operator()(KernelContext& context) const {
+void detail::AssignKernel::operator()(KernelContext& context) const {
   assign_variable(context, attrs, [&](const AnyTensor& value) { return value.deep_copy(*context.device().allocator); });
 }
 
-DFLOW_INLINE std::int64_t detail::checked_row_size(const KernelContext& context, const AnyTensor& variable,
-                                                   const AnyTensor& indices, const AnyTensor& updates) {
+std::int64_t detail::checked_row_size(const KernelContext& context, const AnyTensor& variable, const AnyTensor& indices,
+                                      const AnyTensor& updates) {
   if (variable.rank() == 0) context.fail("the variable is a scalar and has no rows");
   const Shape row = variable.shape().subshape(1, variable.rank());
   if (updates.shape() != indices.shape().concatenated(row)) {
@@ -19,8 +19,8 @@ DFLOW_INLINE std::int64_t detail::checked_row_size(const KernelContext& context,
   return row.num_elements();
 }
 
-DFLOW_INLINE void detail::fail_bad_index(const KernelContext& context, std::int64_t position, std::int64_t index,
-                                         std::int64_t limit) {
+void detail::fail_bad_index(const KernelContext& context, std::int64_t position, std::int64_t index,
+                            std::int64_t limit) {
   context.fail(str_cat("indices[", position, "] = ", index, " is outside [0, ", limit, ")"));
 }
 

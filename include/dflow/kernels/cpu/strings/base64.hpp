@@ -19,7 +19,3 @@ struct Kernel<DecodeBase64, Cpu> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/strings/base64.ipp>
-#endif

@@ -8,15 +8,15 @@
 
 namespace dflow {
 
-DFLOW_INLINE void Kernel<EncodeBase64, Cpu>::operator()(KernelContext& context, const Tensor<std::string>& texts,
-                                                        Tensor<std::string>& codes) const {
+void Kernel<EncodeBase64, Cpu>::operator()(KernelContext& context, const Tensor<std::string>& texts,
+                                           Tensor<std::string>& codes) const {
   detail::each_text(context, texts.num_elements(), [&](std::int64_t i) {
     codes.data()[i] = to_base64_url(std::as_bytes(std::span(texts.data()[i])), attrs.pad);
   });
 }
 
-DFLOW_INLINE void Kernel<DecodeBase64, Cpu>::operator()(KernelContext& context, const Tensor<std::string>& codes,
-                                                        Tensor<std::string>& texts) const {
+void Kernel<DecodeBase64, Cpu>::operator()(KernelContext& context, const Tensor<std::string>& codes,
+                                           Tensor<std::string>& texts) const {
   detail::each_text(context, codes.num_elements(), [&](std::int64_t i) {
     std::optional<std::string> bytes = from_base64_url(codes.data()[i]);
     if (!bytes) {

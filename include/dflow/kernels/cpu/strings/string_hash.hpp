@@ -27,7 +27,3 @@ struct Kernel<StringToHashBucket, Cpu> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/strings/string_hash.ipp>
-#endif

@@ -17,23 +17,21 @@ void fill_buckets(const KernelContext& context, const Tensor<std::string>& texts
 
 }  // namespace detail
 
-DFLOW_INLINE void Kernel<StringToHashBucketFast, Cpu>::operator()(KernelContext& context,
-                                                                  const Tensor<std::string>& texts,
-                                                                  Tensor<std::int64_t>& buckets) const {
+void Kernel<StringToHashBucketFast, Cpu>::operator()(KernelContext& context, const Tensor<std::string>& texts,
+                                                     Tensor<std::int64_t>& buckets) const {
   detail::fill_buckets(context, texts, attrs.num_buckets, buckets, farm_fingerprint64);
 }
 
-DFLOW_INLINE void Kernel<StringToHashBucketStrong, Cpu>::operator()(KernelContext& context,
-                                                                    const Tensor<std::string>& texts,
-                                                                    Tensor<std::int64_t>& buckets) const {
+void Kernel<StringToHashBucketStrong, Cpu>::operator()(KernelContext& context, const Tensor<std::string>& texts,
+                                                       Tensor<std::int64_t>& buckets) const {
   const std::array<std::uint64_t, 2> key{static_cast<std::uint64_t>(attrs.key[0]),
                                          static_cast<std::uint64_t>(attrs.key[1])};
   detail::fill_buckets(context, texts, attrs.num_buckets, buckets,
                        [&](const std::string& text) { return sip_hash(key, text); });
 }
 
-DFLOW_INLINE void Kernel<StringToHashBucket, Cpu>::operator()(KernelContext& context, const Tensor<std::string>& texts,
-                                                              Tensor<std::int64_t>& buckets) const {
+void Kernel<StringToHashBucket, Cpu>::operator()(KernelContext& context, const Tensor<std::string>& texts,
+                                                 Tensor<std::int64_t>& buckets) const {
   detail::fill_buckets(context, texts, attrs.num_buckets, buckets, murmur_hash64);
 }
 

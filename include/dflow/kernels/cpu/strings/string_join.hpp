@@ -20,7 +20,3 @@ struct Kernel<ReduceJoin, Cpu> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/strings/string_join.ipp>
-#endif

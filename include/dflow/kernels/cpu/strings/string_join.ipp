@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/kernels/cpu/strings/string_join.hpp>
 #include <dflow/kernels/contract/inferred_shape.hpp>
+#include <dflow/kernels/cpu/strings/string_join.hpp>
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace dflow {
 
-DFLOW_INLINE void Kernel<StringJoin, Cpu>::operator()(KernelContext& context) const {
+void Kernel<StringJoin, Cpu>::operator()(KernelContext& context) const {
   const std::span<std::string> joined = context.allocate_output<std::string>(0, detail::inferred_shape(context)).span();
   detail::each_text(context, static_cast<std::int64_t>(joined.size()), [&](std::int64_t i) {
     std::string& text = joined[static_cast<std::size_t>(i)];
@@ -26,7 +26,7 @@ namespace detail {
 
 /// The elements of a tensor by their distance from the first, along some of its dimensions, of which the last one runs
 /// fastest.
-DFLOW_INLINE std::vector<std::int64_t> offsets_along(const Shape& shape, std::span<const int> axes) {
+std::vector<std::int64_t> offsets_along(const Shape& shape, std::span<const int> axes) {
   std::vector<std::int64_t> offsets{0};
   for (const int axis : axes) {
     std::int64_t step = 1;
@@ -43,7 +43,7 @@ DFLOW_INLINE std::vector<std::int64_t> offsets_along(const Shape& shape, std::sp
 
 }  // namespace detail
 
-DFLOW_INLINE void Kernel<ReduceJoin, Cpu>::operator()(KernelContext& context) const {
+void Kernel<ReduceJoin, Cpu>::operator()(KernelContext& context) const {
   const Tensor<std::string>& inputs = context.input<std::string>(0);
   const std::span<std::string> joined = context.allocate_output<std::string>(0, detail::inferred_shape(context)).span();
   std::array<bool, max_rank> is_joined{};

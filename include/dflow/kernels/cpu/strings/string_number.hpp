@@ -33,7 +33,3 @@ template <class T>
 struct Kernel<AsString, Cpu, T> : detail::AsStringKernel {};
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/strings/string_number.ipp>
-#endif

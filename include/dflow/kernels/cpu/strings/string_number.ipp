@@ -14,7 +14,7 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE void fail_number(const KernelContext& context, const Tensor<std::string>& texts, std::int64_t i) {
+void fail_number(const KernelContext& context, const Tensor<std::string>& texts, std::int64_t i) {
   context.fail(str_cat("could not convert string", index_to_string(i, texts.shape()), " = ",
                        quoted_start(texts.data()[i]), " to ", name(context.node().types[0])));
 }
@@ -115,7 +115,7 @@ std::string text_of(const NumberWriter& writer, const T& value) {
   }
 }
 
-DFLOW_INLINE void AsStringKernel::operator()(KernelContext& context) const {
+void AsStringKernel::operator()(KernelContext& context) const {
   const AnyTensor& x = context.input(0);
   Tensor<std::string>& texts = context.allocate_output<std::string>(0, x.shape());
   const NumberWriter writer(attrs);

@@ -22,7 +22,3 @@ struct Kernel<StringSplitV2, Cpu> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/strings/string_split.ipp>
-#endif

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <dflow/base/function_ref.hpp>
-#include <dflow/kernels/cpu/strings/string_split.hpp>
 #include <dflow/kernels/contract/inferred_shape.hpp>
+#include <dflow/kernels/cpu/strings/string_split.hpp>
 
 #include <algorithm>
 #include <vector>
@@ -16,7 +16,7 @@ using TextParts = std::vector<std::string_view>;
 inline constexpr std::string_view white_space = " \t\n\v\f\r";
 
 /// Each character of the delimiter ends a part.
-DFLOW_INLINE void append_parts(std::string_view text, std::string_view delimiter, bool skip_empty, TextParts& parts) {
+void append_parts(std::string_view text, std::string_view delimiter, bool skip_empty, TextParts& parts) {
   if (delimiter.empty()) {
     for (std::size_t i = 0; i < text.size(); ++i) parts.push_back(text.substr(i, 1));
     return;
@@ -31,8 +31,7 @@ DFLOW_INLINE void append_parts(std::string_view text, std::string_view delimiter
 }
 
 /// As Python's `str.split`.
-DFLOW_INLINE void append_separated(std::string_view text, std::string_view separator, std::int64_t max_splits,
-                                   TextParts& parts) {
+void append_separated(std::string_view text, std::string_view separator, std::int64_t max_splits, TextParts& parts) {
   if (max_splits == 0) return parts.push_back(text);
   const auto skip_spaces = [&] { text.remove_prefix(std::min(text.find_first_not_of(white_space), text.size())); };
   const bool by_spaces = separator.empty();
@@ -49,9 +48,8 @@ DFLOW_INLINE void append_separated(std::string_view text, std::string_view separ
 }
 
 /// Splits each text, and gives what it finds as a sparse matrix.
-DFLOW_INLINE void run_split(
-    KernelContext& context,
-    FunctionRef<void(std::string_view text, std::string_view separator, TextParts& parts)> append) {
+void run_split(KernelContext& context,
+               FunctionRef<void(std::string_view text, std::string_view separator, TextParts& parts)> append) {
   static_cast<void>(inferred_shape(context, 2));
   const Tensor<std::string>& texts = context.input<std::string>(0);
   const std::string& separator = *context.input<std::string>(1).data();
@@ -83,13 +81,13 @@ DFLOW_INLINE void run_split(
 
 }  // namespace detail
 
-DFLOW_INLINE void Kernel<StringSplit, Cpu>::operator()(KernelContext& context) const {
+void Kernel<StringSplit, Cpu>::operator()(KernelContext& context) const {
   detail::run_split(context, [&](std::string_view text, std::string_view delimiter, detail::TextParts& parts) {
     detail::append_parts(text, delimiter, attrs.skip_empty, parts);
   });
 }
 
-DFLOW_INLINE void Kernel<StringSplitV2, Cpu>::operator()(KernelContext& context) const {
+void Kernel<StringSplitV2, Cpu>::operator()(KernelContext& context) const {
   detail::run_split(context, [&](std::string_view text, std::string_view separator, detail::TextParts& parts) {
     detail::append_separated(text, separator, attrs.maxsplit, parts);
   });

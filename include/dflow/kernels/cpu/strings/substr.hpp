@@ -27,7 +27,3 @@ struct Kernel<StringLength, Cpu> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/strings/substr.ipp>
-#endif

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <dflow/core/broadcast.hpp>
-#include <dflow/kernels/cpu/strings/substr.hpp>
 #include <dflow/kernels/contract/inferred_shape.hpp>
+#include <dflow/kernels/cpu/strings/substr.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -12,15 +12,15 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE bool begins_character(char c) noexcept { return (static_cast<unsigned char>(c) & 0xc0u) != 0x80u; }
+bool begins_character(char c) noexcept { return (static_cast<unsigned char>(c) & 0xc0u) != 0x80u; }
 
-DFLOW_INLINE std::size_t units_of(std::string_view text, TextUnit unit) noexcept {
+std::size_t units_of(std::string_view text, TextUnit unit) noexcept {
   if (unit == TextUnit::byte) return text.size();
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
 }
 
 /// The byte where unit `count` begins, or the end. The first unit begins with the text.
-DFLOW_INLINE std::size_t byte_of_unit(std::string_view text, std::size_t count, TextUnit unit) noexcept {
+std::size_t byte_of_unit(std::string_view text, std::size_t count, TextUnit unit) noexcept {
   if (unit == TextUnit::byte || count == 0) return std::min(count, text.size());
   std::size_t at = 0, units = 0;
   for (; at < text.size(); ++at) {
@@ -30,8 +30,8 @@ DFLOW_INLINE std::size_t byte_of_unit(std::string_view text, std::size_t count, 
 }
 
 /// Step through a broadcast tensor by the position in the result.
-DFLOW_INLINE std::int64_t offset_in(const std::array<std::int64_t, max_rank>& strides, const Shape& shape,
-                                    std::int64_t position) noexcept {
+std::int64_t offset_in(const std::array<std::int64_t, max_rank>& strides, const Shape& shape,
+                       std::int64_t position) noexcept {
   std::int64_t offset = 0;
   for (int i = shape.rank(); i-- > 0; position /= shape[i]) {
     offset += position % shape[i] * strides[static_cast<std::size_t>(i)];
@@ -39,12 +39,12 @@ DFLOW_INLINE std::int64_t offset_in(const std::array<std::int64_t, max_rank>& st
   return offset;
 }
 
-DFLOW_INLINE std::int64_t integer_at(const AnyTensor& integers, std::int64_t i) noexcept {
+std::int64_t integer_at(const AnyTensor& integers, std::int64_t i) noexcept {
   return integers.dtype() == DType::int32 ? Tensor<std::int32_t>::of(integers).data()[i]
                                           : Tensor<std::int64_t>::of(integers).data()[i];
 }
 
-DFLOW_INLINE void SubstrKernel::operator()(KernelContext& context) const {
+void SubstrKernel::operator()(KernelContext& context) const {
   const Tensor<std::string>& texts = context.input<std::string>(0);
   const Shape shape = inferred_shape(context);
   Tensor<std::string>& parts = context.allocate_output<std::string>(0, shape);
@@ -69,8 +69,8 @@ DFLOW_INLINE void SubstrKernel::operator()(KernelContext& context) const {
 
 }  // namespace detail
 
-DFLOW_INLINE void Kernel<StringLength, Cpu>::operator()(KernelContext& context, const Tensor<std::string>& texts,
-                                                        Tensor<std::int32_t>& lengths) const {
+void Kernel<StringLength, Cpu>::operator()(KernelContext& context, const Tensor<std::string>& texts,
+                                           Tensor<std::int32_t>& lengths) const {
   detail::each_text(context, texts.num_elements(), [&](std::int64_t i) {
     const std::size_t units = detail::units_of(texts.data()[i], attrs.unit);
     if (!std::in_range<std::int32_t>(units)) {

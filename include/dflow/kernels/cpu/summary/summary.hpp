@@ -59,7 +59,3 @@ struct Kernel<MergeSummary, Cpu> : detail::SummaryKernel {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/summary/summary.ipp>
-#endif

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
-#include <dflow/kernels/cpu/summary/summary.hpp>
 #include <dflow/kernels/contract/inferred_shape.hpp>
+#include <dflow/kernels/cpu/summary/summary.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -16,16 +16,16 @@ namespace dflow {
 namespace detail {
 
 /// The tag, after the op's own shape function has seen the step's shapes.
-DFLOW_INLINE const std::string& checked_tag(const KernelContext& context) {
+const std::string& checked_tag(const KernelContext& context) {
   static_cast<void>(inferred_shape(context));
   return *context.input<std::string>(0).data();
 }
 
-DFLOW_INLINE void set_bytes(KernelContext& context, std::string bytes) {
+void set_bytes(KernelContext& context, std::string bytes) {
   *context.allocate_output<std::string>(0, {}).data() = std::move(bytes);
 }
 
-DFLOW_INLINE void run_scalar_summary(KernelContext& context) {
+void run_scalar_summary(KernelContext& context) {
   static_cast<void>(inferred_shape(context));
   const std::span<const std::string> tags = context.input<std::string>(0).span();
   const AnyTensor& values = context.input(1);
@@ -42,19 +42,19 @@ DFLOW_INLINE void run_scalar_summary(KernelContext& context) {
   set_bytes(context, serialize(summary));
 }
 
-DFLOW_INLINE void run_histogram_summary(KernelContext& context) {
+void run_histogram_summary(KernelContext& context) {
   const std::string& tag = checked_tag(context);
   set_bytes(context, serialize(Summary{{histogram_summary(tag, context.input(1))}}));
 }
 
-DFLOW_INLINE void run_image_summary(KernelContext& context) {
+void run_image_summary(KernelContext& context) {
   const auto& attrs = context.node().attrs_as<ImageSummary>();
   const std::string& tag = checked_tag(context);
   set_bytes(context, serialize(Summary{image_summary(tag, context.input(1), static_cast<int>(attrs.max_images),
                                                      attrs.bad_color.span<std::uint8_t>())}));
 }
 
-DFLOW_INLINE void run_audio_summary(KernelContext& context) {
+void run_audio_summary(KernelContext& context) {
   const std::int64_t max_outputs = context.node().attrs_as<AudioSummaryV2>().max_outputs;
   const std::string& tag = checked_tag(context);
   const AnyTensor& samples = context.input(1);
@@ -72,7 +72,7 @@ DFLOW_INLINE void run_audio_summary(KernelContext& context) {
   set_bytes(context, serialize(summary));
 }
 
-DFLOW_INLINE void run_tensor_summary(KernelContext& context) {
+void run_tensor_summary(KernelContext& context) {
   SummaryValue value;
   value.tag = checked_tag(context);
   value.value = context.input(1);
@@ -87,7 +87,7 @@ DFLOW_INLINE void run_tensor_summary(KernelContext& context) {
 }
 
 /// Messages of one type side by side are one of all their values.
-DFLOW_INLINE void run_merge_summary(KernelContext& context) {
+void run_merge_summary(KernelContext& context) {
   std::set<std::string, std::less<>> tags;
   std::string bytes;
   for (int i = 0; i < context.num_inputs(); ++i) {

@@ -43,7 +43,3 @@ struct Kernel<Gather, Cuda, T, I> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/array/index_kernel.ipp>
-#endif

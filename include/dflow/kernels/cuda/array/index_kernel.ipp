@@ -10,7 +10,7 @@
 
 namespace dflow::cuda {
 
-DFLOW_INLINE void cast_elements(KernelContext& context, const KernelFunction& function) {
+void cast_elements(KernelContext& context, const KernelFunction& function) {
   const AnyTensor& x = context.input(0);
   AnyTensor& y = context.allocate_output(0, x.shape());
   if (y.num_elements() == 0) return;
@@ -18,7 +18,7 @@ DFLOW_INLINE void cast_elements(KernelContext& context, const KernelFunction& fu
   launch(context, function, grid_for(args.n), &args);
 }
 
-DFLOW_INLINE void select_elements(KernelContext& context) {
+void select_elements(KernelContext& context) {
   const AnyTensor &condition = context.input(0), &a = context.input(1), &b = context.input(2);
   const Shape shape = a.shape();
   const bool by_rows = condition.rank() == 1 && shape.rank() > 0 && condition.dim(0) == shape.dim(0);
@@ -50,7 +50,7 @@ struct GatherOf {
 };
 }  // namespace detail
 
-DFLOW_INLINE void gather_rows(KernelContext& context) {
+void gather_rows(KernelContext& context) {
   const AnyTensor &params = context.input(0), &indices = context.input(1);
   const Shape shape = dflow::detail::inferred_shape(context);
   AnyTensor& y = context.allocate_output(0, shape);

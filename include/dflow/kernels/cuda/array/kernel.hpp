@@ -1,11 +1,11 @@
 #pragma once
 
 #include <dflow/core/broadcast.hpp>
+#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/kernels/cuda/array/bodies.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/shared/dim_runs.hpp>
 #include <dflow/kernels/shared/forward_kernels.hpp>
-#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/ops/array/concat.hpp>
 #include <dflow/ops/array/fill.hpp>
 #include <dflow/ops/array/like.hpp>
@@ -256,7 +256,3 @@ struct Kernel<Unpack, Cuda, T> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/array/kernel.ipp>
-#endif

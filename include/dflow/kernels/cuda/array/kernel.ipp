@@ -6,20 +6,20 @@
 
 namespace dflow::cuda {
 
-DFLOW_INLINE void fill_output(const KernelContext& context, AnyTensor& y, const void* value, const Bits<16>& constant) {
+void fill_output(const KernelContext& context, AnyTensor& y, const void* value, const Bits<16>& constant) {
   if (y.num_elements() == 0) return;
   const FillArgs args{y.num_elements(), value, constant, y.raw_data()};
   launch(context, detail::function_of_size<FillBody>(size_of(y.dtype())), grid_for(args.n), &args);
 }
 
-DFLOW_INLINE void clear_output(const KernelContext& context, AnyTensor& y) {
+void clear_output(const KernelContext& context, AnyTensor& y) {
   if (y.bytes() == 0) return;
   DeviceCore& core = state_of(context).memory.core();
   core.require_ok(core.driver().fill(core.device(), y.raw_data(), 0, y.bytes(), core.compute()), "clearing a tensor");
 }
 
-DFLOW_INLINE void copy_strided(const KernelContext& context, const Shape& extents, const StridedElements& from,
-                               const StridedElements& to, std::span<const AnyTensor* const> temporaries) {
+void copy_strided(const KernelContext& context, const Shape& extents, const StridedElements& from,
+                  const StridedElements& to, std::span<const AnyTensor* const> temporaries) {
   CopyArgs args;
   args.n = extents.num_elements();
   if (args.n == 0) return;
@@ -44,7 +44,7 @@ DFLOW_INLINE void copy_strided(const KernelContext& context, const Shape& extent
   launch(context, detail::function_of_size<CopyBody>(bytes), grid_for(args.n), &args, nullptr, temporaries);
 }
 
-DFLOW_INLINE void join_rows(KernelContext& context, int first, int axis, const Shape& shape) {
+void join_rows(KernelContext& context, int first, int axis, const Shape& shape) {
   AnyTensor& y = context.allocate_output(0, shape);
   if (shape.num_elements() == 0) return;
   const std::int64_t outer = shape.num_elements(0, axis), width = shape.num_elements() / outer;
@@ -57,7 +57,7 @@ DFLOW_INLINE void join_rows(KernelContext& context, int first, int axis, const S
   }
 }
 
-DFLOW_INLINE void cut_rows(KernelContext& context, const AnyTensor& x, int axis, const Shape& shape) {
+void cut_rows(KernelContext& context, const AnyTensor& x, int axis, const Shape& shape) {
   const std::int64_t outer = shape.num_elements(0, axis), count = context.num_outputs();
   const std::int64_t width = shape.num_elements() == 0 ? 0 : shape.num_elements() / outer;
   for (int i = 0; i < count; ++i) {

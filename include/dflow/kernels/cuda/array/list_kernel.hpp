@@ -151,7 +151,3 @@ struct Kernel<KeptListElement, Cuda> : detail::KeptListElementKernel {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/array/list_kernel.ipp>
-#endif

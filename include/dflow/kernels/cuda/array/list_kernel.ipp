@@ -10,17 +10,17 @@
 
 namespace dflow::cuda {
 
-DFLOW_INLINE AnyTensor ListElements::zeros(KernelContext& context, int output, const Shape& shape) {
+AnyTensor ListElements::zeros(KernelContext& context, int output, const Shape& shape) {
   AnyTensor zeros(context.output_dtype(output), shape, context.output_allocator(output));
   clear_output(context, zeros);
   return zeros;
 }
 
-DFLOW_INLINE ListElements::Batch::Batch(KernelContext& context) : context_(context), uses_(context) {
+ListElements::Batch::Batch(KernelContext& context) : context_(context), uses_(context) {
   args_.y = context.output(0).raw_data();
 }
 
-DFLOW_INLINE void ListElements::Batch::add(const dflow::detail::ListPart& part) {
+void ListElements::Batch::add(const dflow::detail::ListPart& part) {
   if (part.count == 0) return;
   if (args_.num_parts == PartsArgs::max_parts) issue();
   const auto i = static_cast<std::size_t>(args_.num_parts++);
@@ -30,7 +30,7 @@ DFLOW_INLINE void ListElements::Batch::add(const dflow::detail::ListPart& part) 
   if (part.from != nullptr) uses_.add(*part.from, false);
 }
 
-DFLOW_INLINE void ListElements::Batch::issue() {
+void ListElements::Batch::issue() {
   if (args_.num_parts == 0) return;
   const std::int64_t count = args_.begins[args_.num_parts] - args_.begins[0];
   launch(context_, detail::function_of_size<PartsBody>(size_of(context_.output(0).dtype())), grid_for(count), &args_,
@@ -56,7 +56,7 @@ inline const KernelFunction& add_function(DType dtype) {
 
 }  // namespace detail
 
-DFLOW_INLINE void ListElements::add(KernelContext& context, AnyTensor& sum, const AnyTensor& more) {
+void ListElements::add(KernelContext& context, AnyTensor& sum, const AnyTensor& more) {
   const KernelFunction& function = detail::add_function(more.dtype());
   AnyTensor to = sum.buffer_is_unique() ? sum : AnyTensor(more.dtype(), more.shape(), *context.device().allocator);
   AddNArgs args;

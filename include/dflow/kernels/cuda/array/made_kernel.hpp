@@ -111,7 +111,3 @@ struct Kernel<MatrixSetDiag, Cuda, T> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/array/made_kernel.ipp>
-#endif

@@ -9,7 +9,7 @@
 
 namespace dflow::cuda {
 
-DFLOW_INLINE void mark_indices(KernelContext& context, int axis, const KernelFunction& function) {
+void mark_indices(KernelContext& context, int axis, const KernelFunction& function) {
   const Shape shape = dflow::detail::inferred_shape(context);
   const AnyTensor& indices = context.input(0);
   AnyTensor& y = context.allocate_output(0, shape);
@@ -21,7 +21,7 @@ DFLOW_INLINE void mark_indices(KernelContext& context, int axis, const KernelFun
   launch(context, function, grid_for(args.count), &args);
 }
 
-DFLOW_INLINE void check_finite(KernelContext& context, const std::string& message, const KernelFunction& function) {
+void check_finite(KernelContext& context, const std::string& message, const KernelFunction& function) {
   const AnyTensor& x = context.input(0);
   CheckFiniteArgs args;
   args.n = x.num_elements();
@@ -36,7 +36,7 @@ DFLOW_INLINE void check_finite(KernelContext& context, const std::string& messag
   launch(context, function, grid_for(args.n), &args, note.slot);
 }
 
-DFLOW_INLINE void keep_band(KernelContext& context, std::int64_t lower, std::int64_t upper) {
+void keep_band(KernelContext& context, std::int64_t lower, std::int64_t upper) {
   const Shape shape = dflow::detail::inferred_shape(context);
   const AnyTensor& x = context.input(0);
   BandArgs args;
@@ -72,7 +72,7 @@ struct Diagonals {
 
 }  // namespace detail
 
-DFLOW_INLINE void make_diagonal(KernelContext& context) {
+void make_diagonal(KernelContext& context) {
   const Shape shape = dflow::detail::inferred_shape(context);
   AnyTensor& y = context.allocate_output(0, shape);
   if (y.num_elements() == 0) return;
@@ -81,7 +81,7 @@ DFLOW_INLINE void make_diagonal(KernelContext& context) {
   copy_strided(context, of.extents, of.alone(context.input(0)), of.in(y));
 }
 
-DFLOW_INLINE void take_diagonal(KernelContext& context) {
+void take_diagonal(KernelContext& context) {
   const Shape shape = dflow::detail::inferred_shape(context);
   const AnyTensor& x = context.input(0);
   AnyTensor& y = context.allocate_output(0, shape);
@@ -90,7 +90,7 @@ DFLOW_INLINE void take_diagonal(KernelContext& context) {
   copy_strided(context, of.extents, of.in(x), of.alone(y));
 }
 
-DFLOW_INLINE void set_diagonal(KernelContext& context) {
+void set_diagonal(KernelContext& context) {
   const Shape shape = dflow::detail::inferred_shape(context);
   const AnyTensor& x = context.input(0);
   AnyTensor& y = context.allocate_output(0, shape);

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/kernels/cuda/memory/cuda_memory.hpp>
 #include <dflow/kernels/contract/work_recorder.hpp>
+#include <dflow/kernels/cuda/memory/cuda_memory.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -76,7 +76,3 @@ class GraphRecorder final : public WorkRecorder {
 };
 
 }  // namespace dflow::cuda
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/capture/graph_recorder.ipp>
-#endif

@@ -453,25 +453,25 @@ class GraphRecorder::GraphRecord final : public Record {
   int num_changes_ = 0;
 };
 
-DFLOW_INLINE GraphRecorder::GraphRecorder(CudaMemory& memory, std::string device_name, Options options)
+GraphRecorder::GraphRecorder(CudaMemory& memory, std::string device_name, Options options)
     : memory_(memory), device_name_(std::move(device_name)), options_(options) {
   memory_.allocator().set_reclaim([this] { release(); });
 }
 
-DFLOW_INLINE GraphRecorder::~GraphRecorder() {
+GraphRecorder::~GraphRecorder() {
   memory_.allocator().set_reclaim(nullptr);
   bury_waiting();
 }
 
-DFLOW_INLINE std::unique_ptr<WorkRecorder::Record> GraphRecorder::record(Stretch stretch) {
+std::unique_ptr<WorkRecorder::Record> GraphRecorder::record(Stretch stretch) {
   return std::make_unique<GraphRecord>(*this, std::move(stretch));
 }
 
-DFLOW_INLINE GraphRecorder::Counts GraphRecorder::counts() const noexcept {
+GraphRecorder::Counts GraphRecorder::counts() const noexcept {
   return {captured_.load(), launched_.load(), refused_.load(), alive_.load()};
 }
 
-DFLOW_INLINE void GraphRecorder::release() noexcept {
+void GraphRecorder::release() noexcept {
   std::vector<std::unique_ptr<Graph>> graphs;  // go without the mutex
   try {
     const std::lock_guard lock(mutex_);
@@ -480,7 +480,7 @@ DFLOW_INLINE void GraphRecorder::release() noexcept {
   }
 }
 
-DFLOW_INLINE void GraphRecorder::make_room() noexcept {
+void GraphRecorder::make_room() noexcept {
   if (alive_.load() < options_.max_graphs) return;
   std::vector<std::unique_ptr<Graph>> graphs;  // go without the mutex
   try {
@@ -498,7 +498,7 @@ DFLOW_INLINE void GraphRecorder::make_room() noexcept {
 }
 
 /// It may be running yet.
-DFLOW_INLINE void GraphRecorder::bury(std::shared_ptr<detail::LaunchedGraph> graph) noexcept {
+void GraphRecorder::bury(std::shared_ptr<detail::LaunchedGraph> graph) noexcept {
   DeviceCore& core = memory_.core();
   try {
     if (core.capturing() != nullptr) {
@@ -516,7 +516,7 @@ DFLOW_INLINE void GraphRecorder::bury(std::shared_ptr<detail::LaunchedGraph> gra
   }
 }
 
-DFLOW_INLINE void GraphRecorder::bury_waiting() noexcept {
+void GraphRecorder::bury_waiting() noexcept {
   std::vector<std::shared_ptr<detail::LaunchedGraph>> dying;
   {
     const std::lock_guard lock(mutex_);

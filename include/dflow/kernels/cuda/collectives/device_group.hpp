@@ -132,7 +132,3 @@ class DeviceGroup final : public DeviceCollectives, public std::enable_shared_fr
 };
 
 }  // namespace dflow::cuda
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/collectives/device_group.ipp>
-#endif

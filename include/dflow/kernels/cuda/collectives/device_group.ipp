@@ -13,9 +13,9 @@ namespace dflow::cuda {
 
 namespace detail {
 
-DFLOW_INLINE CudaMemory& memory_of(const DeviceContext& device) { return static_cast<CudaMemory&>(*device.memory); }
+CudaMemory& memory_of(const DeviceContext& device) { return static_cast<CudaMemory&>(*device.memory); }
 
-DFLOW_INLINE std::vector<int> numbers_of(std::span<CudaMemory* const> memories) {
+std::vector<int> numbers_of(std::span<CudaMemory* const> memories) {
   std::vector<int> numbers;
   numbers.reserve(memories.size());
   for (CudaMemory* const memory : memories) numbers.push_back(memory->core().device());
@@ -23,8 +23,8 @@ DFLOW_INLINE std::vector<int> numbers_of(std::span<CudaMemory* const> memories) 
 }
 
 /// What the library, or the driver, says of devices.
-DFLOW_INLINE Status status_of_collective(ErrorCode code, const std::vector<int>& devices, std::string_view doing,
-                                         const std::string& why) noexcept {
+Status status_of_collective(ErrorCode code, const std::vector<int>& devices, std::string_view doing,
+                            const std::string& why) noexcept {
   try {
     std::string what = "GPUs";
     for (const int device : devices) what += str_cat(" ", device);
@@ -35,7 +35,7 @@ DFLOW_INLINE Status status_of_collective(ErrorCode code, const std::vector<int>&
 }
 
 /// What is kept for reuse goes back, and the driver has seen that it has.
-DFLOW_INLINE void make_way(std::span<CudaMemory* const> memories) {
+void make_way(std::span<CudaMemory* const> memories) {
   for (CudaMemory* const memory : memories) {
     memory->allocator().reclaim();
     memory->core().driver().wait_until_idle(memory->core().device(), memory->core().memory_order());
@@ -48,7 +48,7 @@ constexpr DType part_of(DType dtype) noexcept {
 }
 
 /// Of what each member gets. Throws InvalidArgument, naming two shapes that should be one.
-DFLOW_INLINE Shape result_shape(CollectiveKind kind, std::span<KernelContext* const> members) {
+Shape result_shape(CollectiveKind kind, std::span<KernelContext* const> members) {
   const Shape& first = members.front()->input(0).shape();
   if (kind == CollectiveKind::broadcast) return first;
   for (std::size_t m = 1; m < members.size(); ++m) {
@@ -65,7 +65,7 @@ DFLOW_INLINE Shape result_shape(CollectiveKind kind, std::span<KernelContext* co
 
 }  // namespace detail
 
-DFLOW_INLINE std::shared_ptr<DeviceGroup> DeviceGroup::of(const std::shared_ptr<Driver>& driver) {
+std::shared_ptr<DeviceGroup> DeviceGroup::of(const std::shared_ptr<Driver>& driver) {
   if (driver->collectives() == nullptr) return nullptr;
   struct Groups {
     std::mutex mutex;
@@ -83,12 +83,12 @@ DFLOW_INLINE std::shared_ptr<DeviceGroup> DeviceGroup::of(const std::shared_ptr<
   return group;
 }
 
-DFLOW_INLINE DeviceGroup::DeviceGroup(std::shared_ptr<Driver> driver)
+DeviceGroup::DeviceGroup(std::shared_ptr<Driver> driver)
     : driver_(std::move(driver)), library_(*driver_->collectives()) {}
 
-DFLOW_INLINE DeviceGroup::~DeviceGroup() = default;
+DeviceGroup::~DeviceGroup() = default;
 
-DFLOW_INLINE DeviceGroup::Counts DeviceGroup::counts() const {
+DeviceGroup::Counts DeviceGroup::counts() const {
   Counts counts;
   {
     const std::lock_guard lock(mutex_);
@@ -98,8 +98,7 @@ DFLOW_INLINE DeviceGroup::Counts DeviceGroup::counts() const {
   return counts;
 }
 
-DFLOW_INLINE bool DeviceGroup::can_compute(CollectiveKind kind, DType dtype,
-                                           std::span<const DeviceContext* const> members) {
+bool DeviceGroup::can_compute(CollectiveKind kind, DType dtype, std::span<const DeviceContext* const> members) {
   if (kind == CollectiveKind::gather || kind == CollectiveKind::broadcast) {
     if (!is_plain(dtype)) return false;
   } else if (!library_.can_reduce(kind == CollectiveKind::sum ? detail::part_of(dtype) : dtype)) {
@@ -122,8 +121,8 @@ DFLOW_INLINE bool DeviceGroup::can_compute(CollectiveKind kind, DType dtype,
 }
 
 /// With the lock held, which others may have meanwhile.
-DFLOW_INLINE std::shared_ptr<DeviceGroup::Communicators> DeviceGroup::connect(std::unique_lock<std::mutex>& lock,
-                                                                              std::span<CudaMemory* const> memories) {
+std::shared_ptr<DeviceGroup::Communicators> DeviceGroup::connect(std::unique_lock<std::mutex>& lock,
+                                                                 std::span<CudaMemory* const> memories) {
   const std::vector<int> devices = detail::numbers_of(memories);
   try {
     return find_or_make(devices);
@@ -137,7 +136,7 @@ DFLOW_INLINE std::shared_ptr<DeviceGroup::Communicators> DeviceGroup::connect(st
   return find_or_make(devices);
 }
 
-DFLOW_INLINE std::shared_ptr<DeviceGroup::Communicators> DeviceGroup::find_or_make(const std::vector<int>& devices) {
+std::shared_ptr<DeviceGroup::Communicators> DeviceGroup::find_or_make(const std::vector<int>& devices) {
   const auto found =
       std::find_if(used_.begin(), used_.end(), [&](const auto& each) { return each->devices == devices; });
   // Steps may have one that was there and has ended.
@@ -172,7 +171,7 @@ DFLOW_INLINE std::shared_ptr<DeviceGroup::Communicators> DeviceGroup::find_or_ma
   throw_error(detail::status_of_collective(code, devices, "connecting them", why));
 }
 
-DFLOW_INLINE DeviceGroup::MemberStream& DeviceGroup::stream_of(const DeviceCore& core) {
+DeviceGroup::MemberStream& DeviceGroup::stream_of(const DeviceCore& core) {
   MemberStream& of = streams_[core.device()];
   if (of.stream == StreamHandle::none) {
     core.require_ok(driver_->create_stream(core.device(), of.stream), "creating a stream for collectives");
@@ -184,7 +183,7 @@ DFLOW_INLINE DeviceGroup::MemberStream& DeviceGroup::stream_of(const DeviceCore&
 }
 
 /// Whether they are connected and no error was found since. With its mutex held.
-DFLOW_INLINE bool DeviceGroup::check(Communicators& by) noexcept {
+bool DeviceGroup::check(Communicators& by) noexcept {
   if (by.handle == CommunicatorsHandle::none) return false;
   std::string why;
   const ErrorCode code = library_.check_communicators(by.handle, why);
@@ -195,7 +194,7 @@ DFLOW_INLINE bool DeviceGroup::check(Communicators& by) noexcept {
 
 /// Ends the connection with what is on its way by it, for that error of collectives from that number on. With its mutex
 /// held.
-DFLOW_INLINE void DeviceGroup::end(Communicators& by, Status failure, std::uint64_t from) noexcept {
+void DeviceGroup::end(Communicators& by, Status failure, std::uint64_t from) noexcept {
   if (by.handle == CommunicatorsHandle::none) return;
   by.failure = std::move(failure);
   by.fails_from = from;
@@ -205,7 +204,7 @@ DFLOW_INLINE void DeviceGroup::end(Communicators& by, Status failure, std::uint6
 
 /// Of a collective that was issued under that number, when a member's work is done, or has ended with an error: if its
 /// GPU is lost, the others would wait for that member for ever.
-DFLOW_INLINE Status DeviceGroup::status_of(Communicators& by, std::uint64_t number, ErrorCode work) {
+Status DeviceGroup::status_of(Communicators& by, std::uint64_t number, ErrorCode work) {
   const std::lock_guard lock(by.mutex);
   if (is_sticky(work)) {
     end(by, detail::status_of_collective(work, by.devices, "the work of one of them", {}), 0);
@@ -216,7 +215,7 @@ DFLOW_INLINE Status DeviceGroup::status_of(Communicators& by, std::uint64_t numb
 }
 
 /// ok when all that these GPUs were given is done; not_ready: it is not by then; else what is wrong with one of them.
-DFLOW_INLINE ErrorCode DeviceGroup::wait(const std::vector<int>& devices, Time until) const noexcept {
+ErrorCode DeviceGroup::wait(const std::vector<int>& devices, Time until) const noexcept {
   for (;;) {
     ErrorCode found = ErrorCode::ok;
     for (const int device : devices) {
@@ -232,7 +231,7 @@ DFLOW_INLINE ErrorCode DeviceGroup::wait(const std::vector<int>& devices, Time u
 }
 
 /// Waits until what was issued by it is done; if that will never be, ends it.
-DFLOW_INLINE void DeviceGroup::settle(Communicators& by) noexcept {
+void DeviceGroup::settle(Communicators& by) noexcept {
   for (;;) {
     const ErrorCode code = wait(by.devices, std::chrono::steady_clock::now() + std::chrono::milliseconds(20));
     const std::lock_guard lock(by.mutex);
@@ -242,7 +241,7 @@ DFLOW_INLINE void DeviceGroup::settle(Communicators& by) noexcept {
   }
 }
 
-DFLOW_INLINE void DeviceGroup::disconnect(Communicators& by) noexcept {
+void DeviceGroup::disconnect(Communicators& by) noexcept {
   settle(by);
   const std::lock_guard lock(by.mutex);
   if (by.handle == CommunicatorsHandle::none) return;
@@ -250,12 +249,12 @@ DFLOW_INLINE void DeviceGroup::disconnect(Communicators& by) noexcept {
   by.handle = CommunicatorsHandle::none;
 }
 
-DFLOW_INLINE void DeviceGroup::join(const DeviceCore& core) {
+void DeviceGroup::join(const DeviceCore& core) {
   const std::lock_guard lock(mutex_);
   ++streams_[core.device()].seats;
 }
 
-DFLOW_INLINE void DeviceGroup::leave(const DeviceCore& core) noexcept {
+void DeviceGroup::leave(const DeviceCore& core) noexcept {
   const std::lock_guard lock(mutex_);
   const auto of = streams_.find(core.device());
   const bool is_last = --of->second.seats == 0;
@@ -272,11 +271,11 @@ DFLOW_INLINE void DeviceGroup::leave(const DeviceCore& core) noexcept {
   streams_.erase(of);
 }
 
-DFLOW_INLINE void DeviceGroup::arrive(KernelContext& context, AsyncKernel::Done done) {
+void DeviceGroup::arrive(KernelContext& context, AsyncKernel::Done done) {
   meetings_.arrive(context, std::move(done), [this](std::span<KernelContext* const> members) { compute(members); });
 }
 
-DFLOW_INLINE void DeviceGroup::compute(std::span<KernelContext* const> contexts) {
+void DeviceGroup::compute(std::span<KernelContext* const> contexts) {
   const CollectiveKind kind = contexts.front()->node().attrs_as<MemberCollective>().kind;
   const Shape shape = detail::result_shape(kind, contexts);
   const AnyTensor& first = contexts.front()->input(0);
@@ -306,8 +305,8 @@ DFLOW_INLINE void DeviceGroup::compute(std::span<KernelContext* const> contexts)
   if (call.count != 0) issue(call, memories, members, contexts);
 }
 
-DFLOW_INLINE void DeviceGroup::issue(const CollectiveCall& call, std::span<CudaMemory* const> memories,
-                                     std::span<CollectiveMember> members, std::span<KernelContext* const> contexts) {
+void DeviceGroup::issue(const CollectiveCall& call, std::span<CudaMemory* const> memories,
+                        std::span<CollectiveMember> members, std::span<KernelContext* const> contexts) {
   Status status;
   ErrorCode code = ErrorCode::ok;
   {
@@ -319,9 +318,9 @@ DFLOW_INLINE void DeviceGroup::issue(const CollectiveCall& call, std::span<CudaM
   throw_if_error(status);
 }
 
-DFLOW_INLINE ErrorCode DeviceGroup::issue(std::unique_lock<std::mutex>& lock, const CollectiveCall& call,
-                                          std::span<CudaMemory* const> memories, std::span<CollectiveMember> members,
-                                          std::span<KernelContext* const> contexts, Status& status) {
+ErrorCode DeviceGroup::issue(std::unique_lock<std::mutex>& lock, const CollectiveCall& call,
+                             std::span<CudaMemory* const> memories, std::span<CollectiveMember> members,
+                             std::span<KernelContext* const> contexts, Status& status) {
   const std::shared_ptr<Communicators> by = connect(lock, memories);
   const std::lock_guard lock_of_connection(by->mutex);
   if (by->handle == CommunicatorsHandle::none) {

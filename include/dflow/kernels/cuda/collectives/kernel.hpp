@@ -1,8 +1,8 @@
 #pragma once
 
 #include <dflow/kernels/collectives/member_collective.hpp>
-#include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/contract/typed_kernel.hpp>
+#include <dflow/kernels/cuda/cuda.hpp>
 
 #include <memory>
 
@@ -23,7 +23,3 @@ struct Kernel<MemberCollective, Cuda, T> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/collectives/kernel.ipp>
-#endif

@@ -29,7 +29,7 @@ class MemberKernel final : public AsyncKernel {
 
 }  // namespace detail
 
-DFLOW_INLINE std::unique_ptr<AnyKernel> make_member_kernel(const KernelInit& init) {
+std::unique_ptr<AnyKernel> make_member_kernel(const KernelInit& init) {
   const std::shared_ptr<DeviceGroup>& group = init.device.state_as<CudaState>().seat.group();
   if (group == nullptr) throw_error(internal(str_cat(init.device.name, " computes no collectives with others")));
   return std::make_unique<detail::MemberKernel>(group);

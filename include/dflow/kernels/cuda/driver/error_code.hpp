@@ -76,7 +76,3 @@ Status status_of(ErrorCode code, std::string_view doing);
 void require_ok(ErrorCode code, std::string_view doing);
 
 }  // namespace dflow::cuda
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/driver/error_code.ipp>
-#endif

@@ -8,7 +8,7 @@
 
 namespace dflow::cuda {
 
-DFLOW_INLINE std::string_view name_of(ErrorCode code) noexcept {
+std::string_view name_of(ErrorCode code) noexcept {
   switch (code) {
     case ErrorCode::ok:
       return "cudaSuccess";
@@ -78,7 +78,7 @@ DFLOW_INLINE std::string_view name_of(ErrorCode code) noexcept {
   return {};
 }
 
-DFLOW_INLINE Status status_of(ErrorCode code, std::string_view doing) {
+Status status_of(ErrorCode code, std::string_view doing) {
   if (code == ErrorCode::ok) return Status();
   const std::string_view name = name_of(code);
   std::string message =
@@ -113,7 +113,7 @@ DFLOW_INLINE Status status_of(ErrorCode code, std::string_view doing) {
   }
 }
 
-DFLOW_INLINE void require_ok(ErrorCode code, std::string_view doing) {
+void require_ok(ErrorCode code, std::string_view doing) {
   if (code != ErrorCode::ok) [[unlikely]]
     throw_error(status_of(code, doing));
 }

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <dflow/kernels/shared/elementwise_chain.hpp>
-#include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/contract/typed_kernel.hpp>
+#include <dflow/kernels/cuda/cuda.hpp>
+#include <dflow/kernels/shared/elementwise_chain.hpp>
 
 #include <memory>
 
@@ -25,7 +25,3 @@ struct Kernel<ElementwiseChain, Cuda> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/elementwise/chain_kernel.ipp>
-#endif

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <dflow/core/broadcast.hpp>
+#include <dflow/kernels/contract/kernel_table.hpp>
 #include <dflow/kernels/cuda/elementwise/chain_kernel.hpp>
 #include <dflow/kernels/cuda/elementwise/chain_text.hpp>
-#include <dflow/kernels/contract/kernel_table.hpp>
 
 #include <algorithm>
 #include <array>
@@ -284,7 +284,7 @@ class ChainKernel final : public AnyKernel {
 
 }  // namespace detail
 
-DFLOW_INLINE std::unique_ptr<AnyKernel> make_chain_kernel(const KernelInit& init) {
+std::unique_ptr<AnyKernel> make_chain_kernel(const KernelInit& init) {
   return std::make_unique<detail::ChainKernel>(init);
 }
 

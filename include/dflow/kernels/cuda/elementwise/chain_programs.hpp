@@ -83,7 +83,3 @@ class ChainCounter {
 };
 
 }  // namespace dflow::cuda
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/elementwise/chain_programs.ipp>
-#endif

@@ -36,8 +36,8 @@ inline ErrorCode make_program(const DeviceCore& core, Programs& programs, const 
 
 }  // namespace detail
 
-DFLOW_INLINE ErrorCode ChainPlanning::make(const DeviceCore& core, const Call& call, std::size_t, Handle& handle,
-                                           std::size_t&) noexcept {
+ErrorCode ChainPlanning::make(const DeviceCore& core, const Call& call, std::size_t, Handle& handle,
+                              std::size_t&) noexcept {
   Programs* const programs = core.driver().programs();
   try {
     auto program = std::make_unique<ChainProgram>();
@@ -55,7 +55,7 @@ DFLOW_INLINE ErrorCode ChainPlanning::make(const DeviceCore& core, const Call& c
   }
 }
 
-DFLOW_INLINE void ChainPlanning::destroy(const DeviceCore& core, Handle handle) noexcept {
+void ChainPlanning::destroy(const DeviceCore& core, Handle handle) noexcept {
   const std::unique_ptr<const ChainProgram> program(&program_of(handle));
   if (program->is_made()) static_cast<void>(core.driver().programs()->unload(core.device(), program->program));
 }

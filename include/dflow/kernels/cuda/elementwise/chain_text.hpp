@@ -37,7 +37,3 @@ inline constexpr const char* broadcast_chain = "chain_broadcast";
 std::string chain_text(const ChainForm& form);
 
 }  // namespace dflow::cuda
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/elementwise/chain_text.ipp>
-#endif

@@ -379,7 +379,7 @@ inline void write_kernel(std::string& text, const ChainForm& form, bool broadcas
 
 }  // namespace detail
 
-DFLOW_INLINE std::string chain_text(const ChainForm& form) {
+std::string chain_text(const ChainForm& form) {
   std::string text(detail::chain_prelude);
   detail::write_element(text, form);
   detail::write_kernel(text, form, false);

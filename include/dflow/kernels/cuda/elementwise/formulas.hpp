@@ -17,7 +17,3 @@ const Formula* bias_formula() noexcept;
 const Formula* sum_formula(int num_inputs) noexcept;
 
 }  // namespace dflow::cuda
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/elementwise/formulas.ipp>
-#endif

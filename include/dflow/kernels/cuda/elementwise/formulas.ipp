@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/kernels/shared/elementwise_chain.hpp>
 #include <dflow/kernels/cuda/elementwise/formulas.hpp>
+#include <dflow/kernels/shared/elementwise_chain.hpp>
 
 #include <array>
 #include <utility>
@@ -31,7 +31,7 @@ inline constexpr std::uint32_t numbers_and_truths = dtype_mask<concat_t<RealType
 
 }  // namespace detail
 
-DFLOW_INLINE const Formula* select_formula() noexcept {
+const Formula* select_formula() noexcept {
   static const Formula formula = [] {
     Formula made = detail::formula_of_arguments(3, detail::numbers_and_truths);
     detail::add_step(made, {.operation = Formula::Operation::choose, .a = 0, .b = 1, .c = 2});
@@ -42,7 +42,7 @@ DFLOW_INLINE const Formula* select_formula() noexcept {
   return &formula;
 }
 
-DFLOW_INLINE const Formula* cast_formula() noexcept {
+const Formula* cast_formula() noexcept {
   static const Formula formula = [] {
     Formula made = detail::formula_of_arguments(1, detail::numbers_and_truths);
     detail::add_step(made, {.operation = Formula::Operation::convert, .a = 0});
@@ -52,7 +52,7 @@ DFLOW_INLINE const Formula* cast_formula() noexcept {
   return &formula;
 }
 
-DFLOW_INLINE const Formula* bias_formula() noexcept {
+const Formula* bias_formula() noexcept {
   static const Formula formula = [] {
     Formula made = detail::formula_of_arguments(2, dtype_mask<RealTypes>);
     detail::add_step(made, {.operation = Formula::Operation::add, .a = 0, .b = 1});
@@ -62,7 +62,7 @@ DFLOW_INLINE const Formula* bias_formula() noexcept {
   return &formula;
 }
 
-DFLOW_INLINE const Formula* sum_formula(int num_inputs) noexcept {
+const Formula* sum_formula(int num_inputs) noexcept {
   static const auto formulas = [] {
     std::array<Formula, max_chain_inputs> made;
     for (int n = 1; n <= max_chain_inputs; ++n) {

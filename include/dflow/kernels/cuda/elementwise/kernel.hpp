@@ -1,9 +1,9 @@
 #pragma once
 
 #include <dflow/core/broadcast_walk.hpp>
+#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/elementwise/bodies.hpp>
-#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/op/symbol.hpp>
 
 #include <cstdint>
@@ -80,7 +80,3 @@ struct Kernel<O, Cuda, T> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/elementwise/kernel.ipp>
-#endif

@@ -80,8 +80,8 @@ class ElementwiseKernel final : public AnyKernel {
 
 }  // namespace detail
 
-DFLOW_INLINE void run_elementwise(const KernelContext& context, const ElementwiseCode& code, const BroadcastWalk& walk,
-                                  const void* const* elements, AnyTensor& y) {
+void run_elementwise(const KernelContext& context, const ElementwiseCode& code, const BroadcastWalk& walk,
+                     const void* const* elements, AnyTensor& y) {
   switch (code.num_inputs) {
     case 1:
       return detail::issue_elementwise<1>(context, code, walk, elements, y);
@@ -94,7 +94,7 @@ DFLOW_INLINE void run_elementwise(const KernelContext& context, const Elementwis
   }
 }
 
-DFLOW_INLINE std::unique_ptr<AnyKernel> make_elementwise_kernel(const ElementwiseCode& code) {
+std::unique_ptr<AnyKernel> make_elementwise_kernel(const ElementwiseCode& code) {
   return std::make_unique<detail::ElementwiseKernel>(code);
 }
 

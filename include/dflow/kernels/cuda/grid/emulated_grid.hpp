@@ -116,7 +116,3 @@ void emulate(GridShape shape, const void* arguments, std::uint64_t order) {
 }
 
 }  // namespace dflow::cuda
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/grid/emulated_grid.ipp>
-#endif

@@ -56,7 +56,7 @@ struct EmulatedBlock::State {
   void leave(Fibre& fibre);
 };
 
-DFLOW_INLINE void EmulatedBlock::State::enter(unsigned low, unsigned high) {
+void EmulatedBlock::State::enter(unsigned low, unsigned high) {
   // makecontext() carries integers alone.
   const std::uintptr_t at = std::uintptr_t{low} | std::uintptr_t{high} << 32;
   auto& fibre = *reinterpret_cast<Fibre*>(at);  // NOLINT(performance-no-int-to-ptr)
@@ -74,7 +74,7 @@ DFLOW_INLINE void EmulatedBlock::State::enter(unsigned low, unsigned high) {
   state.leave(fibre);
 }
 
-DFLOW_INLINE void EmulatedBlock::State::resume(Fibre& fibre) {
+void EmulatedBlock::State::resume(Fibre& fibre) {
   running = &fibre;
 #if defined(DFLOW_FIBRES_TELL_ADDRESS_SANITIZER)
   __sanitizer_start_switch_fiber(&scheduler_fake_stack, fibre.stack.get(), Fibre::stack_bytes);
@@ -85,7 +85,7 @@ DFLOW_INLINE void EmulatedBlock::State::resume(Fibre& fibre) {
 #endif
 }
 
-DFLOW_INLINE void EmulatedBlock::State::leave(Fibre& fibre) {
+void EmulatedBlock::State::leave(Fibre& fibre) {
 #if defined(DFLOW_FIBRES_TELL_ADDRESS_SANITIZER)
   __sanitizer_start_switch_fiber(fibre.ended ? nullptr : &fibre.fake_stack, scheduler_stack, scheduler_stack_bytes);
 #endif
@@ -95,8 +95,8 @@ DFLOW_INLINE void EmulatedBlock::State::leave(Fibre& fibre) {
 #endif
 }
 
-DFLOW_INLINE void EmulatedBlock::run(std::uint32_t threads, std::uint64_t order,
-                                     FunctionRef<void(EmulatedBlock&, std::uint32_t)> body) {
+void EmulatedBlock::run(std::uint32_t threads, std::uint64_t order,
+                        FunctionRef<void(EmulatedBlock&, std::uint32_t)> body) {
   State state(body);
   state.fibres.resize(threads);
   for (std::uint32_t t = 0; t < threads; ++t) {
@@ -131,9 +131,9 @@ DFLOW_INLINE void EmulatedBlock::run(std::uint32_t threads, std::uint64_t order,
   if (state.error) std::rethrow_exception(state.error);
 }
 
-DFLOW_INLINE void EmulatedBlock::barrier() { state_->leave(*state_->running); }
+void EmulatedBlock::barrier() { state_->leave(*state_->running); }
 
-DFLOW_INLINE void* EmulatedBlock::shared(std::size_t bytes) {
+void* EmulatedBlock::shared(std::size_t bytes) {
   if (state_->shared_bytes == 0) {
     state_->shared.resize((bytes + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t));
     std::memset(static_cast<void*>(state_->shared.data()), 0xa5, bytes);

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/kernels/cuda/array/index_bodies.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/linalg/fourier_bodies.hpp>
-#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/ops/linalg/fourier.hpp>
 
 #include <complex>
@@ -118,7 +118,3 @@ struct Kernel<IrfftGrad, Cuda, T, U> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/linalg/fourier_kernel.ipp>
-#endif

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
+#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/kernels/cuda/linalg/fourier_kernel.hpp>
 #include <dflow/kernels/cuda/linalg/kernel_work.ipp>
 #include <dflow/kernels/cuda/linalg/transforms.hpp>
-#include <dflow/kernels/contract/inferred_shape.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -133,8 +133,7 @@ class Fourier {
 
 }  // namespace detail
 
-DFLOW_INLINE void transform_complex(KernelContext& context, const FourierFunctions& functions, int rank,
-                                    bool is_inverse) {
+void transform_complex(KernelContext& context, const FourierFunctions& functions, int rank, bool is_inverse) {
   const AnyTensor& x = context.input(0);
   AnyTensor& y = context.allocate_output(0, dflow::detail::inferred_shape(context));
   if (y.num_elements() == 0) return;
@@ -144,7 +143,7 @@ DFLOW_INLINE void transform_complex(KernelContext& context, const FourierFunctio
   if (is_inverse) fourier.scale(y, 1 / static_cast<double>(detail::Fourier::size(y.shape(), rank)));
 }
 
-DFLOW_INLINE void transform_real(KernelContext& context, const FourierFunctions& functions) {
+void transform_real(KernelContext& context, const FourierFunctions& functions) {
   AnyTensor& y = context.allocate_output(0, dflow::detail::inferred_shape(context));
   if (y.num_elements() == 0) return;
   detail::Fourier fourier(context, functions);
@@ -154,7 +153,7 @@ DFLOW_INLINE void transform_real(KernelContext& context, const FourierFunctions&
   fourier.forward(resized, fourier.rank(), y);
 }
 
-DFLOW_INLINE void transform_to_real(KernelContext& context, const FourierFunctions& functions) {
+void transform_to_real(KernelContext& context, const FourierFunctions& functions) {
   AnyTensor& x = context.allocate_output(0, dflow::detail::inferred_shape(context));
   if (x.num_elements() == 0) return;
   detail::Fourier fourier(context, functions);
@@ -164,7 +163,7 @@ DFLOW_INLINE void transform_to_real(KernelContext& context, const FourierFunctio
   fourier.scale(x, 1 / static_cast<double>(detail::Fourier::size(x.shape(), fourier.rank())));
 }
 
-DFLOW_INLINE void make_rfft_gradient(KernelContext& context, const FourierFunctions& functions) {
+void make_rfft_gradient(KernelContext& context, const FourierFunctions& functions) {
   AnyTensor& dx = context.allocate_output(0, dflow::detail::inferred_shape(context));
   if (dx.num_elements() == 0) return;
   const AnyTensor& dy = context.input(0);
@@ -178,7 +177,7 @@ DFLOW_INLINE void make_rfft_gradient(KernelContext& context, const FourierFuncti
   fourier.resize(real, fourier.rank(), dx);
 }
 
-DFLOW_INLINE void make_irfft_gradient(KernelContext& context, const FourierFunctions& functions) {
+void make_irfft_gradient(KernelContext& context, const FourierFunctions& functions) {
   AnyTensor& dy = context.allocate_output(0, dflow::detail::inferred_shape(context));
   if (dy.num_elements() == 0) return;
   const AnyTensor& dx = context.input(0);

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/linalg/functions.hpp>
-#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/ops/linalg/decompose.hpp>
 #include <dflow/ops/linalg/solve.hpp>
 
@@ -90,7 +90,3 @@ struct Kernel<MatrixSolveLs, Cuda, T> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/linalg/kernel.ipp>
-#endif

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/kernels/cuda/linalg/kernel.hpp>
 #include <dflow/kernels/cuda/linalg/matrix_work.ipp>
 #include <dflow/kernels/cuda/products/kernel.ipp>
-#include <dflow/kernels/contract/inferred_shape.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -124,7 +124,7 @@ inline SingularValues find_singular_values(MatrixWork& work, const AnyTensor& x,
 
 }  // namespace detail
 
-DFLOW_INLINE void decompose_cholesky(KernelContext& context, const LinalgFunctions& functions) {
+void decompose_cholesky(KernelContext& context, const LinalgFunctions& functions) {
   AnyTensor& l = context.allocate_output(0, dflow::detail::inferred_shape(context));
   if (l.num_elements() == 0) return;
   detail::MatrixWork work(context, functions);
@@ -135,7 +135,7 @@ DFLOW_INLINE void decompose_cholesky(KernelContext& context, const LinalgFunctio
   work.keep_triangle(l, true);
 }
 
-DFLOW_INLINE void find_determinants(KernelContext& context, const LinalgFunctions& functions) {
+void find_determinants(KernelContext& context, const LinalgFunctions& functions) {
   AnyTensor& y = context.allocate_output(0, dflow::detail::inferred_shape(context));
   if (y.num_elements() == 0) return;
   detail::MatrixWork work(context, functions);
@@ -157,7 +157,7 @@ DFLOW_INLINE void find_determinants(KernelContext& context, const LinalgFunction
   work.replace_flagged(flags, y, true);
 }
 
-DFLOW_INLINE void invert_matrices(KernelContext& context, const LinalgFunctions& functions, bool is_adjoint) {
+void invert_matrices(KernelContext& context, const LinalgFunctions& functions, bool is_adjoint) {
   AnyTensor& y = context.allocate_output(0, dflow::detail::inferred_shape(context));
   if (y.num_elements() == 0) return;
   detail::MatrixWork work(context, functions);
@@ -168,7 +168,7 @@ DFLOW_INLINE void invert_matrices(KernelContext& context, const LinalgFunctions&
   work.copy_by_rows(b, a.dim(1), a.dim(1), y);
 }
 
-DFLOW_INLINE void solve_matrices(KernelContext& context, const LinalgFunctions& functions, bool is_adjoint) {
+void solve_matrices(KernelContext& context, const LinalgFunctions& functions, bool is_adjoint) {
   AnyTensor& x = context.allocate_output(0, dflow::detail::inferred_shape(context));
   if (x.num_elements() == 0) return;
   detail::MatrixWork work(context, functions);
@@ -178,8 +178,8 @@ DFLOW_INLINE void solve_matrices(KernelContext& context, const LinalgFunctions& 
   work.copy_by_rows(b, b.dim(2), b.dim(1), x);
 }
 
-DFLOW_INLINE void solve_triangles(KernelContext& context, const LinalgFunctions& functions,
-                                  const MatrixTriangularSolve::Attrs& attrs) {
+void solve_triangles(KernelContext& context, const LinalgFunctions& functions,
+                     const MatrixTriangularSolve::Attrs& attrs) {
   AnyTensor& x = context.allocate_output(0, dflow::detail::inferred_shape(context));
   if (x.num_elements() == 0) return;
   detail::MatrixWork work(context, functions);
@@ -200,7 +200,7 @@ DFLOW_INLINE void solve_triangles(KernelContext& context, const LinalgFunctions&
   work.copy_by_rows(b, n, k, x);
 }
 
-DFLOW_INLINE void decompose_qr(KernelContext& context, const LinalgFunctions& functions) {
+void decompose_qr(KernelContext& context, const LinalgFunctions& functions) {
   dflow::detail::allocate_inferred_outputs(context);
   AnyTensor &q = context.output(0), &r = context.output(1);
   const detail::MatrixSizes of(context.input(0).shape());
@@ -231,7 +231,7 @@ DFLOW_INLINE void decompose_qr(KernelContext& context, const LinalgFunctions& fu
   work.copy_by_rows(vectors, m, columns, q);
 }
 
-DFLOW_INLINE void decompose_self_adjoint(KernelContext& context, const LinalgFunctions& functions, bool wants_vectors) {
+void decompose_self_adjoint(KernelContext& context, const LinalgFunctions& functions, bool wants_vectors) {
   dflow::detail::allocate_inferred_outputs(context);
   AnyTensor &e = context.output(0), &v = context.output(1);
   if (e.num_elements() == 0) return;
@@ -255,7 +255,7 @@ DFLOW_INLINE void decompose_self_adjoint(KernelContext& context, const LinalgFun
   if (wants_vectors) work.copy_by_rows(a, n, n, v);
 }
 
-DFLOW_INLINE void decompose_svd(KernelContext& context, const LinalgFunctions& functions, const Svd::Attrs& attrs) {
+void decompose_svd(KernelContext& context, const LinalgFunctions& functions, const Svd::Attrs& attrs) {
   dflow::detail::allocate_inferred_outputs(context);
   AnyTensor &s = context.output(0), &u = context.output(1), &v = context.output(2);
   const AnyTensor& x = context.input(0);
@@ -367,7 +367,7 @@ class LeastSquares {
 
 }  // namespace detail
 
-DFLOW_INLINE void solve_least_squares(KernelContext& context, const LeastSquaresFunctions& functions, bool is_fast) {
+void solve_least_squares(KernelContext& context, const LeastSquaresFunctions& functions, bool is_fast) {
   AnyTensor& x = context.allocate_output(0, dflow::detail::inferred_shape(context));
   const double l2 = context.input<double>(2).scalar();
   if (!(l2 >= 0)) context.fail(str_cat("l2_regularizer must be 0 or more, got ", l2));

@@ -50,7 +50,3 @@ inline void* element_of(const AnyTensor& tensor, std::int64_t at) {
 }
 
 }  // namespace dflow::cuda::detail
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/linalg/kernel_work.ipp>
-#endif

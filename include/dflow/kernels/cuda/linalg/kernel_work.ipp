@@ -4,29 +4,28 @@
 
 namespace dflow::cuda::detail {
 
-DFLOW_INLINE AnyTensor& KernelWork::temporary(DType dtype, const Shape& shape) {
+AnyTensor& KernelWork::temporary(DType dtype, const Shape& shape) {
   return temporaries_.emplace_back(context_.allocate_temporary(dtype, shape));
 }
 
-DFLOW_INLINE AnyTensor& KernelWork::cleared(DType dtype, const Shape& shape) {
+AnyTensor& KernelWork::cleared(DType dtype, const Shape& shape) {
   AnyTensor& made = temporary(dtype, shape);
   clear_output(context_, made);
   return made;
 }
 
-DFLOW_INLINE std::vector<const AnyTensor*> KernelWork::temporaries() const {
+std::vector<const AnyTensor*> KernelWork::temporaries() const {
   std::vector<const AnyTensor*> all;
   all.reserve(temporaries_.size());
   for (const AnyTensor& each : temporaries_) all.push_back(&each);
   return all;
 }
 
-DFLOW_INLINE void* KernelWork::workspace(std::size_t bytes) {
+void* KernelWork::workspace(std::size_t bytes) {
   return bytes == 0 ? nullptr : temporary(DType::uint8, {static_cast<std::int64_t>(bytes)}).raw_data();
 }
 
-DFLOW_INLINE void KernelWork::call_library(std::string_view doing,
-                                           FunctionRef<ErrorCode(Driver&, const DeviceCore&)> call) const {
+void KernelWork::call_library(std::string_view doing, FunctionRef<ErrorCode(Driver&, const DeviceCore&)> call) const {
   CudaMemory& memory = state_of(context_).memory;
   DeviceCore& core = memory.core();
   ErrorCode code = call(core.driver(), core);
@@ -37,23 +36,23 @@ DFLOW_INLINE void KernelWork::call_library(std::string_view doing,
   core.require_ok(code, doing);
 }
 
-DFLOW_INLINE MemoryUses KernelWork::uses() const {
+MemoryUses KernelWork::uses() const {
   MemoryUses all(context_);
   for (const AnyTensor& each : temporaries_) all.add(each, true);
   return all;
 }
 
-DFLOW_INLINE void KernelWork::launch(const KernelFunction& function, std::int64_t n, const void* args,
-                                     const ErrorSlot* errors) const {
+void KernelWork::launch(const KernelFunction& function, std::int64_t n, const void* args,
+                        const ErrorSlot* errors) const {
   if (n != 0) cuda::launch(context_, function, grid_for(n), args, errors, temporaries());
 }
 
-DFLOW_INLINE void KernelWork::copy(const AnyTensor& x, AnyTensor& y) const {
+void KernelWork::copy(const AnyTensor& x, AnyTensor& y) const {
   copy_strided(context_, {y.num_elements()}, {&x, 0, {1}}, {&y, 0, {1}}, temporaries());
 }
 
-DFLOW_INLINE void KernelWork::transpose(const AnyTensor& x, std::int64_t outer, std::int64_t rows, std::int64_t columns,
-                                        AnyTensor& y) const {
+void KernelWork::transpose(const AnyTensor& x, std::int64_t outer, std::int64_t rows, std::int64_t columns,
+                           AnyTensor& y) const {
   copy_strided(context_, {outer, rows, columns}, {&x, 0, {rows * columns, columns, 1}},
                {&y, 0, {rows * columns, 1, rows}}, temporaries());
 }

@@ -84,7 +84,3 @@ inline DType real_type(DType dtype) {
 }
 
 }  // namespace dflow::cuda::detail
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/linalg/matrix_work.ipp>
-#endif

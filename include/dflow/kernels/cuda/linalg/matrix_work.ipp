@@ -10,32 +10,32 @@
 
 namespace dflow::cuda::detail {
 
-DFLOW_INLINE AnyTensor& MatrixWork::by_columns(const AnyTensor& x) {
+AnyTensor& MatrixWork::by_columns(const AnyTensor& x) {
   const MatrixSizes of(x.shape());
   AnyTensor& made = temporary(x.dtype(), {of.count, of.columns, of.rows});
   transpose(x, of.count, of.rows, of.columns, made);
   return made;
 }
 
-DFLOW_INLINE void MatrixWork::copy_by_rows(const AnyTensor& from, std::int64_t from_rows, std::int64_t from_columns,
-                                           AnyTensor& to) const {
+void MatrixWork::copy_by_rows(const AnyTensor& from, std::int64_t from_rows, std::int64_t from_columns,
+                              AnyTensor& to) const {
   const MatrixSizes of(to.shape());
   copy_strided(context(), {of.count, of.rows, of.columns}, {&from, 0, {from_rows * from_columns, 1, from_rows}},
                {&to, 0, {of.size(), of.columns, 1}}, temporaries());
 }
 
-DFLOW_INLINE void MatrixWork::fill_identity(AnyTensor& y) const {
+void MatrixWork::fill_identity(AnyTensor& y) const {
   const MatrixSizes of(y.shape());
   const IdentityArgs args{y.num_elements(), of.rows, of.columns, y.raw_data()};
   launch(functions_.identity, args.n, &args);
 }
 
-DFLOW_INLINE void MatrixWork::conjugate(const AnyTensor& x, AnyTensor& y) const {
+void MatrixWork::conjugate(const AnyTensor& x, AnyTensor& y) const {
   const ConjugateArgs args{y.num_elements(), x.raw_data(), y.raw_data()};
   launch(functions_.conjugate, args.n, &args);
 }
 
-DFLOW_INLINE void MatrixWork::keep_triangle(AnyTensor& y, bool is_lower) const {
+void MatrixWork::keep_triangle(AnyTensor& y, bool is_lower) const {
   const MatrixSizes of(y.shape());
   BandArgs args;
   args.n = y.num_elements();
@@ -47,39 +47,39 @@ DFLOW_INLINE void MatrixWork::keep_triangle(AnyTensor& y, bool is_lower) const {
   launch(function_of_size<BandBody>(size_of(y.dtype())), args.n, &args);
 }
 
-DFLOW_INLINE void MatrixWork::find_workspace(const SolverCall& call, SolverOperands& operands) {
+void MatrixWork::find_workspace(const SolverCall& call, SolverOperands& operands) {
   call_library("asking for the memory of a decomposition", [&](Driver& driver, const DeviceCore& core) {
     return driver.solvers().solver_workspace(core.device(), call, operands, operands.workspace_bytes);
   });
   operands.workspace = workspace(operands.workspace_bytes);
 }
 
-DFLOW_INLINE void MatrixWork::issue(const SolverCall& call, const SolverOperands& operands) const {
+void MatrixWork::issue(const SolverCall& call, const SolverOperands& operands) const {
   call_library("a decomposition", [&](Driver& driver, const DeviceCore& core) {
     return driver.solvers().run_solver(core.device(), call, operands, uses().all(), core.compute());
   });
 }
 
-DFLOW_INLINE CudaStep::Note MatrixWork::note(std::string_view message) const {
+CudaStep::Note MatrixWork::note(std::string_view message) const {
   return step_of(context()).note(context(),
                                  [text = std::string(message)](const ErrorSlot&) { return invalid_argument(text); });
 }
 
-DFLOW_INLINE void MatrixWork::check_diagonals(const AnyTensor& a, std::int64_t count, std::int64_t n,
-                                              bool must_be_positive, std::string_view message) const {
+void MatrixWork::check_diagonals(const AnyTensor& a, std::int64_t count, std::int64_t n, bool must_be_positive,
+                                 std::string_view message) const {
   const CudaStep::Note noted = note(message);
   const CheckDiagonalArgs args{count, n, a.raw_data(), must_be_positive, noted.slot, noted.kernel};
   launch(functions_.check_diagonal, count * n, &args, noted.slot);
 }
 
-DFLOW_INLINE void MatrixWork::check_info(const AnyTensor& info, std::string_view message) const {
+void MatrixWork::check_info(const AnyTensor& info, std::string_view message) const {
   const CudaStep::Note noted = note(message);
   const CheckInfoArgs args{info.num_elements(), static_cast<const std::int32_t*>(info.raw_data()), noted.slot,
                            noted.kernel};
   launch(kernel_function<CheckInfoBody>(), args.count, &args, noted.slot);
 }
 
-DFLOW_INLINE void MatrixWork::check_values(const AnyTensor& values, std::string_view message) const {
+void MatrixWork::check_values(const AnyTensor& values, std::string_view message) const {
   const CudaStep::Note noted = note(message);
   CheckFiniteArgs args;
   args.n = values.num_elements();
@@ -91,7 +91,7 @@ DFLOW_INLINE void MatrixWork::check_values(const AnyTensor& values, std::string_
          args.n, &args, noted.slot);
 }
 
-DFLOW_INLINE const AnyTensor& MatrixWork::flag_matrices(const AnyTensor& x, Flagged counts, std::string_view message) {
+const AnyTensor& MatrixWork::flag_matrices(const AnyTensor& x, Flagged counts, std::string_view message) {
   const MatrixSizes of(x.shape());
   AnyTensor& flags = cleared(DType::uint32, {of.count});
   const CudaStep::Note noted = message.empty() ? CudaStep::Note() : note(message);
@@ -109,7 +109,7 @@ DFLOW_INLINE const AnyTensor& MatrixWork::flag_matrices(const AnyTensor& x, Flag
   return flags;
 }
 
-DFLOW_INLINE void MatrixWork::replace_flagged(const AnyTensor& flags, AnyTensor& y, bool by_nan) const {
+void MatrixWork::replace_flagged(const AnyTensor& flags, AnyTensor& y, bool by_nan) const {
   if (y.num_elements() == 0) return;
   const ReplaceFlaggedArgs args{y.num_elements(), y.num_elements() / flags.num_elements(),
                                 static_cast<const std::uint32_t*>(flags.raw_data()), y.raw_data(), by_nan};

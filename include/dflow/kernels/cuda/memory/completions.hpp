@@ -58,7 +58,3 @@ class Completions {
 };
 
 }  // namespace dflow::cuda
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/memory/completions.ipp>
-#endif

@@ -42,13 +42,12 @@ struct Completions::State {
   bool finish_some(std::unique_lock<std::mutex>& lock);
 };
 
-DFLOW_INLINE Completions::Completions(std::shared_ptr<DeviceCore> core)
-    : core_(std::move(core)), state_(std::make_shared<State>()) {
+Completions::Completions(std::shared_ptr<DeviceCore> core) : core_(std::move(core)), state_(std::make_shared<State>()) {
   state_->core = core_;
   thread_ = std::thread([state = state_] { state->work(state); });
 }
 
-DFLOW_INLINE Completions::~Completions() {
+Completions::~Completions() {
   {
     const std::lock_guard lock(state_->mutex);
     state_->stops = true;
@@ -61,7 +60,7 @@ DFLOW_INLINE Completions::~Completions() {
   }
 }
 
-DFLOW_INLINE void Completions::after(Ticket ticket, StreamHandle stream, std::shared_ptr<void> what, Done done) {
+void Completions::after(Ticket ticket, StreamHandle stream, std::shared_ptr<void> what, Done done) {
   const std::shared_ptr<DeviceCore> core = core_;
   const std::shared_ptr<State> state = state_;
   Driver& driver = core->driver();
@@ -83,7 +82,7 @@ DFLOW_INLINE void Completions::after(Ticket ticket, StreamHandle stream, std::sh
 
 /// Takes out the entries whose events have passed or failed, and calls them: without the lock, for the driver may hold
 /// one of its own while it calls `wake`, and `done` may ask for more. True if there were any.
-DFLOW_INLINE bool Completions::State::finish_some(std::unique_lock<std::mutex>& lock) {
+bool Completions::State::finish_some(std::unique_lock<std::mutex>& lock) {
   std::vector<Entry> asked = std::move(entries);
   entries.clear();
   lock.unlock();
@@ -108,7 +107,7 @@ DFLOW_INLINE bool Completions::State::finish_some(std::unique_lock<std::mutex>& 
 }
 
 /// After an error that sticks no call comes any more.
-DFLOW_INLINE bool Completions::State::is_lost(std::unique_lock<std::mutex>& lock) const {
+bool Completions::State::is_lost(std::unique_lock<std::mutex>& lock) const {
   std::size_t free_bytes = 0, total_bytes = 0;
   lock.unlock();
   const ErrorCode code = core->driver().memory_info(core->device(), free_bytes, total_bytes);
@@ -116,7 +115,7 @@ DFLOW_INLINE bool Completions::State::is_lost(std::unique_lock<std::mutex>& lock
   return is_sticky(code);
 }
 
-DFLOW_INLINE void Completions::State::work(const std::shared_ptr<State>& self) {
+void Completions::State::work(const std::shared_ptr<State>& self) {
   std::unique_lock lock(mutex);
   for (;;) {
     is_woken = false;

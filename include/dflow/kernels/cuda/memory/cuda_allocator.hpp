@@ -113,7 +113,3 @@ class PinnedAllocator final : public Allocator {
 };
 
 }  // namespace dflow::cuda
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/memory/cuda_allocator.ipp>
-#endif

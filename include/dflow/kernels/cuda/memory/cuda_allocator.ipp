@@ -23,14 +23,14 @@ inline void check_alignment(std::size_t alignment, const char* name) {
 
 }  // namespace detail
 
-DFLOW_INLINE CudaAllocator::CudaAllocator(std::shared_ptr<DeviceCore> core, CudaAllocatorOptions options)
+CudaAllocator::CudaAllocator(std::shared_ptr<DeviceCore> core, CudaAllocatorOptions options)
     : Allocator(false), core_(std::move(core)), options_(options) {
   stats_.limit_bytes = options_.limit_bytes;
 }
 
-DFLOW_INLINE CudaAllocator::~CudaAllocator() { release_cached(); }
+CudaAllocator::~CudaAllocator() { release_cached(); }
 
-DFLOW_INLINE std::size_t CudaAllocator::size_class(std::size_t bytes) noexcept {
+std::size_t CudaAllocator::size_class(std::size_t bytes) noexcept {
   constexpr std::size_t smallest = 512;
   if (bytes <= smallest) return smallest;
   const std::size_t step = std::bit_floor(bytes - 1) / 4;
@@ -38,7 +38,7 @@ DFLOW_INLINE std::size_t CudaAllocator::size_class(std::size_t bytes) noexcept {
   return rounded < bytes ? bytes : rounded;  // of sizes that no memory has
 }
 
-DFLOW_INLINE void* CudaAllocator::pop(Blocks& blocks, std::size_t size) noexcept {
+void* CudaAllocator::pop(Blocks& blocks, std::size_t size) noexcept {
   const auto found = blocks.find(size);
   if (found == blocks.end()) return nullptr;
   void* const block = found->second.back();
@@ -48,7 +48,7 @@ DFLOW_INLINE void* CudaAllocator::pop(Blocks& blocks, std::size_t size) noexcept
 }
 
 /// False where there is no memory to note it in.
-DFLOW_INLINE bool CudaAllocator::push(Blocks& blocks, std::size_t size, void* block) noexcept {
+bool CudaAllocator::push(Blocks& blocks, std::size_t size, void* block) noexcept {
   try {
     blocks[size].push_back(block);
     return true;
@@ -58,7 +58,7 @@ DFLOW_INLINE bool CudaAllocator::push(Blocks& blocks, std::size_t size, void* bl
   }
 }
 
-DFLOW_INLINE void* CudaAllocator::allocate(std::size_t bytes, std::size_t alignment) {
+void* CudaAllocator::allocate(std::size_t bytes, std::size_t alignment) {
   detail::check_alignment(alignment, "cuda");
   const std::size_t size = size_class(bytes);
   DeviceCore::Capturing* const work = core_->capturing();
@@ -74,7 +74,7 @@ DFLOW_INLINE void* CudaAllocator::allocate(std::size_t bytes, std::size_t alignm
   }
 }
 
-DFLOW_INLINE void* CudaAllocator::allocate_block(std::size_t bytes, std::size_t size) {
+void* CudaAllocator::allocate_block(std::size_t bytes, std::size_t size) {
   std::unique_lock lock(mutex_);
   void* block = nullptr;
   ErrorCode code = find(size, block);
@@ -100,7 +100,7 @@ DFLOW_INLINE void* CudaAllocator::allocate_block(std::size_t bytes, std::size_t 
 }
 
 /// A block, with the mutex held: one that is cached where there is one.
-DFLOW_INLINE ErrorCode CudaAllocator::find(std::size_t size, void*& block) {
+ErrorCode CudaAllocator::find(std::size_t size, void*& block) {
   DeviceCore::Capturing* const work = core_->capturing();
   if (work == nullptr || work->keeps_next()) {
     block = pop(cached_, size);
@@ -137,7 +137,7 @@ DFLOW_INLINE ErrorCode CudaAllocator::find(std::size_t size, void*& block) {
   return ErrorCode::ok;
 }
 
-DFLOW_INLINE void* CudaAllocator::find_shared(std::size_t size) noexcept {
+void* CudaAllocator::find_shared(std::size_t size) noexcept {
   for (const auto& [block, shared] : shared_) {
     if (shared.is_free && shared.size == size) return block;
   }
@@ -145,7 +145,7 @@ DFLOW_INLINE void* CudaAllocator::find_shared(std::size_t size) noexcept {
 }
 
 /// A block of the driver's, within the limit; with what is cached given back where that helps.
-DFLOW_INLINE ErrorCode CudaAllocator::take(std::size_t size, void*& block) {
+ErrorCode CudaAllocator::take(std::size_t size, void*& block) {
   const auto fits = [&] {
     const std::size_t taken = stats_.bytes_in_use + stats_.bytes_cached;
     return size <= options_.limit_bytes && taken <= options_.limit_bytes - size;
@@ -157,7 +157,7 @@ DFLOW_INLINE ErrorCode CudaAllocator::take(std::size_t size, void*& block) {
   return fits() ? core_->driver().allocate(core_->device(), size, core_->memory_order(), block) : code;
 }
 
-DFLOW_INLINE void CudaAllocator::deallocate(void* block, std::size_t bytes) noexcept {
+void CudaAllocator::deallocate(void* block, std::size_t bytes) noexcept {
   const std::size_t size = size_class(bytes);
   const std::lock_guard lock(mutex_);
   stats_.bytes_in_use -= size;
@@ -169,7 +169,7 @@ DFLOW_INLINE void CudaAllocator::deallocate(void* block, std::size_t bytes) noex
   }
 }
 
-DFLOW_INLINE void CudaAllocator::cache_or_free(void* block, std::size_t size) noexcept {
+void CudaAllocator::cache_or_free(void* block, std::size_t size) noexcept {
   if (stats_.bytes_cached + size <= options_.max_cached_bytes && push(cached_, size, block)) {
     stats_.bytes_cached += size;
   } else {
@@ -177,7 +177,7 @@ DFLOW_INLINE void CudaAllocator::cache_or_free(void* block, std::size_t size) no
   }
 }
 
-DFLOW_INLINE void CudaAllocator::end_shared(const std::set<void*>& blocks) noexcept {
+void CudaAllocator::end_shared(const std::set<void*>& blocks) noexcept {
   const std::lock_guard lock(mutex_);
   for (void* block : blocks) {
     const auto found = shared_.find(block);
@@ -191,27 +191,27 @@ DFLOW_INLINE void CudaAllocator::end_shared(const std::set<void*>& blocks) noexc
   }
 }
 
-DFLOW_INLINE bool CudaAllocator::is_shared(const void* block) const noexcept {
+bool CudaAllocator::is_shared(const void* block) const noexcept {
   const std::lock_guard lock(mutex_);
   return shared_.contains(const_cast<void*>(block));
 }
 
-DFLOW_INLINE void CudaAllocator::reclaim() {
+void CudaAllocator::reclaim() {
   if (reclaim_ != nullptr) reclaim_();
   trim();
 }
 
-DFLOW_INLINE AllocatorStats CudaAllocator::stats() const noexcept {
+AllocatorStats CudaAllocator::stats() const noexcept {
   const std::lock_guard lock(mutex_);
   return stats_;
 }
 
-DFLOW_INLINE void CudaAllocator::trim() noexcept {
+void CudaAllocator::trim() noexcept {
   const std::lock_guard lock(mutex_);
   release_cached();
 }
 
-DFLOW_INLINE void CudaAllocator::release_cached() noexcept {
+void CudaAllocator::release_cached() noexcept {
   for (const auto& [size, blocks] : cached_) {
     for (void* block : blocks) core_->driver().free(core_->device(), block, core_->memory_order());
     stats_.bytes_cached -= size * blocks.size();
@@ -219,7 +219,7 @@ DFLOW_INLINE void CudaAllocator::release_cached() noexcept {
   cached_.clear();
 }
 
-DFLOW_INLINE void* PinnedAllocator::allocate(std::size_t bytes, std::size_t alignment) {
+void* PinnedAllocator::allocate(std::size_t bytes, std::size_t alignment) {
   detail::check_alignment(alignment, "pinned");
   const std::size_t size = std::max<std::size_t>(bytes, 1);
   void* block = nullptr;
@@ -238,7 +238,7 @@ DFLOW_INLINE void* PinnedAllocator::allocate(std::size_t bytes, std::size_t alig
   return block;
 }
 
-DFLOW_INLINE void PinnedAllocator::deallocate(void* block, std::size_t) noexcept {
+void PinnedAllocator::deallocate(void* block, std::size_t) noexcept {
   {
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(static_cast<const std::byte*>(block));
@@ -248,12 +248,12 @@ DFLOW_INLINE void PinnedAllocator::deallocate(void* block, std::size_t) noexcept
   driver_->free_pinned(block);
 }
 
-DFLOW_INLINE AllocatorStats PinnedAllocator::stats() const noexcept {
+AllocatorStats PinnedAllocator::stats() const noexcept {
   const std::lock_guard lock(mutex_);
   return stats_;
 }
 
-DFLOW_INLINE bool PinnedAllocator::contains(const void* address) const {
+bool PinnedAllocator::contains(const void* address) const {
   const auto* at = static_cast<const std::byte*>(address);
   const std::lock_guard lock(mutex_);
   auto after = blocks_.upper_bound(at);

@@ -48,7 +48,3 @@ class CudaMemory final : public DeviceMemory {
 };
 
 }  // namespace dflow::cuda
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/memory/cuda_memory.ipp>
-#endif

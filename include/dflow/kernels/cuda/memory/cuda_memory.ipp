@@ -24,26 +24,26 @@ inline void order_after_copy(const DeviceCore& core, StreamHandle stream, const 
 
 }  // namespace detail
 
-DFLOW_INLINE CudaMemory::CudaMemory(std::shared_ptr<DeviceCore> core, CudaAllocatorOptions options)
+CudaMemory::CudaMemory(std::shared_ptr<DeviceCore> core, CudaAllocatorOptions options)
     : core_(std::move(core)),
       allocator_(std::make_shared<CudaAllocator>(core_, options)),
       pinned_(std::make_shared<PinnedAllocator>(core_->shared_driver())),
       pinned_pool_(std::make_shared<PoolAllocator>(pinned_)),
       completions_(std::make_unique<Completions>(core_)) {}
 
-DFLOW_INLINE CudaMemory::~CudaMemory() {
+CudaMemory::~CudaMemory() {
   completions_ = nullptr;
   core_->end();
 }
 
-DFLOW_INLINE AnyTensor CudaMemory::in_pinned_memory(const AnyTensor& host) {
+AnyTensor CudaMemory::in_pinned_memory(const AnyTensor& host) {
   if (pinned_->contains(host.raw_data())) return host;
   AnyTensor copy(host.dtype(), host.shape(), *pinned_pool_);
   std::memcpy(copy.raw_data(), host.raw_data(), host.bytes());
   return copy;
 }
 
-DFLOW_INLINE void CudaMemory::copy_in_async(const AnyTensor& host, CopyDone done) {
+void CudaMemory::copy_in_async(const AnyTensor& host, CopyDone done) {
   AnyTensor here;
   try {
     here = AnyTensor(host.dtype(), host.shape(), *allocator_);
@@ -65,8 +65,7 @@ DFLOW_INLINE void CudaMemory::copy_in_async(const AnyTensor& host, CopyDone done
   done(Status(), std::move(here));
 }
 
-DFLOW_INLINE void CudaMemory::read_back(const AnyTensor& block,
-                                        UniqueFunction<void(ErrorCode, const AnyTensor& pinned)> take) {
+void CudaMemory::read_back(const AnyTensor& block, UniqueFunction<void(ErrorCode, const AnyTensor& pinned)> take) {
   struct Ends {
     AnyTensor from, to;
   };
@@ -82,7 +81,7 @@ DFLOW_INLINE void CudaMemory::read_back(const AnyTensor& block,
                       [to = ends->to, take = std::move(take)](ErrorCode code) mutable { take(code, to); });
 }
 
-DFLOW_INLINE void CudaMemory::copy_out_async(const AnyTensor& here, Allocator& allocator, CopyDone done) {
+void CudaMemory::copy_out_async(const AnyTensor& here, Allocator& allocator, CopyDone done) {
   AnyTensor host;
   // Shared, since `read_back` may throw after it was given away.
   const auto end = std::make_shared<CopyDone>(std::move(done));
@@ -109,8 +108,7 @@ DFLOW_INLINE void CudaMemory::copy_out_async(const AnyTensor& here, Allocator& a
   (*end)(Status(), std::move(host));
 }
 
-DFLOW_INLINE void CudaMemory::copy_to_async(const AnyTensor& here, DeviceMemory& there, Allocator& host,
-                                            CopyDone done) {
+void CudaMemory::copy_to_async(const AnyTensor& here, DeviceMemory& there, Allocator& host, CopyDone done) {
   auto* const to = dynamic_cast<CudaMemory*>(&there);
   if (to == nullptr || &to->core_->driver() != &core_->driver()) {
     return DeviceMemory::copy_to_async(here, there, host, std::move(done));

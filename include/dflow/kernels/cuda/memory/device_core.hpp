@@ -127,7 +127,3 @@ class DeviceCore {
 };
 
 }  // namespace dflow::cuda
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/memory/device_core.ipp>
-#endif

@@ -7,8 +7,7 @@
 
 namespace dflow::cuda {
 
-DFLOW_INLINE DeviceCore::DeviceCore(std::shared_ptr<Driver> driver, int device)
-    : driver_(std::move(driver)), device_(device) {
+DeviceCore::DeviceCore(std::shared_ptr<Driver> driver, int device) : driver_(std::move(driver)), device_(device) {
   const auto create = [&](StreamHandle& stream) {
     require_ok(driver_->create_stream(device_, stream), "creating a stream");
   };
@@ -22,25 +21,25 @@ DFLOW_INLINE DeviceCore::DeviceCore(std::shared_ptr<Driver> driver, int device)
   }
 }
 
-DFLOW_INLINE DeviceCore::~DeviceCore() { destroy(); }
+DeviceCore::~DeviceCore() { destroy(); }
 
-DFLOW_INLINE void DeviceCore::destroy() noexcept {
+void DeviceCore::destroy() noexcept {
   for (const EventHandle event : events_) driver_->destroy_event(device_, event);
   for (const StreamHandle stream : {copies_out_, copies_in_, compute_}) {
     if (stream != StreamHandle::none) driver_->destroy_stream(device_, stream);
   }
 }
 
-DFLOW_INLINE Status DeviceCore::status_of(ErrorCode code, std::string_view doing) const {
+Status DeviceCore::status_of(ErrorCode code, std::string_view doing) const {
   return cuda::status_of(code, str_cat("GPU ", device_, ": ", doing));
 }
 
-DFLOW_INLINE void DeviceCore::require_ok(ErrorCode code, std::string_view doing) const {
+void DeviceCore::require_ok(ErrorCode code, std::string_view doing) const {
   if (code != ErrorCode::ok) [[unlikely]]
     throw_error(status_of(code, doing));
 }
 
-DFLOW_INLINE void DeviceCore::order(StreamHandle later, const DeviceCore& of, StreamHandle earlier) const {
+void DeviceCore::order(StreamHandle later, const DeviceCore& of, StreamHandle earlier) const {
   const EventHandle event = of.take_event();
   ErrorCode code = of.driver_->record(of.device_, event, earlier);
   if (code == ErrorCode::ok) code = driver_->wait(device_, later, event);
@@ -48,7 +47,7 @@ DFLOW_INLINE void DeviceCore::order(StreamHandle later, const DeviceCore& of, St
   require_ok(code, "ordering two streams");
 }
 
-DFLOW_INLINE EventHandle DeviceCore::take_event() const {
+EventHandle DeviceCore::take_event() const {
   if (capturing() != nullptr)
     throw_error(unimplemented("work that is captured cannot be ordered with that of other streams"));
   {
@@ -64,7 +63,7 @@ DFLOW_INLINE EventHandle DeviceCore::take_event() const {
   return event;
 }
 
-DFLOW_INLINE void DeviceCore::give_back(EventHandle event) const noexcept {
+void DeviceCore::give_back(EventHandle event) const noexcept {
   try {
     const std::lock_guard lock(mutex_);
     events_.push_back(event);
@@ -73,7 +72,7 @@ DFLOW_INLINE void DeviceCore::give_back(EventHandle event) const noexcept {
   }
 }
 
-DFLOW_INLINE void DeviceCore::keep(std::shared_ptr<void> what) const {
+void DeviceCore::keep(std::shared_ptr<void> what) const {
   {
     const std::lock_guard lock(mutex_);
     if (!has_ended_) return kept_.push_back(std::move(what));
@@ -81,7 +80,7 @@ DFLOW_INLINE void DeviceCore::keep(std::shared_ptr<void> what) const {
   wait_until_idle();
 }
 
-DFLOW_INLINE void DeviceCore::end() const noexcept {
+void DeviceCore::end() const noexcept {
   std::vector<std::shared_ptr<void>> kept;
   {
     const std::lock_guard lock(mutex_);
@@ -92,7 +91,7 @@ DFLOW_INLINE void DeviceCore::end() const noexcept {
   if (!kept.empty()) wait_until_idle();
 }
 
-DFLOW_INLINE void DeviceCore::wait_until_idle() const noexcept {
+void DeviceCore::wait_until_idle() const noexcept {
   for (const StreamHandle stream : {copies_in_, compute_, copies_out_}) driver_->wait_until_idle(device_, stream);
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <dflow/kernels/cuda/cuda.hpp>
-#include <dflow/kernels/cuda/nn/batch_norm_bodies.hpp>
 #include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/kernels/contract/typed_kernel.hpp>
+#include <dflow/kernels/cuda/cuda.hpp>
+#include <dflow/kernels/cuda/nn/batch_norm_bodies.hpp>
 #include <dflow/ops/nn/batch_norm.hpp>
 
 #include <type_traits>
@@ -54,7 +54,3 @@ struct Kernel<FusedBatchNormGrad, Cuda, T, U> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/nn/batch_norm_kernel.ipp>
-#endif

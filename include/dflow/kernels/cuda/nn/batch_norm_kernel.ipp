@@ -42,7 +42,7 @@ inline void fill_with_nan(const KernelContext& context, AnyTensor& statistic) {
 
 }  // namespace detail
 
-DFLOW_INLINE void batch_norm(KernelContext& context, const BatchNormAttrs& attrs, const BatchNormCode& code) {
+void batch_norm(KernelContext& context, const BatchNormAttrs& attrs, const BatchNormCode& code) {
   const Shape shape = dflow::detail::inferred_shape(context);
   const AnyTensor& x = context.input(0);
   const Shape channels{shape[3]};
@@ -81,7 +81,7 @@ DFLOW_INLINE void batch_norm(KernelContext& context, const BatchNormAttrs& attrs
   launch(context, *code.normalise, grid_for(shape.num_elements()), &args);
 }
 
-DFLOW_INLINE void batch_norm_gradient(KernelContext& context, const BatchNormAttrs& attrs, const BatchNormCode& code) {
+void batch_norm_gradient(KernelContext& context, const BatchNormAttrs& attrs, const BatchNormCode& code) {
   const Shape shape = dflow::detail::inferred_shape(context);
   const Shape channels{shape[3]};
   ChannelArgs args;

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/kernels/cuda/elementwise/formulas.hpp>
 #include <dflow/kernels/cuda/elementwise/kernel.hpp>
-#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/nn/bias.hpp>
 

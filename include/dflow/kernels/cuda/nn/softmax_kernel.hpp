@@ -70,7 +70,3 @@ struct Kernel<L2Loss, Cuda, T> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/nn/softmax_kernel.ipp>
-#endif

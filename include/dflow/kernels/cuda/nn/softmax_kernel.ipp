@@ -20,7 +20,7 @@ inline void launch_rows(const KernelContext& context, const KernelFunction& func
 
 }  // namespace detail
 
-DFLOW_INLINE void map_rows(KernelContext& context, const KernelFunction& function) {
+void map_rows(KernelContext& context, const KernelFunction& function) {
   const AnyTensor& x = context.input(0);
   if (x.rank() < 1) dflow::detail::refuse_shapes(context);
   RowArgs args;
@@ -34,7 +34,7 @@ DFLOW_INLINE void map_rows(KernelContext& context, const KernelFunction& functio
   detail::launch_rows(context, function, args);
 }
 
-DFLOW_INLINE void map_row_gradients(KernelContext& context, const KernelFunction& function) {
+void map_row_gradients(KernelContext& context, const KernelFunction& function) {
   const AnyTensor &y = context.input(0), &dy = context.input(1);
   if (y.rank() < 1 || !(y.shape() == dy.shape())) dflow::detail::refuse_shapes(context);
   RowArgs args;
@@ -49,7 +49,7 @@ DFLOW_INLINE void map_row_gradients(KernelContext& context, const KernelFunction
   detail::launch_rows(context, function, args);
 }
 
-DFLOW_INLINE void cross_entropy(KernelContext& context, const KernelFunction& function) {
+void cross_entropy(KernelContext& context, const KernelFunction& function) {
   const AnyTensor &logits = context.input(0), &labels = context.input(1);
   if (logits.rank() != 2 || !(logits.shape() == labels.shape())) dflow::detail::refuse_shapes(context);
   const Shape shape = logits.shape();
@@ -65,7 +65,7 @@ DFLOW_INLINE void cross_entropy(KernelContext& context, const KernelFunction& fu
   detail::launch_rows(context, function, args);
 }
 
-DFLOW_INLINE void sparse_cross_entropy(KernelContext& context, const KernelFunction& function) {
+void sparse_cross_entropy(KernelContext& context, const KernelFunction& function) {
   const AnyTensor &logits = context.input(0), &labels = context.input(1);
   if (logits.rank() != 2 || labels.rank() != 1 || logits.dim(0) != labels.dim(0)) {
     dflow::detail::refuse_shapes(context);
@@ -89,7 +89,7 @@ DFLOW_INLINE void sparse_cross_entropy(KernelContext& context, const KernelFunct
   detail::launch_rows(context, function, args);
 }
 
-DFLOW_INLINE void reduce_all_elements(KernelContext& context, const ReductionCode& code) {
+void reduce_all_elements(KernelContext& context, const ReductionCode& code) {
   const AnyTensor& x = context.input(0);
   ReduceArgs args;
   args.reduced = x.num_elements();

@@ -1,11 +1,11 @@
 #pragma once
 
+#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/kernels/cuda/array/index_kernel.hpp>
 #include <dflow/kernels/cuda/array/kernel.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/nn/window_bodies.hpp>
 #include <dflow/kernels/cuda/products/kernel.hpp>
-#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/kernels/shared/window_sizes.hpp>
 #include <dflow/ops/nn/conv2d.hpp>
 #include <dflow/ops/nn/fused.hpp>
@@ -118,7 +118,3 @@ struct Kernel<AvgPoolGrad, Cuda, T> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/nn/window_kernel.ipp>
-#endif

@@ -160,7 +160,7 @@ inline bool convolve_by_library(KernelContext& context, ConvolutionKind kind, co
 
 }  // namespace detail
 
-DFLOW_INLINE void convolve(KernelContext& context, const Conv2DAttrs& attrs, const RowProduct& epilogue) {
+void convolve(KernelContext& context, const Conv2DAttrs& attrs, const RowProduct& epilogue) {
   const Shape shape = dflow::detail::inferred_shape(context);
   const AnyTensor &x = context.input(0), &filter = context.input(1);
   AnyTensor& y = context.allocate_output(0, shape);
@@ -189,8 +189,7 @@ DFLOW_INLINE void convolve(KernelContext& context, const Conv2DAttrs& attrs, con
   });
 }
 
-DFLOW_INLINE void convolve_backward_filter(KernelContext& context, const Conv2DAttrs& attrs,
-                                           const KernelFunction& narrow) {
+void convolve_backward_filter(KernelContext& context, const Conv2DAttrs& attrs, const KernelFunction& narrow) {
   const Shape shape = dflow::detail::inferred_shape(context);
   const AnyTensor &x = context.input(0), &dy = context.input(2);
   AnyTensor& dfilter = context.allocate_output(0, shape);
@@ -221,8 +220,7 @@ DFLOW_INLINE void convolve_backward_filter(KernelContext& context, const Conv2DA
   launch(context, narrow, grid_for(args.n), &args, nullptr, temporaries);
 }
 
-DFLOW_INLINE void convolve_backward_input(KernelContext& context, const Conv2DAttrs& attrs,
-                                          const KernelFunction& images) {
+void convolve_backward_input(KernelContext& context, const Conv2DAttrs& attrs, const KernelFunction& images) {
   const Shape shape = dflow::detail::inferred_shape(context);
   const AnyTensor &filter = context.input(1), &dy = context.input(2);
   AnyTensor& dx = context.allocate_output(0, shape);
@@ -256,8 +254,7 @@ DFLOW_INLINE void convolve_backward_input(KernelContext& context, const Conv2DAt
   }
 }
 
-DFLOW_INLINE void pool_places(KernelContext& context, const Pool2DAttrs& attrs, const KernelFunction& function,
-                              int values) {
+void pool_places(KernelContext& context, const Pool2DAttrs& attrs, const KernelFunction& function, int values) {
   const Shape shape = dflow::detail::inferred_shape(context);
   const AnyTensor& x = context.input(0);
   AnyTensor& y = context.allocate_output(0, shape);
@@ -271,8 +268,7 @@ DFLOW_INLINE void pool_places(KernelContext& context, const Pool2DAttrs& attrs, 
   launch(context, function, grid_for(y.num_elements()), &args);
 }
 
-DFLOW_INLINE void pool_images(KernelContext& context, const Pool2DAttrs& attrs, const KernelFunction& function,
-                              int values) {
+void pool_images(KernelContext& context, const Pool2DAttrs& attrs, const KernelFunction& function, int values) {
   const Shape shape = dflow::detail::inferred_shape(context);
   AnyTensor& dx = context.allocate_output(0, shape);
   if (dx.num_elements() == 0) return;
@@ -284,8 +280,8 @@ DFLOW_INLINE void pool_images(KernelContext& context, const Pool2DAttrs& attrs, 
   launch(context, function, grid_for(dx.num_elements()), &args);
 }
 
-DFLOW_INLINE void pool_winners(KernelContext& context, const Pool2DAttrs& attrs, const KernelFunction& winners,
-                               const KernelFunction& function, int values) {
+void pool_winners(KernelContext& context, const Pool2DAttrs& attrs, const KernelFunction& winners,
+                  const KernelFunction& function, int values) {
   const Shape shape = dflow::detail::inferred_shape(context);
   AnyTensor& dx = context.allocate_output(0, shape);
   if (dx.num_elements() == 0) return;

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/products/bodies.hpp>
 #include <dflow/kernels/shared/product_sizes.hpp>
-#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/ops/math/batch_matmul.hpp>
 #include <dflow/ops/math/matmul.hpp>
 #include <dflow/ops/nn/fused.hpp>
@@ -114,7 +114,3 @@ struct Kernel<BatchMatMul, Cuda, T> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/products/kernel.ipp>
-#endif

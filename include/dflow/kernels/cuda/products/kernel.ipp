@@ -24,8 +24,8 @@ inline ProductMatrix column_major(std::int64_t rows, std::int64_t columns) {
 
 }  // namespace detail
 
-DFLOW_INLINE void run_library_product(KernelContext& context, const RowProduct& product, const RowOperands& operands,
-                                      std::span<const AnyTensor* const> temporaries) {
+void run_library_product(KernelContext& context, const RowProduct& product, const RowOperands& operands,
+                         std::span<const AnyTensor* const> temporaries) {
   const std::int64_t elements = product.batch * product.m * product.n;
   if (elements == 0) return;
   CudaState& state = state_of(context);
@@ -89,13 +89,13 @@ DFLOW_INLINE void run_library_product(KernelContext& context, const RowProduct& 
   }
 }
 
-DFLOW_INLINE void run_library_product(KernelContext& context, const RowProduct& product) {
+void run_library_product(KernelContext& context, const RowProduct& product) {
   AnyTensor& y = context.output(0);
   run_library_product(context, product,
                       {y.dtype(), y.dtype(), context.input(0).raw_data(), context.input(1).raw_data(), y.raw_data()});
 }
 
-DFLOW_INLINE void run_grid_product(KernelContext& context, const RowProduct& product, const KernelFunction& function) {
+void run_grid_product(KernelContext& context, const RowProduct& product, const KernelFunction& function) {
   AnyTensor& y = context.output(0);
   if (y.num_elements() == 0) return;
   constexpr std::int64_t tile = ProductBody<std::int32_t>::tile, most_blocks = 1 << 16;

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <dflow/kernels/contract/inferred_shape.hpp>
+#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/random/bodies.hpp>
-#include <dflow/kernels/contract/inferred_shape.hpp>
-#include <dflow/kernels/state/random_stream.hpp>
-#include <dflow/kernels/contract/typed_kernel.hpp>
+#include <dflow/kernels/state/node_stream.hpp>
 #include <dflow/ops/random/random.hpp>
 
 #include <cstdint>

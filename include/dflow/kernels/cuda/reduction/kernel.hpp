@@ -1,12 +1,12 @@
 #pragma once
 
+#include <dflow/kernels/contract/inferred_shape.hpp>
+#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/elementwise/formulas.hpp>
 #include <dflow/kernels/cuda/reduction/bodies.hpp>
 #include <dflow/kernels/shared/dim_runs.hpp>
-#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/kernels/shared/reduced_shape_kernel.hpp>
-#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/ops/math/broadcast.hpp>
 #include <dflow/ops/nn/bias.hpp>
 #include <dflow/ops/reduction/add_n.hpp>
@@ -104,7 +104,3 @@ struct Kernel<BiasAddGrad, Cuda, T> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/reduction/kernel.ipp>
-#endif

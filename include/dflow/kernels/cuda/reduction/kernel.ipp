@@ -63,12 +63,12 @@ inline void reduce_runs(KernelContext& context, const ReductionCode& code, const
 
 }  // namespace detail
 
-DFLOW_INLINE void reduce_axes(KernelContext& context, const ReductionCode& code) {
+void reduce_axes(KernelContext& context, const ReductionCode& code) {
   detail::reduce_runs(context, code, dflow::detail::inferred_shape(context),
                       dflow::detail::DimRuns(context.input(0).shape(), context.input(1)));
 }
 
-DFLOW_INLINE void reduce_to_shape(KernelContext& context, const ReductionCode& code) {
+void reduce_to_shape(KernelContext& context, const ReductionCode& code) {
   const Shape narrow = dflow::detail::inferred_shape(context), &wide = context.input(0).shape();
   const int missing = wide.rank() - narrow.rank();
   std::uint32_t summed = 0;
@@ -78,7 +78,7 @@ DFLOW_INLINE void reduce_to_shape(KernelContext& context, const ReductionCode& c
   detail::reduce_runs(context, code, narrow, dflow::detail::DimRuns(wide, summed));
 }
 
-DFLOW_INLINE void reduce_to_channels(KernelContext& context, const ReductionCode& code) {
+void reduce_to_channels(KernelContext& context, const ReductionCode& code) {
   const AnyTensor& x = context.input(0);
   if (x.rank() < 2) dflow::detail::refuse_shapes(context);
   ReduceArgs args;
@@ -92,7 +92,7 @@ DFLOW_INLINE void reduce_to_channels(KernelContext& context, const ReductionCode
   detail::issue_reduction(context, code, args, context.allocate_output(0, {args.outputs}));
 }
 
-DFLOW_INLINE void find_extreme(KernelContext& context, const KernelFunction& function) {
+void find_extreme(KernelContext& context, const KernelFunction& function) {
   const Shape shape = dflow::detail::inferred_shape(context);
   const AnyTensor& x = context.input(0);
   const int axis = dflow::detail::non_negative_axis(context.input<std::int32_t>(1).scalar(), x.rank());
@@ -103,7 +103,7 @@ DFLOW_INLINE void find_extreme(KernelContext& context, const KernelFunction& fun
   launch(context, function, grid_for(y.num_elements()), &args);
 }
 
-DFLOW_INLINE void add_inputs(KernelContext& context, const KernelFunction& function) {
+void add_inputs(KernelContext& context, const KernelFunction& function) {
   const Shape shape = dflow::detail::inferred_shape(context);
   const int count = context.num_inputs();
   if (count == 1) return context.set_output(0, context.input(0));

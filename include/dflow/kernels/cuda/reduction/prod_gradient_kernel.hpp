@@ -35,7 +35,3 @@ template <class T>
 struct Kernel<ExclusiveProdGrad, Cuda, T> : cuda::OthersKernel<cuda::detail::OtherProductGradients, T> {};
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/reduction/prod_gradient_kernel.ipp>
-#endif

@@ -8,7 +8,7 @@
 
 namespace dflow::cuda {
 
-DFLOW_INLINE void make_of_others(KernelContext& context, const ReductionCode& code, std::size_t part_bytes) {
+void make_of_others(KernelContext& context, const ReductionCode& code, std::size_t part_bytes) {
   const Shape shape = dflow::detail::inferred_shape(context);
   AnyTensor& y = context.allocate_output(0, shape);
   if (shape.num_elements() == 0) return;

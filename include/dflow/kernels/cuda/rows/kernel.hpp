@@ -110,7 +110,3 @@ struct Kernel<UnsortedSegmentSum, Cuda, T, Index> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/rows/kernel.ipp>
-#endif

@@ -85,8 +85,8 @@ inline std::int64_t row_size_of(const KernelContext& context, const Shape& varia
 
 }  // namespace detail
 
-DFLOW_INLINE void scatter_rows(KernelContext& context, DType dtype, const KernelFunction& keys,
-                               const KernelFunction& function, const KernelFunction* non_zero) {
+void scatter_rows(KernelContext& context, DType dtype, const KernelFunction& keys, const KernelFunction& function,
+                  const KernelFunction* non_zero) {
   VariableUpdate update({&dflow::detail::variable_input(context, 0, dtype)});
   const AnyTensor &indices = context.input(1), &updates = context.input(2);
   const Shape shape = update.value(0).shape();
@@ -115,8 +115,8 @@ DFLOW_INLINE void scatter_rows(KernelContext& context, DType dtype, const Kernel
   launch(context, function, grid_for(args.count * args.row), &args, note.slot, touched);
 }
 
-DFLOW_INLINE void update_variable_rows(KernelContext& context, DType dtype, const VariableUpdateCall& call,
-                                       const KernelFunction& keys, const KernelFunction& function) {
+void update_variable_rows(KernelContext& context, DType dtype, const VariableUpdateCall& call,
+                          const KernelFunction& keys, const KernelFunction& function) {
   std::array<VariableState*, UpdateArgs::max_variables> states{};
   for (int i = 0; i < call.num_variables; ++i) {
     states[static_cast<std::size_t>(i)] = &dflow::detail::variable_input(context, i, dtype);
@@ -157,7 +157,7 @@ DFLOW_INLINE void update_variable_rows(KernelContext& context, DType dtype, cons
          {touched.data(), static_cast<std::size_t>(call.num_variables) + 2});
 }
 
-DFLOW_INLINE void sum_segments(KernelContext& context, const KernelFunction& keys, const KernelFunction& function) {
+void sum_segments(KernelContext& context, const KernelFunction& keys, const KernelFunction& function) {
   const AnyTensor &data = context.input(0), &ids = context.input(1);
   const std::int64_t segments = context.input<std::int32_t>(2).scalar();
   if (segments < 0) context.fail(str_cat("cannot make ", segments, " segments"));

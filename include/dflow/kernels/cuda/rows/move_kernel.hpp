@@ -1,10 +1,10 @@
 #pragma once
 
+#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/kernels/cuda/array/kernel.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/rows/move_bodies.hpp>
-#include <dflow/kernels/state/random_stream.hpp>
-#include <dflow/kernels/contract/typed_kernel.hpp>
+#include <dflow/kernels/state/node_stream.hpp>
 #include <dflow/ops/data_flow/partition.hpp>
 #include <dflow/ops/random/shuffle.hpp>
 
@@ -63,7 +63,3 @@ struct Kernel<ShardOfRow, Cuda, T> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/rows/move_kernel.ipp>
-#endif

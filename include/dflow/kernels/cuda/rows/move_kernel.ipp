@@ -1,8 +1,8 @@
 #pragma once
 
+#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/kernels/cuda/array/kernel.ipp>
 #include <dflow/kernels/cuda/rows/move_kernel.hpp>
-#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/kernels/state/random_order.hpp>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ inline void move_rows(const KernelContext& context, const AnyTensor& x, AnyTenso
 
 }  // namespace detail
 
-DFLOW_INLINE void partition_rows(KernelContext& context) {
+void partition_rows(KernelContext& context) {
   dflow::detail::with_inferred_shapes(context, [&](std::span<const PartialShape> shapes) {
     for (int i = 0; i < context.num_outputs(); ++i) {
       context.allocate_output(i, shapes[static_cast<std::size_t>(i)].to_shape());
@@ -90,7 +90,7 @@ DFLOW_INLINE void partition_rows(KernelContext& context) {
   }
 }
 
-DFLOW_INLINE void stitch_rows(KernelContext& context) {
+void stitch_rows(KernelContext& context) {
   const Shape shape = dflow::detail::inferred_shape(context);
   AnyTensor& y = context.allocate_output(0, shape);
   if (y.num_elements() == 0) return;
@@ -137,7 +137,7 @@ DFLOW_INLINE void stitch_rows(KernelContext& context) {
   }
 }
 
-DFLOW_INLINE void shuffle_rows(KernelContext& context, const dflow::detail::NodeStream& stream) {
+void shuffle_rows(KernelContext& context, const dflow::detail::NodeStream& stream) {
   const AnyTensor& x = context.input(0);
   if (x.rank() == 0) context.fail("a scalar has no rows");
   const std::int64_t rows = x.dim(0), row = x.shape().num_elements(1, x.rank());
@@ -150,8 +150,7 @@ DFLOW_INLINE void shuffle_rows(KernelContext& context, const dflow::detail::Node
   detail::move_rows(context, x, y, {.count = rows, .row = row, .from = order.from(0)}, order);
 }
 
-DFLOW_INLINE void find_rows_in_shards(KernelContext& context, const ShardOfRow::Attrs& attrs,
-                                      const KernelFunction& function) {
+void find_rows_in_shards(KernelContext& context, const ShardOfRow::Attrs& attrs, const KernelFunction& function) {
   const AnyTensor& ids = context.input(0);
   AnyTensor& shards = context.allocate_output(0, ids.shape());
   AnyTensor& rows = context.allocate_output(1, ids.shape());

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <dflow/kernels/contract/kernel.hpp>
+#include <dflow/kernels/contract/kernel_table.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/state/joint_bodies.hpp>
 #include <dflow/kernels/cuda/state/update_call.hpp>
-#include <dflow/kernels/contract/kernel.hpp>
-#include <dflow/kernels/contract/kernel_table.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -58,7 +58,3 @@ constexpr JointKernel joint_update() {
 }
 
 }  // namespace dflow::cuda
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/state/joint_kernel.ipp>
-#endif

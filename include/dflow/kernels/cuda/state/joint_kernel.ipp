@@ -95,7 +95,7 @@ class UpdateTable {
 
 }  // namespace detail
 
-DFLOW_INLINE std::optional<std::int64_t> held_gradient_bytes(const KernelInit& init) {
+std::optional<std::int64_t> held_gradient_bytes(const KernelInit& init) {
   constexpr std::int64_t most = std::int64_t{4} << 20;
   // A handle has the shape of its variable's value, which that of a gradient may lead to when the step runs.
   const std::optional<std::int64_t> elements = init.inputs[0].shape.num_elements();
@@ -104,13 +104,13 @@ DFLOW_INLINE std::optional<std::int64_t> held_gradient_bytes(const KernelInit& i
   return *elements > most / size ? std::nullopt : std::optional(*elements * size);
 }
 
-DFLOW_INLINE JointUpdate::JointUpdate(std::span<const KernelInit> members, const VariableUpdateCall& call,
-                                      const KernelFunction& function)
+JointUpdate::JointUpdate(std::span<const KernelInit> members, const VariableUpdateCall& call,
+                         const KernelFunction& function)
     : AnyKernel(KernelTraits{.sees_dead_inputs = true}), call_(call), function_(function) {
   for (const KernelInit& member : members) members_.push_back(&member.node);
 }
 
-DFLOW_INLINE void JointUpdate::run(KernelContext& context) const {
+void JointUpdate::run(KernelContext& context) const {
   switch (call_.num_variables) {
     case 1:
       return run_with<1>(context);

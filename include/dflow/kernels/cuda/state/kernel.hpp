@@ -1,12 +1,12 @@
 #pragma once
 
+#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/kernels/cuda/array/kernel.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/state/bodies.hpp>
 #include <dflow/kernels/cuda/state/joint_kernel.hpp>
 #include <dflow/kernels/cuda/state/update_call.hpp>
 #include <dflow/kernels/state/variable_kernel.hpp>
-#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/ops/state/update.hpp>
 #include <dflow/ops/state/variable.hpp>
 
@@ -103,7 +103,3 @@ struct Kernel<ApplyAdam, Cuda, T> {
 };
 
 }  // namespace dflow
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/state/kernel.ipp>
-#endif

@@ -24,8 +24,8 @@ inline VariableUpdate hold(const std::array<VariableState*, UpdateArgs::max_vari
 
 }  // namespace detail
 
-DFLOW_INLINE void update_variables(const KernelContext& context, DType dtype, const VariableUpdateCall& call,
-                                   const KernelFunction& function) {
+void update_variables(const KernelContext& context, DType dtype, const VariableUpdateCall& call,
+                      const KernelFunction& function) {
   using dflow::detail::require_same_shape;
   std::array<VariableState*, UpdateArgs::max_variables> states{};
   for (int i = 0; i < call.num_variables; ++i) {

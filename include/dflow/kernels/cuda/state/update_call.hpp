@@ -46,7 +46,3 @@ inline constexpr VariableUpdateCall momentum_call{.num_variables = 2, .gradient 
 inline constexpr VariableUpdateCall adam_call{.num_variables = 3, .gradient = 9, .factors = {3, 4, 5, 6, 7, 8}};
 
 }  // namespace dflow::cuda
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cuda/state/update_call.ipp>
-#endif

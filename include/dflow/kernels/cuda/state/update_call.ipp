@@ -4,7 +4,7 @@
 
 namespace dflow::cuda {
 
-DFLOW_INLINE AnyTensor copy_of(const KernelContext& context, const AnyTensor& x) {
+AnyTensor copy_of(const KernelContext& context, const AnyTensor& x) {
   AnyTensor copy(x.dtype(), x.shape(), *context.device().allocator);
   if (x.bytes() == 0) return copy;
   DeviceCore& core = state_of(context).memory.core();

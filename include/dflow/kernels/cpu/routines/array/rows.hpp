@@ -46,7 +46,3 @@ template <class T, class Index>
                                               const CpuOptions& options = {});
 
 }  // namespace dflow::cpu
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/routines/array/rows.ipp>
-#endif

@@ -5,11 +5,6 @@
 #include <dflow/kernels/cpu/routines/kernel_cache_state.hpp>
 #include <dflow/kernels/cpu/routines/loop_types.hpp>
 
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/loops/cast_loops.hpp>
-#include <dflow/kernels/cpu/loops/update_loops.hpp>
-#endif
-
 #include <algorithm>
 #include <bit>
 #include <cstdint>

@@ -25,7 +25,3 @@ void strided_copy(ThreadPool& pool, std::size_t element_bytes, std::span<const s
                   const CpuOptions& options = {});
 
 }  // namespace dflow::cpu
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/routines/array/transpose.ipp>
-#endif

@@ -4,10 +4,6 @@
 #include <dflow/kernels/cpu/loops/dispatch.hpp>
 #include <dflow/kernels/cpu/routines/array/transpose.hpp>
 
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/loops/copy_loops.hpp>
-#endif
-
 #include <algorithm>
 #include <cassert>
 #include <cstring>
@@ -221,9 +217,8 @@ inline void run_copy(ThreadPool& pool, std::size_t bytes, CopyNest nest, const c
   copy.elements(nest, writes_on < nest.rank ? writes_on : nest.rank - 1);
 }
 
-DFLOW_INLINE void transpose(ThreadPool& pool, std::size_t element_bytes, std::span<const std::int64_t> dims,
-                            std::span<const std::int32_t> permutation, const void* x, void* y,
-                            const CpuOptions& options) {
+void transpose(ThreadPool& pool, std::size_t element_bytes, std::span<const std::int64_t> dims,
+               std::span<const std::int32_t> permutation, const void* x, void* y, const CpuOptions& options) {
   assert(dims.size() <= max_copy_rank && permutation.size() == dims.size());
   std::int64_t strides[max_copy_rank];
   std::int64_t count = 1;
@@ -242,9 +237,9 @@ DFLOW_INLINE void transpose(ThreadPool& pool, std::size_t element_bytes, std::sp
   run_copy(pool, element_bytes, nest, static_cast<const char*>(x), static_cast<char*>(y), options);
 }
 
-DFLOW_INLINE void strided_copy(ThreadPool& pool, std::size_t element_bytes, std::span<const std::int64_t> dims,
-                               const void* from, std::span<const std::int64_t> from_strides, void* to,
-                               std::span<const std::int64_t> to_strides, const CpuOptions& options) {
+void strided_copy(ThreadPool& pool, std::size_t element_bytes, std::span<const std::int64_t> dims, const void* from,
+                  std::span<const std::int64_t> from_strides, void* to, std::span<const std::int64_t> to_strides,
+                  const CpuOptions& options) {
   assert(dims.size() <= max_copy_rank && from_strides.size() == dims.size() && to_strides.size() == dims.size());
   CopyNest nest;
   for (std::size_t i = 0; i < dims.size(); ++i) {

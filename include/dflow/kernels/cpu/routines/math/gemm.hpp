@@ -49,7 +49,3 @@ void batched_gemm(ThreadPool& pool, std::int64_t batch, const BatchStrides& stri
                   const Epilogue<T>& epilogue = {}, const CpuOptions& options = {});
 
 }  // namespace dflow::cpu
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/routines/math/gemm.ipp>
-#endif

@@ -8,10 +8,6 @@
 #include <dflow/kernels/cpu/routines/onednn.hpp>
 #include <dflow/kernels/cpu/routines/widened.hpp>
 
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/loops/simple_gemm_loops.hpp>
-#endif
-
 #include <algorithm>
 #include <complex>
 #include <cstdint>

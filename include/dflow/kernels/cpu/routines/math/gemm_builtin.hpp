@@ -5,11 +5,6 @@
 #include <dflow/kernels/cpu/routines/kernel_cache_state.hpp>
 #include <dflow/kernels/cpu/routines/math/gemm.hpp>
 
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/loops/channel_loops.hpp>
-#include <dflow/kernels/cpu/loops/gemm_loops.hpp>
-#endif
-
 #include <algorithm>
 #include <cassert>
 

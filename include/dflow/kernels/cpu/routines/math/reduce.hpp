@@ -49,7 +49,3 @@ template <class T>
 T sum_of_squares(ThreadPool& pool, std::int64_t n, const T* x, const CpuOptions& options = {});
 
 }  // namespace dflow::cpu
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/routines/math/reduce.ipp>
-#endif

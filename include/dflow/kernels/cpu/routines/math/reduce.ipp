@@ -5,10 +5,6 @@
 #include <dflow/kernels/cpu/routines/loop_types.hpp>
 #include <dflow/kernels/cpu/routines/math/reduce.hpp>
 
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/loops/reduce_loops.hpp>
-#endif
-
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
@@ -128,8 +124,7 @@ void reduce_min(ThreadPool& pool, const ReduceShape& shape, const T* x, T* y, co
   reduce(pool, loops<OrderLoops<loop_t<T>>>(options.max_level).minimum, shape, as_loop(x), as_loop(y), 1.0, options);
 }
 
-DFLOW_INLINE void reduce_all(ThreadPool& pool, const ReduceShape& shape, const bool* x, bool* y,
-                             const CpuOptions& options) {
+void reduce_all(ThreadPool& pool, const ReduceShape& shape, const bool* x, bool* y, const CpuOptions& options) {
   static_assert(sizeof(bool) == 1);
   if (shape.reduce == 0) {
     std::fill_n(y, shape.outer * shape.inner, true);
@@ -138,8 +133,7 @@ DFLOW_INLINE void reduce_all(ThreadPool& pool, const ReduceShape& shape, const b
   reduce_min(pool, shape, reinterpret_cast<const std::uint8_t*>(x), reinterpret_cast<std::uint8_t*>(y), options);
 }
 
-DFLOW_INLINE void reduce_any(ThreadPool& pool, const ReduceShape& shape, const bool* x, bool* y,
-                             const CpuOptions& options) {
+void reduce_any(ThreadPool& pool, const ReduceShape& shape, const bool* x, bool* y, const CpuOptions& options) {
   reduce_max(pool, shape, reinterpret_cast<const std::uint8_t*>(x), reinterpret_cast<std::uint8_t*>(y), options);
 }
 

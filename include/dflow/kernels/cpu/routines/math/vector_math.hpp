@@ -30,7 +30,3 @@ template <class T>
 void verf(std::int64_t n, const T* x, T* y, CpuLevel max_level = CpuLevel::x86_64_v4);
 
 }  // namespace dflow::cpu
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/routines/math/vector_math.ipp>
-#endif

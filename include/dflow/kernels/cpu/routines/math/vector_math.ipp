@@ -3,10 +3,6 @@
 #include <dflow/kernels/cpu/loops/dispatch.hpp>
 #include <dflow/kernels/cpu/routines/math/vector_math.hpp>
 
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/loops/math_loops.hpp>
-#endif
-
 namespace dflow::cpu {
 
 template <class T>

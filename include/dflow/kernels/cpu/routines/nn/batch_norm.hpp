@@ -58,7 +58,3 @@ void batch_norm_inference_backward(ThreadPool& pool, std::int64_t rows, std::int
                                    batch_norm_param_t<T>* grad_offset, const CpuOptions& options = {});
 
 }  // namespace dflow::cpu
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/routines/nn/batch_norm.ipp>
-#endif

@@ -5,10 +5,6 @@
 #include <dflow/kernels/cpu/routines/loop_types.hpp>
 #include <dflow/kernels/cpu/routines/nn/batch_norm.hpp>
 
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/loops/channel_loops.hpp>
-#endif
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

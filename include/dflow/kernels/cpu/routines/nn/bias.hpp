@@ -25,7 +25,3 @@ void bias_add_backward(ThreadPool& pool, std::int64_t rows, std::int64_t channel
 }
 
 }  // namespace dflow::cpu
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/routines/nn/bias.ipp>
-#endif

@@ -4,10 +4,6 @@
 #include <dflow/kernels/cpu/routines/loop_types.hpp>
 #include <dflow/kernels/cpu/routines/nn/bias.hpp>
 
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/loops/channel_loops.hpp>
-#endif
-
 #include <cstdint>
 #include <type_traits>
 

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <dflow/base/threads/thread_pool.hpp>
-#include <dflow/kernels/shared/conv2d_shape.hpp>
 #include <dflow/kernels/cpu/routines/math/gemm.hpp>
 #include <dflow/kernels/cpu/routines/options.hpp>
+#include <dflow/kernels/shared/conv2d_shape.hpp>
 
 #include <cstdint>
 
@@ -27,7 +27,3 @@ void conv2d_backward_filter(ThreadPool& pool, const Conv2dShape& shape, const T*
                             T* grad_filter, const CpuOptions& options = {});
 
 }  // namespace dflow::cpu
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/routines/nn/conv2d.ipp>
-#endif

@@ -3,12 +3,6 @@
 #include <dflow/kernels/cpu/routines/math/gemm_builtin.hpp>
 #include <dflow/kernels/cpu/routines/nn/conv2d.hpp>
 
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/loops/patch_loops.hpp>
-#include <dflow/kernels/cpu/loops/window_gradient_loops.hpp>
-#include <dflow/kernels/cpu/loops/window_loops.hpp>
-#endif
-
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

@@ -318,19 +318,18 @@ inline bool run_forward(ThreadPool& pool, ConvKind kind, const Conv2dShape& s, c
 }
 }  // namespace onednn
 
-DFLOW_INLINE bool onednn_conv2d(ThreadPool& pool, const Conv2dShape& s, const float* input, const float* filter,
-                                float* output, const CpuOptions& options) {
+bool onednn_conv2d(ThreadPool& pool, const Conv2dShape& s, const float* input, const float* filter, float* output,
+                   const CpuOptions& options) {
   return onednn::run_forward(pool, ConvKind::forward, s, input, filter, output, options);
 }
 
-DFLOW_INLINE bool onednn_conv2d_turned(ThreadPool& pool, const Conv2dShape& s, const float* input, const float* filter,
-                                       float* output, const CpuOptions& options) {
+bool onednn_conv2d_turned(ThreadPool& pool, const Conv2dShape& s, const float* input, const float* filter,
+                          float* output, const CpuOptions& options) {
   return onednn::run_forward(pool, ConvKind::turned, s, input, filter, output, options);
 }
 
-DFLOW_INLINE bool onednn_conv2d_backward_input(ThreadPool& pool, const Conv2dShape& s, const float* filter,
-                                               const float* grad_output, float* grad_input,
-                                               const CpuOptions& options) try {
+bool onednn_conv2d_backward_input(ThreadPool& pool, const Conv2dShape& s, const float* filter, const float* grad_output,
+                                  float* grad_input, const CpuOptions& options) try {
   const onednn::BatchShards shards(pool, ConvKind::backward_input, s, options);
   if (!shards.usable()) return false;
   const onednn::SharedFilter weights(shards, options.cache, filter);
@@ -354,9 +353,8 @@ DFLOW_INLINE bool onednn_conv2d_backward_input(ThreadPool& pool, const Conv2dSha
   return false;
 }
 
-DFLOW_INLINE bool onednn_conv2d_backward_filter(ThreadPool& pool, const Conv2dShape& s, const float* input,
-                                                const float* grad_output, float* grad_filter,
-                                                const CpuOptions& options) try {
+bool onednn_conv2d_backward_filter(ThreadPool& pool, const Conv2dShape& s, const float* input, const float* grad_output,
+                                   float* grad_filter, const CpuOptions& options) try {
   const onednn::BatchShards shards(pool, ConvKind::backward_filter, s, options);
   if (!shards.usable()) return false;
   const std::int64_t input_image = s.in_rows * s.in_cols * s.in_channels;
@@ -394,23 +392,21 @@ DFLOW_INLINE bool onednn_conv2d_backward_filter(ThreadPool& pool, const Conv2dSh
 
 #else
 
-DFLOW_INLINE bool onednn_conv2d(ThreadPool&, const Conv2dShape&, const float*, const float*, float*,
-                                const CpuOptions&) {
+bool onednn_conv2d(ThreadPool&, const Conv2dShape&, const float*, const float*, float*, const CpuOptions&) {
   return false;
 }
 
-DFLOW_INLINE bool onednn_conv2d_turned(ThreadPool&, const Conv2dShape&, const float*, const float*, float*,
-                                       const CpuOptions&) {
+bool onednn_conv2d_turned(ThreadPool&, const Conv2dShape&, const float*, const float*, float*, const CpuOptions&) {
   return false;
 }
 
-DFLOW_INLINE bool onednn_conv2d_backward_input(ThreadPool&, const Conv2dShape&, const float*, const float*, float*,
-                                               const CpuOptions&) {
+bool onednn_conv2d_backward_input(ThreadPool&, const Conv2dShape&, const float*, const float*, float*,
+                                  const CpuOptions&) {
   return false;
 }
 
-DFLOW_INLINE bool onednn_conv2d_backward_filter(ThreadPool&, const Conv2dShape&, const float*, const float*, float*,
-                                                const CpuOptions&) {
+bool onednn_conv2d_backward_filter(ThreadPool&, const Conv2dShape&, const float*, const float*, float*,
+                                   const CpuOptions&) {
   return false;
 }
 

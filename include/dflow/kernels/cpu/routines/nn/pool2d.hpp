@@ -30,7 +30,3 @@ void avg_pool_backward(ThreadPool& pool, const Pool2dShape& shape, const T* grad
                        const CpuOptions& options = {});
 
 }  // namespace dflow::cpu
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/routines/nn/pool2d.ipp>
-#endif

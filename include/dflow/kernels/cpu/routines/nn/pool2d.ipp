@@ -5,10 +5,6 @@
 #include <dflow/kernels/cpu/routines/nn/pool2d.hpp>
 #include <dflow/kernels/cpu/routines/widened.hpp>
 
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/loops/pool_loops.hpp>
-#endif
-
 #include <algorithm>
 #include <cstdint>
 

@@ -41,7 +41,3 @@ template <class T, class Index>
                                                         const CpuOptions& options = {});
 
 }  // namespace dflow::cpu
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/routines/nn/softmax.ipp>
-#endif

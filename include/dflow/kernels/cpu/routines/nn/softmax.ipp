@@ -4,10 +4,6 @@
 #include <dflow/kernels/cpu/routines/loop_types.hpp>
 #include <dflow/kernels/cpu/routines/nn/softmax.hpp>
 
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/loops/softmax_loops.hpp>
-#endif
-
 #include <atomic>
 #include <cstdint>
 

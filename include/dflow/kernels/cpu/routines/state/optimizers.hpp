@@ -48,7 +48,3 @@ void sparse_apply_adam(ThreadPool& pool, std::int64_t count, std::int64_t row_si
                        const AdamStep<T>& step, const T* grad, const Index* indices, const CpuOptions& options = {});
 
 }  // namespace dflow::cpu
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/routines/state/optimizers.ipp>
-#endif

@@ -4,10 +4,6 @@
 #include <dflow/kernels/cpu/routines/loop_types.hpp>
 #include <dflow/kernels/cpu/routines/state/optimizers.hpp>
 
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/loops/update_loops.hpp>
-#endif
-
 #include <cmath>
 #include <cstdint>
 

@@ -1,0 +1,86 @@
+# The units of the compiled library: each header of include/dflow/src/units/ is one.
+#
+# Most of the time of a unit goes into headers that all share, so units are compiled in batches. Batches are packed by what
+# a unit costs beyond those headers, so that none takes much longer than the others. DFLOW_UNITY_SOURCES=0 compiles each
+# unit alone, which is quicker after a change to one.
+
+# Seconds of CPU time at -O2 beyond the headers; a unit that is not named here costs 2. "alone" is never in a batch.
+set(dflow_unit_costs
+    tables/kernels=alone
+    # Eigen's templates take long, and have flags of their own.
+    linalg/linalg=alone linalg/qr=alone linalg/self_adjoint_eig=alone linalg/solve_complex128=alone
+    linalg/solve_complex64=alone linalg/solve_double=alone linalg/solve_float=alone linalg/solve_ls_complex=alone
+    linalg/solve_ls_real=alone linalg/svd_complex=alone linalg/svd_real=alone linalg/svd_real_steps=alone)
+# What a batch may cost beyond the headers.
+set(dflow_batch_cost 12)
+
+# dflow_units(OUT FOLDER...): writes the sources for the units of these folders and lists them in OUT.
+function(dflow_units out)
+  set(units "")
+  foreach(folder IN LISTS ARGN)
+    file(GLOB headers RELATIVE "${PROJECT_SOURCE_DIR}/include/dflow/src/units" CONFIGURE_DEPENDS
+         "${PROJECT_SOURCE_DIR}/include/dflow/src/units/${folder}/*.hpp")
+    list(APPEND units ${headers})
+  endforeach()
+  list(TRANSFORM units REPLACE "\\.hpp$" "")
+
+  # Names, the dearest first.
+  set(by_cost "")
+  set(sources "")
+  foreach(unit IN LISTS units)
+    set(cost 2)
+    foreach(entry IN LISTS dflow_unit_costs)
+      if(entry MATCHES "^${unit}=(.*)$")
+        set(cost ${CMAKE_MATCH_1})
+      endif()
+    endforeach()
+    if(cost STREQUAL "alone" OR NOT DFLOW_UNITY_SOURCES)
+      string(REPLACE "/" "_" name "${unit}")
+      dflow_write_unit(sources "${name}" "${unit}")
+    else()
+      list(APPEND by_cost "${cost}:${unit}")
+    endif()
+  endforeach()
+  list(SORT by_cost COMPARE NATURAL ORDER DESCENDING)
+
+  # Each goes to the first batch with room for it.
+  string(REPLACE "/" "_" prefix "${ARGV1}")
+  set(num_batches 0)
+  foreach(entry IN LISTS by_cost)
+    string(REGEX MATCH "^([0-9]+):(.*)$" matched "${entry}")
+    set(cost ${CMAKE_MATCH_1})
+    set(unit ${CMAKE_MATCH_2})
+    set(batch 0)
+    while(batch LESS num_batches)
+      math(EXPR total "${cost_${batch}} + ${cost}")
+      if(total LESS_EQUAL dflow_batch_cost)
+        break()
+      endif()
+      math(EXPR batch "${batch} + 1")
+    endwhile()
+    if(batch EQUAL num_batches)
+      set(cost_${batch} 0)
+      set(units_${batch} "")
+      math(EXPR num_batches "${num_batches} + 1")
+    endif()
+    math(EXPR cost_${batch} "${cost_${batch}} + ${cost}")
+    list(APPEND units_${batch} "${unit}")
+  endforeach()
+  set(batch 0)
+  while(batch LESS num_batches)
+    dflow_write_unit(sources "${prefix}_batch_${batch}" ${units_${batch}})
+    math(EXPR batch "${batch} + 1")
+  endwhile()
+  set(${out} ${sources} PARENT_SCOPE)
+endfunction()
+
+# Writes a source of that name which includes the units, if it is not there as it should be, and adds it to OUT.
+function(dflow_write_unit out name)
+  set(text "")
+  foreach(unit IN LISTS ARGN)
+    string(APPEND text "#include <dflow/src/units/${unit}.hpp>\n")
+  endforeach()
+  set(path "${PROJECT_BINARY_DIR}/units/${name}.cpp")
+  file(CONFIGURE OUTPUT "${path}" CONTENT "${text}" @ONLY)
+  set(${out} ${${out}} "${path}" PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dflow::detail {
+
+/// Throws NotFound for a tensor that is not among `names`, of which it says the first ones.
+[[noreturn]] void reject_missing_tensor(std::string_view what, std::string_view name,
+                                        const std::vector<std::string>& names);
+
+}  // namespace dflow::detail

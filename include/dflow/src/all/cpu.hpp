@@ -1,0 +1,46 @@
+#pragma once
+
+/// Routines and inner loops of CPU kernels, for programs that use the standard op table.
+
+#include <dflow/src/units/loops/batch_norm.hpp>
+#include <dflow/src/units/loops/bias.hpp>
+#include <dflow/src/units/loops/cast.hpp>
+#include <dflow/src/units/loops/copy.hpp>
+#include <dflow/src/units/loops/elementwise_float.hpp>
+#include <dflow/src/units/loops/elementwise_half.hpp>
+#include <dflow/src/units/loops/elementwise_integer.hpp>
+#include <dflow/src/units/loops/gemm_double.hpp>
+#include <dflow/src/units/loops/gemm_float.hpp>
+#include <dflow/src/units/loops/gemm_simple.hpp>
+#include <dflow/src/units/loops/math.hpp>
+#include <dflow/src/units/loops/patch.hpp>
+#include <dflow/src/units/loops/pool.hpp>
+#include <dflow/src/units/loops/pool_integer.hpp>
+#include <dflow/src/units/loops/reduce_bfloat16.hpp>
+#include <dflow/src/units/loops/reduce_complex.hpp>
+#include <dflow/src/units/loops/reduce_float.hpp>
+#include <dflow/src/units/loops/reduce_half.hpp>
+#include <dflow/src/units/loops/reduce_order_narrow.hpp>
+#include <dflow/src/units/loops/reduce_order_wide.hpp>
+#include <dflow/src/units/loops/reduce_sum_integer.hpp>
+#include <dflow/src/units/loops/scatter.hpp>
+#include <dflow/src/units/loops/scatter_integer.hpp>
+#include <dflow/src/units/loops/softmax.hpp>
+#include <dflow/src/units/loops/softmax_half.hpp>
+#include <dflow/src/units/loops/update.hpp>
+#include <dflow/src/units/loops/window_double.hpp>
+#include <dflow/src/units/loops/window_float.hpp>
+#include <dflow/src/units/loops/window_gradient_double.hpp>
+#include <dflow/src/units/loops/window_gradient_float.hpp>
+#include <dflow/src/units/routines/batch_norm.hpp>
+#include <dflow/src/units/routines/bias.hpp>
+#include <dflow/src/units/routines/conv2d.hpp>
+#include <dflow/src/units/routines/gemm.hpp>
+#include <dflow/src/units/routines/onednn.hpp>
+#include <dflow/src/units/routines/optimizers.hpp>
+#include <dflow/src/units/routines/pool2d.hpp>
+#include <dflow/src/units/routines/reduce.hpp>
+#include <dflow/src/units/routines/rows.hpp>
+#include <dflow/src/units/routines/softmax.hpp>
+#include <dflow/src/units/routines/transpose.hpp>
+#include <dflow/src/units/routines/vector_math.hpp>

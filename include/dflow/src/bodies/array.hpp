@@ -1,0 +1,6 @@
+#pragma once
+
+/// Bodies of the CPU kernels of family array; a table instantiates those that it names.
+
+#include <dflow/kernels/contract/library_kernel.hpp>
+#include <dflow/kernels/cpu/array/list.hpp>

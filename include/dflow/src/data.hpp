@@ -1,0 +1,5 @@
+#pragma once
+
+/// Bodies of datasets.
+
+#include <dflow/src/units/data/data.hpp>

@@ -1,0 +1,8 @@
+#pragma once
+
+/// The ops of family checkpoint, for a program whose own op table names some of them: include it in the unit that has
+/// the table.
+
+#include <dflow/src/bodies/checkpoint.hpp>
+#include <dflow/src/bodies/cpu.hpp>
+#include <dflow/src/units/ops/checkpoint.hpp>

@@ -1,0 +1,7 @@
+#pragma once
+
+/// Bodies of the training library. It builds on the families of the standard op table.
+
+#include <dflow/src/units/train/fitting.hpp>
+#include <dflow/src/units/train/layers.hpp>
+#include <dflow/src/units/train/replicas.hpp>

@@ -1,0 +1,11 @@
+#pragma once
+
+/// CPU kernels of the standard op table.
+
+#include <dflow/src/bodies/math.hpp>
+
+namespace dflow {
+
+DFLOW_INSTANTIATE_KERNELS(ConversionOps, Cpu);
+
+}  // namespace dflow

@@ -1,0 +1,21 @@
+#pragma once
+
+/// Linear algebra by Eigen.
+
+#include <dflow/kernels/cpu/linalg/cholesky.hpp>
+#include <dflow/kernels/cpu/linalg/normal_equations.hpp>
+#include <dflow/kernels/cpu/linalg/solve.hpp>
+
+namespace dflow {
+
+template struct Kernel<Cholesky, Cpu, std::complex<double>>;
+template struct Kernel<MatrixInverse, Cpu, std::complex<double>>;
+template struct Kernel<MatrixDeterminant, Cpu, std::complex<double>>;
+template struct Kernel<MatrixSolve, Cpu, std::complex<double>>;
+template struct Kernel<MatrixTriangularSolve, Cpu, std::complex<double>>;
+
+template cpu::OwnMatrix<std::complex<double>> cpu::solve_normal_equations(const OwnMatrix<std::complex<double>>&,
+                                                                          const OwnMatrix<std::complex<double>>&,
+                                                                          double);
+
+}  // namespace dflow

@@ -1,0 +1,16 @@
+#pragma once
+
+/// Linear algebra by Eigen.
+
+#include <dflow/kernels/cpu/linalg/cholesky.hpp>
+#include <dflow/kernels/cpu/linalg/solve.hpp>
+
+namespace dflow {
+
+template struct Kernel<Cholesky, Cpu, std::complex<float>>;
+template struct Kernel<MatrixInverse, Cpu, std::complex<float>>;
+template struct Kernel<MatrixDeterminant, Cpu, std::complex<float>>;
+template struct Kernel<MatrixSolve, Cpu, std::complex<float>>;
+template struct Kernel<MatrixTriangularSolve, Cpu, std::complex<float>>;
+
+}  // namespace dflow

@@ -1,0 +1,15 @@
+#pragma once
+
+/// Bodies of the ops of family array.
+
+#include <dflow/ops/array/concat.ipp>
+#include <dflow/ops/array/constant.ipp>
+#include <dflow/ops/array/fill.ipp>
+#include <dflow/ops/array/gather.ipp>
+#include <dflow/ops/array/index_list.ipp>
+#include <dflow/ops/array/like.ipp>
+#include <dflow/ops/array/one_hot.ipp>
+#include <dflow/ops/array/reshape.ipp>
+#include <dflow/ops/array/shape.ipp>
+#include <dflow/ops/array/slice.ipp>
+#include <dflow/ops/array/transpose.ipp>

@@ -1,0 +1,6 @@
+#pragma once
+
+/// Bodies of the ops of family io.
+
+#include <dflow/ops/io/files.ipp>
+#include <dflow/ops/io/reader.ipp>

@@ -1,0 +1,9 @@
+#pragma once
+
+/// Bodies of the ops of family linalg.
+
+#include <dflow/ops/linalg/band.ipp>
+#include <dflow/ops/linalg/decompose.ipp>
+#include <dflow/ops/linalg/fourier.ipp>
+#include <dflow/ops/linalg/matrix_expr.ipp>
+#include <dflow/ops/linalg/solve.ipp>

@@ -1,0 +1,14 @@
+#pragma once
+
+/// Bodies of the ops of family nn.
+
+#include <dflow/ops/nn/activation.ipp>
+#include <dflow/ops/nn/batch_norm.ipp>
+#include <dflow/ops/nn/bias.ipp>
+#include <dflow/ops/nn/conv2d.ipp>
+#include <dflow/ops/nn/dropout.ipp>
+#include <dflow/ops/nn/fused.ipp>
+#include <dflow/ops/nn/losses.ipp>
+#include <dflow/ops/nn/pool2d.ipp>
+#include <dflow/ops/nn/softmax.ipp>
+#include <dflow/ops/nn/window.ipp>

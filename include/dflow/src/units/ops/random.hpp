@@ -1,0 +1,6 @@
+#pragma once
+
+/// Bodies of the ops of family random.
+
+#include <dflow/ops/random/random.ipp>
+#include <dflow/ops/random/shuffle.ipp>

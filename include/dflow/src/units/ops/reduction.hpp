@@ -1,0 +1,8 @@
+#pragma once
+
+/// Bodies of the ops of family reduction.
+
+#include <dflow/ops/reduction/add_n.ipp>
+#include <dflow/ops/reduction/prod_gradient.ipp>
+#include <dflow/ops/reduction/reduce.ipp>
+#include <dflow/ops/reduction/segment.ipp>

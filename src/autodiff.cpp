@@ -1,3 +1,0 @@
-#include <dflow/autodiff/call_gradients.ipp>
-#include <dflow/autodiff/gradients.ipp>
-#include <dflow/autodiff/loop_sums.ipp>

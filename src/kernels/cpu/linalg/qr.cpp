@@ -1,1 +1,0 @@
-#include <dflow/kernels/cpu/linalg/qr.ipp>

@@ -1,1 +1,0 @@
-#include <dflow/kernels/cpu/linalg/self_adjoint_eig.ipp>

@@ -1,1 +1,0 @@
-#include <dflow/kernels/cpu/linalg/svd_real.ipp>

@@ -1,6 +1,0 @@
-#include <dflow/kernels/cpu/loops/elementwise_loops.hpp>
-
-namespace dflow::cpu::DFLOW_CPU_VARIANT {
-template struct LoopsFor<float>;
-template struct LoopsFor<double>;
-}  // namespace dflow::cpu::DFLOW_CPU_VARIANT

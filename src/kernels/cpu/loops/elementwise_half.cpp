@@ -1,6 +1,0 @@
-#include <dflow/kernels/cpu/loops/elementwise_loops.hpp>
-
-namespace dflow::cpu::DFLOW_CPU_VARIANT {
-template struct LoopsFor<Half>;
-template struct LoopsFor<BFloat16>;
-}  // namespace dflow::cpu::DFLOW_CPU_VARIANT

@@ -1,5 +1,0 @@
-#include <dflow/kernels/cpu/loops/gemm_loops.hpp>
-
-namespace dflow::cpu::DFLOW_CPU_VARIANT {
-template const GemmLoops<double>& table();
-}  // namespace dflow::cpu::DFLOW_CPU_VARIANT

@@ -1,6 +1,0 @@
-#include <dflow/kernels/cpu/loops/math_loops.hpp>
-
-namespace dflow::cpu::DFLOW_CPU_VARIANT {
-template const MathLoops<float>& table();
-template const MathLoops<double>& table();
-}  // namespace dflow::cpu::DFLOW_CPU_VARIANT

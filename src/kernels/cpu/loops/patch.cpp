@@ -1,6 +1,0 @@
-#include <dflow/kernels/cpu/loops/patch_loops.hpp>
-
-namespace dflow::cpu::DFLOW_CPU_VARIANT {
-template const PatchLoops<float>& table();
-template const PatchLoops<double>& table();
-}  // namespace dflow::cpu::DFLOW_CPU_VARIANT

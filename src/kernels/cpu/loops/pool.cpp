@@ -1,6 +1,0 @@
-#include <dflow/kernels/cpu/loops/pool_loops.hpp>
-
-namespace dflow::cpu::DFLOW_CPU_VARIANT {
-template const PoolLoops<float>& table();
-template const PoolLoops<double>& table();
-}  // namespace dflow::cpu::DFLOW_CPU_VARIANT

@@ -1,6 +1,0 @@
-#include <dflow/kernels/cpu/loops/reduce_loops.hpp>
-
-namespace dflow::cpu::DFLOW_CPU_VARIANT {
-template const SumLoops<ComplexParts<float>>& table();
-template const SumLoops<ComplexParts<double>>& table();
-}  // namespace dflow::cpu::DFLOW_CPU_VARIANT

@@ -1,6 +1,0 @@
-#include <dflow/kernels/cpu/loops/reduce_loops.hpp>
-
-namespace dflow::cpu::DFLOW_CPU_VARIANT {
-template const SumLoops<HalfBits>& table();
-template const OrderLoops<HalfBits>& table();
-}  // namespace dflow::cpu::DFLOW_CPU_VARIANT

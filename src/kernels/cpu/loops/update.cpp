@@ -1,8 +1,0 @@
-#include <dflow/kernels/cpu/loops/update_loops.hpp>
-
-namespace dflow::cpu::DFLOW_CPU_VARIANT {
-template const UpdateLoops<float>& table();
-template const UpdateLoops<double>& table();
-template const UpdateLoops<HalfBits>& table();
-template const UpdateLoops<BFloat16Bits>& table();
-}  // namespace dflow::cpu::DFLOW_CPU_VARIANT

@@ -1,5 +1,0 @@
-#include <dflow/kernels/cpu/loops/window_loops.hpp>
-
-namespace dflow::cpu::DFLOW_CPU_VARIANT {
-template const WindowLoops<double>& table();
-}  // namespace dflow::cpu::DFLOW_CPU_VARIANT

@@ -1,5 +1,0 @@
-#include <dflow/kernels/cpu/loops/window_gradient_loops.hpp>
-
-namespace dflow::cpu::DFLOW_CPU_VARIANT {
-template const WindowGradientLoops<double>& table();
-}  // namespace dflow::cpu::DFLOW_CPU_VARIANT

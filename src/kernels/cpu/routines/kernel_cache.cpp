@@ -1,2 +1,0 @@
-#include <dflow/kernels/cpu/routines/kernel_cache.ipp>
-#include <dflow/kernels/cpu/routines/options.ipp>

@@ -1,2 +1,0 @@
-#include <dflow/kernels/cpu/routines/nn/onednn_conv2d.ipp>
-#include <dflow/kernels/cpu/routines/onednn.ipp>

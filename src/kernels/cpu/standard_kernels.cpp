@@ -1,1 +1,0 @@
-#include <dflow/kernels/cpu/standard_kernels.ipp>

@@ -1,9 +1,0 @@
-#include <dflow/kernels/cpu/state/list.hpp>
-#include <dflow/kernels/cpu/state/variable.ipp>
-#include <dflow/kernels/contract/library_kernel.hpp>
-
-namespace dflow {
-
-DFLOW_INSTANTIATE_KERNELS(VariableOps, Cpu);
-
-}  // namespace dflow

@@ -1,1 +1,0 @@
-#include <dflow/kernels/contract/inferred_shape.ipp>

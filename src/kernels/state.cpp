@@ -1,9 +1,0 @@
-#include <dflow/kernels/state/device_files.ipp>
-#include <dflow/kernels/state/held_elements.ipp>
-#include <dflow/kernels/state/kept_resource.ipp>
-#include <dflow/kernels/state/queue_state.ipp>
-#include <dflow/kernels/state/random_stream.ipp>
-#include <dflow/kernels/state/readers/reader_state.ipp>
-#include <dflow/kernels/state/readers/work_unit.ipp>
-#include <dflow/kernels/state/tensor_list.ipp>
-#include <dflow/kernels/state/variable_kernel.ipp>

@@ -1,2 +1,0 @@
-#include <dflow/net/asio/asio_address.ipp>
-#include <dflow/net/asio/asio_transport.ipp>

@@ -1,2 +1,0 @@
-#include <dflow/net/simulation/simulated_network.ipp>
-#include <dflow/net/simulation/simulation.ipp>

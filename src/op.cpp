@@ -1,7 +1,0 @@
-#include <dflow/op/attrs_reflection.ipp>
-#include <dflow/op/build.ipp>
-#include <dflow/op/derivative.ipp>
-#include <dflow/op/gradient_context.ipp>
-#include <dflow/op/op_def_of.ipp>
-#include <dflow/op/op_table.ipp>
-#include <dflow/op/symbol.ipp>

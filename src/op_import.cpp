@@ -1,2 +1,0 @@
-#include <dflow/op/import.ipp>
-#include <dflow/op/merge.ipp>

@@ -1,2 +1,0 @@
-#include <dflow/ops/checkpoint/resource_state.ipp>
-#include <dflow/ops/checkpoint/save_restore.ipp>

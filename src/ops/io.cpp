@@ -1,2 +1,0 @@
-#include <dflow/ops/io/files.ipp>
-#include <dflow/ops/io/reader.ipp>

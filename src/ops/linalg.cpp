@@ -1,5 +1,0 @@
-#include <dflow/ops/linalg/band.ipp>
-#include <dflow/ops/linalg/decompose.ipp>
-#include <dflow/ops/linalg/fourier.ipp>
-#include <dflow/ops/linalg/matrix_expr.ipp>
-#include <dflow/ops/linalg/solve.ipp>

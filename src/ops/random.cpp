@@ -1,2 +1,0 @@
-#include <dflow/ops/random/random.ipp>
-#include <dflow/ops/random/shuffle.ipp>

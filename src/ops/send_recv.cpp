@@ -1,1 +1,0 @@
-#include <dflow/ops/send_recv/send_recv.ipp>

@@ -1,1 +1,0 @@
-#include <dflow/ops/standard_ops.ipp>

@@ -1,9 +1,0 @@
-#include <dflow/session/check_gradients.ipp>
-#include <dflow/session/compiled_function.ipp>
-#include <dflow/session/compiled_step.ipp>
-#include <dflow/session/part_compiler.ipp>
-#include <dflow/session/partial_run.ipp>
-#include <dflow/session/session.ipp>
-#include <dflow/session/session_state.ipp>
-#include <dflow/session/step_cache.ipp>
-#include <dflow/session/target.ipp>
