@@ -2,8 +2,6 @@
 # Sourced by the scripts: quiet steps with a name, a time and a verdict; the output of a failed one is shown.
 
 DFLOW_JOBS=${DFLOW_JOBS:-$(nproc)}
-# Nine tenths of a source's time are headers that all share: in batches the library takes a sixth of the time to compile.
-export DFLOW_UNITY_SOURCES=${DFLOW_UNITY_SOURCES:-8}
 
 # seconds: whole seconds since the shell started.
 seconds() { echo "${SECONDS%.*}"; }
