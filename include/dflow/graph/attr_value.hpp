@@ -64,9 +64,14 @@ std::string attr_to_string(const AttrValue& value);
 struct AttrField {
   std::string_view name;
   AttrKind kind;
-  AttrValue (*get)(const void* attrs);
+  std::uint8_t number;  ///< among the struct's fields
+  const void* (*address)(const void* attrs, std::size_t number) noexcept;
+  AttrValue (*read)(const void* field);
+  void (*write)(void* field, std::string_view name, const AttrValue& value);
+
+  AttrValue get(const void* attrs) const { return read(address(attrs, number)); }
   /// Throws InvalidArgument if the value is of another kind or out of the field's range.
-  void (*set)(void* attrs, const AttrValue& value);
+  void set(void* attrs, const AttrValue& value) const { write(const_cast<void*>(address(attrs, number)), name, value); }
 };
 
 }  // namespace dflow

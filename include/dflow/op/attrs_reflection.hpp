@@ -6,12 +6,13 @@
 
 #include <array>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -32,55 +33,77 @@ struct AnyField {
   constexpr operator T() const noexcept;
 };
 
-template <class T, class... Fields>
+/// The number of fields of an aggregate.
+template <class T>
 constexpr std::size_t field_count() {
-  if constexpr (requires { T{Fields{}..., AnyField{}}; }) {
-    return field_count<T, Fields..., AnyField>();
+  constexpr AnyField any{};
+  if constexpr (!requires { T{any}; }) {
+    return 0;
+  } else if constexpr (!requires { T{any, any}; }) {
+    return 1;
+  } else if constexpr (!requires { T{any, any, any}; }) {
+    return 2;
+  } else if constexpr (!requires { T{any, any, any, any}; }) {
+    return 3;
+  } else if constexpr (!requires { T{any, any, any, any, any}; }) {
+    return 4;
+  } else if constexpr (!requires { T{any, any, any, any, any, any}; }) {
+    return 5;
+  } else if constexpr (!requires { T{any, any, any, any, any, any, any}; }) {
+    return 6;
+  } else if constexpr (!requires { T{any, any, any, any, any, any, any, any}; }) {
+    return 7;
+  } else if constexpr (!requires { T{any, any, any, any, any, any, any, any, any}; }) {
+    return 8;
+  } else if constexpr (!requires { T{any, any, any, any, any, any, any, any, any, any}; }) {
+    return 9;
   } else {
-    return sizeof...(Fields);
+    static_assert(
+        !requires { T{any, any, any, any, any, any, any, any, any, any, any}; },
+        "an op's Attrs struct may have at most 10 fields");
+    return 10;
   }
 }
 
 template <class T>
 inline constexpr std::size_t num_fields = field_count<std::remove_const_t<T>>();
 
-/// References to all fields of an aggregate, in order.
-template <class T>
-constexpr auto tie_fields(T& object) {
+/// Calls `visitor` with all fields of an aggregate, in order.
+template <class T, class Visitor>
+constexpr auto visit_fields(T& object, const Visitor& visitor) {
   constexpr std::size_t n = num_fields<T>;
-  static_assert(n <= 10, "an op's Attrs struct may have at most 10 fields");
   if constexpr (n == 0) {
-    return std::tuple<>{};
+    return visitor();
   } else if constexpr (n == 1) {
     auto& [a] = object;
-    return std::tie(a);
+    return visitor(a);
   } else if constexpr (n == 2) {
     auto& [a, b] = object;
-    return std::tie(a, b);
+    return visitor(a, b);
   } else if constexpr (n == 3) {
     auto& [a, b, c] = object;
-    return std::tie(a, b, c);
+    return visitor(a, b, c);
   } else if constexpr (n == 4) {
     auto& [a, b, c, d] = object;
-    return std::tie(a, b, c, d);
+    return visitor(a, b, c, d);
   } else if constexpr (n == 5) {
     auto& [a, b, c, d, e] = object;
-    return std::tie(a, b, c, d, e);
+    return visitor(a, b, c, d, e);
   } else if constexpr (n == 6) {
     auto& [a, b, c, d, e, f] = object;
-    return std::tie(a, b, c, d, e, f);
+    return visitor(a, b, c, d, e, f);
   } else if constexpr (n == 7) {
     auto& [a, b, c, d, e, f, g] = object;
-    return std::tie(a, b, c, d, e, f, g);
+    return visitor(a, b, c, d, e, f, g);
   } else if constexpr (n == 8) {
     auto& [a, b, c, d, e, f, g, h] = object;
-    return std::tie(a, b, c, d, e, f, g, h);
+    return visitor(a, b, c, d, e, f, g, h);
   } else if constexpr (n == 9) {
     auto& [a, b, c, d, e, f, g, h, i] = object;
-    return std::tie(a, b, c, d, e, f, g, h, i);
+    return visitor(a, b, c, d, e, f, g, h, i);
   } else {
     auto& [a, b, c, d, e, f, g, h, i, j] = object;
-    return std::tie(a, b, c, d, e, f, g, h, i, j);
+    return visitor(a, b, c, d, e, f, g, h, i, j);
   }
 }
 
@@ -113,25 +136,71 @@ constexpr std::string_view last_identifier(std::string_view text) {
 
 #if defined(__CUDACC__)
 /// nvcc does not take a pointer to a field as a template argument; device code has no use for names.
-template <class T, std::size_t I>
-consteval std::string_view field_name_in_device_code() {
+template <class T>
+consteval std::array<std::string_view, num_fields<T>> names_of_fields() {
   static_assert(sizeof(T) == 0, "the definition of an op is asked for in a unit that nvcc compiles");
   return {};
 }
-template <class T, std::size_t I>
-inline constexpr std::string_view field_name = field_name_in_device_code<T, I>();
 #else
+template <FieldPointer field>
+inline constexpr std::string_view name_of = last_identifier(pretty_name<field>());
+
 #if defined(__clang__)
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wundefined-var-template"
 #endif
-template <class T, std::size_t I>
-inline constexpr std::string_view field_name =
-    last_identifier(pretty_name<FieldPointer{&std::get<I>(tie_fields(Specimen<T>::object.value))}>());
+template <class T>
+consteval std::array<std::string_view, num_fields<T>> names_of_fields() {
+  constexpr std::size_t n = num_fields<T>;
+  if constexpr (n == 0) {
+    return {};
+  } else if constexpr (n == 1) {
+    auto& [a] = Specimen<T>::object.value;
+    return {name_of<FieldPointer{&a}>};
+  } else if constexpr (n == 2) {
+    auto& [a, b] = Specimen<T>::object.value;
+    return {name_of<FieldPointer{&a}>, name_of<FieldPointer{&b}>};
+  } else if constexpr (n == 3) {
+    auto& [a, b, c] = Specimen<T>::object.value;
+    return {name_of<FieldPointer{&a}>, name_of<FieldPointer{&b}>, name_of<FieldPointer{&c}>};
+  } else if constexpr (n == 4) {
+    auto& [a, b, c, d] = Specimen<T>::object.value;
+    return {name_of<FieldPointer{&a}>, name_of<FieldPointer{&b}>, name_of<FieldPointer{&c}>, name_of<FieldPointer{&d}>};
+  } else if constexpr (n == 5) {
+    auto& [a, b, c, d, e] = Specimen<T>::object.value;
+    return {name_of<FieldPointer{&a}>, name_of<FieldPointer{&b}>, name_of<FieldPointer{&c}>, name_of<FieldPointer{&d}>,
+            name_of<FieldPointer{&e}>};
+  } else if constexpr (n == 6) {
+    auto& [a, b, c, d, e, f] = Specimen<T>::object.value;
+    return {name_of<FieldPointer{&a}>, name_of<FieldPointer{&b}>, name_of<FieldPointer{&c}>,
+            name_of<FieldPointer{&d}>, name_of<FieldPointer{&e}>, name_of<FieldPointer{&f}>};
+  } else if constexpr (n == 7) {
+    auto& [a, b, c, d, e, f, g] = Specimen<T>::object.value;
+    return {name_of<FieldPointer{&a}>, name_of<FieldPointer{&b}>, name_of<FieldPointer{&c}>, name_of<FieldPointer{&d}>,
+            name_of<FieldPointer{&e}>, name_of<FieldPointer{&f}>, name_of<FieldPointer{&g}>};
+  } else if constexpr (n == 8) {
+    auto& [a, b, c, d, e, f, g, h] = Specimen<T>::object.value;
+    return {name_of<FieldPointer{&a}>, name_of<FieldPointer{&b}>, name_of<FieldPointer{&c}>, name_of<FieldPointer{&d}>,
+            name_of<FieldPointer{&e}>, name_of<FieldPointer{&f}>, name_of<FieldPointer{&g}>, name_of<FieldPointer{&h}>};
+  } else if constexpr (n == 9) {
+    auto& [a, b, c, d, e, f, g, h, i] = Specimen<T>::object.value;
+    return {name_of<FieldPointer{&a}>, name_of<FieldPointer{&b}>, name_of<FieldPointer{&c}>,
+            name_of<FieldPointer{&d}>, name_of<FieldPointer{&e}>, name_of<FieldPointer{&f}>,
+            name_of<FieldPointer{&g}>, name_of<FieldPointer{&h}>, name_of<FieldPointer{&i}>};
+  } else {
+    auto& [a, b, c, d, e, f, g, h, i, j] = Specimen<T>::object.value;
+    return {name_of<FieldPointer{&a}>, name_of<FieldPointer{&b}>, name_of<FieldPointer{&c}>, name_of<FieldPointer{&d}>,
+            name_of<FieldPointer{&e}>, name_of<FieldPointer{&f}>, name_of<FieldPointer{&g}>, name_of<FieldPointer{&h}>,
+            name_of<FieldPointer{&i}>, name_of<FieldPointer{&j}>};
+  }
+}
 #if defined(__clang__)
 #pragma clang diagnostic pop
 #endif
 #endif
+
+template <class T, std::size_t I>
+inline constexpr std::string_view field_name = names_of_fields<T>()[I];
 
 /// An enumeration usable as an attribute: `attr_enum_names(E)` lists its names from enumerator 0 on.
 template <class E>
@@ -221,35 +290,94 @@ struct Codec<std::vector<DType>> : PlainCodec<std::vector<DType>, AttrKind::dtyp
 template <>
 struct Codec<std::vector<PartialShape>> : PlainCodec<std::vector<PartialShape>, AttrKind::shape_list> {};
 
-template <class Attrs, std::size_t I>
-using FieldType = std::remove_cvref_t<std::tuple_element_t<I, decltype(tie_fields(std::declval<Attrs&>()))>>;
-
-template <class Attrs, std::size_t I>
-AttrValue get_field(const void* attrs) {
-  return Codec<FieldType<Attrs, I>>::get(std::get<I>(tie_fields(*static_cast<const Attrs*>(attrs))));
+template <class F>
+AttrValue read_field(const void* field) {
+  return Codec<F>::get(*static_cast<const F*>(field));
 }
 
-template <class Attrs, std::size_t I>
-void set_field(void* attrs, const AttrValue& value) {
-  using FieldCodec = Codec<FieldType<Attrs, I>>;
-  const auto* stored = std::get_if<typename FieldCodec::stored>(&value);
-  if (stored == nullptr) reject_attr(field_name<Attrs, I>, FieldCodec::kind, value);
-  std::get<I>(tie_fields(*static_cast<Attrs*>(attrs))) = FieldCodec::set(field_name<Attrs, I>, *stored);
+template <class F>
+void write_field(void* field, std::string_view name, const AttrValue& value) {
+  const auto* stored = std::get_if<typename Codec<F>::stored>(&value);
+  if (stored == nullptr) reject_attr(name, Codec<F>::kind, value);
+  *static_cast<F*>(field) = Codec<F>::set(name, *stored);
 }
 
-template <class Attrs, std::size_t... I>
-constexpr std::array<AttrField, sizeof...(I)> make_fields(std::index_sequence<I...>) {
-  return {
-      AttrField{field_name<Attrs, I>, Codec<FieldType<Attrs, I>>::kind, &get_field<Attrs, I>, &set_field<Attrs, I>}...};
+/// Visits fields: where the one with that number lies.
+struct AddressOfField {
+  std::size_t number;
+
+  template <class... Fs>
+  const void* operator()(const Fs&... fields) const noexcept {
+    const void* const addresses[]{&fields...};
+    return addresses[number];
+  }
+};
+
+template <class Attrs>
+const void* field_address(const void* attrs, std::size_t number) noexcept {
+  return visit_fields(*static_cast<const Attrs*>(attrs), AddressOfField{number});
 }
+
+/// Visits fields: their erased accessors.
+struct DescribeFields {
+  const std::string_view* names;
+  const void* (*address)(const void* attrs, std::size_t number) noexcept;
+
+  template <class F>
+  constexpr AttrField field(std::uint8_t number) const {
+    return {names[number], Codec<F>::kind, number, address, &read_field<F>, &write_field<F>};
+  }
+  template <class... Fs>
+  constexpr std::array<AttrField, sizeof...(Fs)> operator()(const Fs&...) const {
+    [[maybe_unused]] std::uint8_t next = 0;
+    return {field<Fs>(next++)...};
+  }
+};
+
+#if defined(__clang__)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wundefined-var-template"
+#endif
+template <class Attrs>
+consteval std::array<AttrField, num_fields<Attrs>> describe_fields() {
+  constexpr auto names = names_of_fields<Attrs>();
+  return visit_fields(Specimen<Attrs>::object.value, DescribeFields{names.data(), &field_address<Attrs>});
+}
+#if defined(__clang__)
+#pragma clang diagnostic pop
+#endif
 
 /// The fields of `Attrs` as erased accessors.
 template <class Attrs>
-inline constexpr auto fields_of = make_fields<Attrs>(std::make_index_sequence<num_fields<Attrs>>{});
+inline constexpr auto fields_of = describe_fields<Attrs>();
+
+/// A shared object in one allocation with its count. `construct` makes it from what `from` points to; `destroy` ends
+/// it, and is null where there is nothing to do.
+std::shared_ptr<void> make_shared_object(std::size_t bytes, void (*construct)(void* object, void* from), void* from,
+                                         void (*destroy)(void* object) noexcept);
+
+template <class Attrs>
+constexpr auto destroyer_of() -> void (*)(void*) noexcept {
+  static_assert(alignof(Attrs) <= alignof(std::max_align_t), "an op's Attrs struct has no larger alignment than usual");
+  if constexpr (std::is_trivially_destructible_v<Attrs>) {
+    return nullptr;
+  } else {
+    return [](void* object) noexcept { static_cast<Attrs*>(object)->~Attrs(); };
+  }
+}
+
+/// Moves `attrs` into an object that nodes share.
+template <class Attrs>
+  requires(!std::is_reference_v<Attrs>)
+std::shared_ptr<void> share(Attrs&& attrs) {
+  const auto construct = [](void* object, void* from) { ::new (object) Attrs(std::move(*static_cast<Attrs*>(from))); };
+  return make_shared_object(sizeof(Attrs), construct, &attrs, destroyer_of<Attrs>());
+}
 
 template <class Attrs>
 std::shared_ptr<void> make_default() {
-  return std::make_shared<Attrs>();
+  const auto construct = [](void* object, void*) { ::new (object) Attrs(); };
+  return make_shared_object(sizeof(Attrs), construct, nullptr, destroyer_of<Attrs>());
 }
 
 }  // namespace dflow::reflect

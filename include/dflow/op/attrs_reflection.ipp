@@ -26,4 +26,42 @@ std::int64_t enum_from_name(std::string_view field, std::span<const std::string_
   throw_error(invalid_argument(str_cat("attribute '", field, "' is '", name, "', which is none of ", known)));
 }
 
+namespace detail {
+
+/// Ends the object that lies behind it.
+struct alignas(std::max_align_t) ObjectHead {
+  void* object() noexcept { return this + 1; }
+  ~ObjectHead() {
+    if (destroy != nullptr) destroy(object());
+  }
+
+  void (*destroy)(void* object) noexcept = nullptr;
+};
+
+/// Allocates so many bytes more than it is asked for.
+template <class T>
+struct WithRoomBehind {
+  using value_type = T;
+
+  explicit WithRoomBehind(std::size_t room) noexcept : room_bytes(room) {}
+  template <class U>
+  explicit(false) WithRoomBehind(const WithRoomBehind<U>& other) noexcept : room_bytes(other.room_bytes) {}
+  T* allocate(std::size_t count) { return static_cast<T*>(::operator new(count * sizeof(T) + room_bytes)); }
+  void deallocate(T* block, std::size_t) noexcept { ::operator delete(block); }
+  friend bool operator==(const WithRoomBehind&, const WithRoomBehind&) = default;
+
+  std::size_t room_bytes;
+};
+
+}  // namespace detail
+
+DFLOW_INLINE std::shared_ptr<void> make_shared_object(std::size_t bytes, void (*construct)(void*, void*), void* from,
+                                                      void (*destroy)(void*) noexcept) {
+  auto head = std::allocate_shared<detail::ObjectHead>(detail::WithRoomBehind<detail::ObjectHead>(bytes));
+  void* object = head->object();
+  construct(object, from);
+  head->destroy = destroy;
+  return {std::move(head), object};
+}
+
 }  // namespace dflow::reflect

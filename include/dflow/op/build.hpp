@@ -41,7 +41,7 @@ std::shared_ptr<const void> share_attrs(typename O::Attrs&& attrs) {
   if constexpr (reflect::num_fields<typename O::Attrs> == 0) {
     return nullptr;
   } else {
-    return std::make_shared<const typename O::Attrs>(std::move(attrs));
+    return reflect::share(std::move(attrs));
   }
 }
 

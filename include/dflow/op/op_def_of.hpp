@@ -100,8 +100,8 @@ constexpr std::span<const ArgDef> outputs_of() {
 
 template <class O, class First, class Reader>
 std::shared_ptr<const void> fused_attrs(const Node& first, const Node& reader) {
-  const std::optional<typename O::Attrs> attrs = O::fuse(first.attrs_as<First>(), reader.attrs_as<Reader>());
-  return attrs ? std::make_shared<const typename O::Attrs>(*attrs) : nullptr;
+  std::optional<typename O::Attrs> attrs = O::fuse(first.attrs_as<First>(), reader.attrs_as<Reader>());
+  return attrs ? reflect::share(std::move(*attrs)) : nullptr;
 }
 
 template <class O, class First, class Reader>

@@ -235,7 +235,7 @@ class FrameFormer {
       attrs.output_types.push_back(info.dtype);
       frames.outputs.push_back(std::move(info));
     }
-    frames.attrs = std::make_shared<const Frames::Attrs>(std::move(attrs));
+    frames.attrs = reflect::share(std::move(attrs));
     for (StepNode& each : body.nodes) each.placed_on = first.placed_on;
     auto call = std::make_shared<StepCall>();
     call->bodies.push_back(std::make_shared<const StepGraph>(std::move(body)));

@@ -145,8 +145,7 @@ class CallLowerer {
   StepEndpoint add_merge(const StepNode& like, const std::vector<StepEndpoint>& inputs, const OutputInfo& of,
                          std::vector<StepNodeId> controls = {}) {
     // Another task that gets the node infers its shape again.
-    auto attrs = std::make_shared<const Merge::Attrs>(
-        Merge::Attrs{static_cast<std::int64_t>(inputs.size()), of.shape, !of.shape.has_rank()});
+    auto attrs = reflect::share(Merge::Attrs{static_cast<std::int64_t>(inputs.size()), of.shape, !of.shape.has_rank()});
     return {add(like, op_def<Merge>, "merge", {of, {DType::int32, Shape{}}}, std::move(attrs), one_type(of.dtype),
                 inputs, {}, std::move(controls)),
             0};
@@ -420,16 +419,15 @@ class CallLowerer {
         declared.shape.generalized_with(of.shape) == declared.shape) {
       return x;
     }
-    return {add(like, op_def<EnsureShape>, "argument", {declared},
-                std::make_shared<const EnsureShape::Attrs>(EnsureShape::Attrs{declared.shape}), one_type(of.dtype), {x},
-                around),
+    return {add(like, op_def<EnsureShape>, "argument", {declared}, reflect::share(EnsureShape::Attrs{declared.shape}),
+                one_type(of.dtype), {x}, around),
             0};
   }
 
   StepEndpoint add_constant(const StepNode& like, const char* suffix, AnyTensor value) {
     OutputInfo of{value.dtype(), value.shape()};
     const TypeArgs types = one_type(value.dtype());
-    auto attrs = std::make_shared<const Const::Attrs>(Const::Attrs{std::move(value)});
+    auto attrs = reflect::share(Const::Attrs{std::move(value)});
     return {add(like, op_def<Const>, suffix, {std::move(of)}, std::move(attrs), types, {}, {}), 0};
   }
   StepEndpoint add_empty_list(const StepNode& like, const Around& around) {
@@ -450,9 +448,9 @@ class CallLowerer {
 
   StepEndpoint add_enter(const StepNode& like, StepEndpoint x, const Enter::Attrs& attrs, const Around& around) {
     const OutputInfo of = info(x);
-    return {add(like, op_def<Enter>, "enter", {of}, std::make_shared<const Enter::Attrs>(attrs), one_type(of.dtype),
-                {x}, around),
-            0};
+    return {
+        add(like, op_def<Enter>, "enter", {of}, reflect::share(Enter::Attrs(attrs)), one_type(of.dtype), {x}, around),
+        0};
   }
 
   void lower_loop(Emitted& to, StepNodeId id, const StepCall& call, const std::vector<StepEndpoint>& inputs,

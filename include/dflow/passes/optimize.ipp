@@ -84,7 +84,7 @@ Node constant_like(const Node& node, std::size_t output, AnyTensor value) {
   constant.name = output == 0 ? node.name : str_cat(node.name, "/_folded_", output);
   constant.types.push_back(value.dtype());
   constant.outputs = {{value.dtype(), value.shape()}};
-  constant.attrs = std::make_shared<const Const::Attrs>(Const::Attrs{std::move(value)});
+  constant.attrs = reflect::share(Const::Attrs{std::move(value)});
   constant.where = node.where;
   return constant;
 }

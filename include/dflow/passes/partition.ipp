@@ -302,7 +302,7 @@ class Partitioner {
     empty.op = &op_def<Const>;
     empty.name = str_cat(source.name, suffix);
     empty.types = type_args<float>();
-    empty.attrs = std::make_shared<const Const::Attrs>(Const::Attrs{Tensor<float>({0}, {})});
+    empty.attrs = reflect::share(Const::Attrs{Tensor<float>({0}, {})});
     empty.outputs = {{DType::float32, PartialShape({0})}};
     empty.where = source.where;
     return empty;
@@ -446,7 +446,7 @@ class Partitioner {
     node.op = &op_def<Placeholder>;
     node.name = str_cat(source.name, "/_feed_", edge.index);
     node.types.push_back(graph_.output(edge).dtype);
-    node.attrs = std::make_shared<const Placeholder::Attrs>(Placeholder::Attrs{graph_.output(edge).shape});
+    node.attrs = reflect::share(Placeholder::Attrs{graph_.output(edge).shape});
     node.outputs = {graph_.output(edge)};
     node.where = source.where;
     const StepNodeId id = append(wanted.device, std::move(node));
@@ -511,9 +511,9 @@ class Partitioner {
     node.op = &op_def<Send>;
     node.name = node_name(source, tensor, "_send_", from.device, to);
     node.types.push_back(edge.dtype);
-    node.attrs = std::make_shared<const Send::Attrs>(Send::Attrs{tensor, info(from.device).name, info(to).name,
-                                                                 info(from.device).incarnation, is_host(from),
-                                                                 is_pushed(from.device, to, edge)});
+    node.attrs =
+        reflect::share(Send::Attrs{tensor, info(from.device).name, info(to).name, info(from.device).incarnation,
+                                   is_host(from), is_pushed(from.device, to, edge)});
     node.where = source.where;
     parts_[from.device].graph.targets.push_back(append(from.device, std::move(node), {&value, 1}, after));
   }
@@ -524,9 +524,8 @@ class Partitioner {
     node.op = &op_def<Recv>;
     node.name = node_name(source, tensor, "_recv_", from, to.device);
     node.types.push_back(edge.dtype);
-    node.attrs = std::make_shared<const Recv::Attrs>(Recv::Attrs{tensor, info(from).name, info(to.device).name,
-                                                                 info(from).incarnation, edge.shape, is_host(to),
-                                                                 is_pushed(from, to.device, edge)});
+    node.attrs = reflect::share(Recv::Attrs{tensor, info(from).name, info(to.device).name, info(from).incarnation,
+                                            edge.shape, is_host(to), is_pushed(from, to.device, edge)});
     node.outputs = {edge};
     node.where = source.where;
     return append(to.device, std::move(node));

@@ -262,7 +262,7 @@ class BranchRaiser {
         if (has_index) body.fetch_number(i, branch.by.placed_on, call);
       }
     }
-    call.attrs = std::make_shared<const If::Attrs>(std::move(attrs));
+    call.attrs = reflect::share(std::move(attrs));
     return true;
   }
 
@@ -335,7 +335,7 @@ class LoopRaiser {
       attrs.output_types.push_back(info.dtype);
       attrs.output_shapes.push_back(info.shape);
     }
-    call.attrs = std::make_shared<const While::Attrs>(std::move(attrs));
+    call.attrs = reflect::share(std::move(attrs));
   }
 
   /// An argument of both functions, which stands for what enters.

@@ -34,7 +34,7 @@ class RaisedBody {
     const auto number = static_cast<std::int64_t>(body_.feeds.size());
     argument.name = str_cat(like.name, "/argument_", number);
     argument.types.push_back(info.dtype);
-    argument.attrs = std::make_shared<const FunctionArgument::Attrs>(FunctionArgument::Attrs{number, info.shape});
+    argument.attrs = reflect::share(FunctionArgument::Attrs{number, info.shape});
     argument.outputs = {info};
     argument.where = like.where;
     const std::int32_t placed_on = edges.empty() ? 0 : from_.node(edges.front().node).placed_on;
@@ -94,7 +94,7 @@ class RaisedBody {
       ensure.op = &op_def<EnsureShape>;
       ensure.name = str_cat(like.name, "/result_", body_.fetches.size());
       ensure.types = one_type(promised.dtype);
-      ensure.attrs = std::make_shared<const EnsureShape::Attrs>(EnsureShape::Attrs{promised.shape});
+      ensure.attrs = reflect::share(EnsureShape::Attrs{promised.shape});
       ensure.outputs = {promised};
       ensure.where = like.where;
       here = {body_.append(std::move(ensure), device, {&here, 1}), 0};
@@ -106,7 +106,7 @@ class RaisedBody {
     number.op = &op_def<Const>;
     number.name = str_cat(like.name, "/index_", value);
     number.types = one_type(DType::int32);
-    number.attrs = std::make_shared<const Const::Attrs>(Const::Attrs{Tensor<std::int32_t>(value)});
+    number.attrs = reflect::share(Const::Attrs{Tensor<std::int32_t>(value)});
     number.outputs = {{DType::int32, Shape{}}};
     number.where = like.where;
     body_.fetches.push_back({body_.append(std::move(number), device), 0});

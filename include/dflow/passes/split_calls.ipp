@@ -317,14 +317,14 @@ class CallSplitter {
   template <class Op>
   static bool with_attrs(Node& node, bool is_first) {
     if (node.op != &op_def<Op>) return false;
-    auto attrs = std::make_shared<typename Op::Attrs>(node.attrs_as<Op>());
-    attrs->frame = node.name;
-    if constexpr (requires { attrs->captured; }) attrs->captured.clear();
+    typename Op::Attrs attrs = node.attrs_as<Op>();
+    attrs.frame = node.name;
+    if constexpr (requires { attrs.captured; }) attrs.captured.clear();
     if (!is_first) {
-      attrs->output_types.clear();
-      attrs->output_shapes.clear();
+      attrs.output_types.clear();
+      attrs.output_shapes.clear();
     }
-    node.attrs = std::move(attrs);
+    node.attrs = reflect::share(std::move(attrs));
     return true;
   }
 

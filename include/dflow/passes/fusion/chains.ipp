@@ -328,7 +328,7 @@ class ChainMaker {
     both.op = &op_def<ElementwiseChain>;
     both.types = {};
     both.name = chain_name(attrs.names);
-    both.attrs = std::make_shared<const ElementwiseChain::Attrs>(std::move(attrs));
+    both.attrs = reflect::share(std::move(attrs));
     const std::int32_t device = graph_.node(group.nodes.back()).placed_on;
     const StepNodeId made = fresh.append(std::move(both), device, reads, controls);
     StepReplacement replacement;
