@@ -46,7 +46,7 @@ MAX_HEADER_LINES = 400
 MAX_FILE_LINES = 800
 MAX_FOLDER_FILES = 30
 # A device as a third party writes it, in one file: headers that count as files.
-WHOLE_FILES = {"tests/proof_device.hpp"}
+WHOLE_FILES = {"tests/support/proof_device.hpp"}
 SOURCE_SUFFIXES = {".hpp", ".ipp", ".cpp", ".cu", ".cuh", ".h", ".py", ".cmake", ".sh"}
 GENERATED_FOLDERS = {"__pycache__", "build"}  # Conan builds the test package in its own folder
 CODE_SUFFIXES = {".hpp", ".ipp", ".cpp", ".cu", ".cuh", ".h"}

@@ -1,7 +1,7 @@
 #include "../../tools/launch_plan.hpp"
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <string>
 #include <string_view>

@@ -4,7 +4,7 @@
 #include <dflow/base/str_cat.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <unistd.h>
 

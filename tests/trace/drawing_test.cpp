@@ -8,7 +8,7 @@
 #include <dflow/trace/dot.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #include <dflow/core/records/example_parser.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/core/records/example.hpp>
 

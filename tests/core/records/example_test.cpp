@@ -1,7 +1,7 @@
 #include <dflow/core/records/example.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/io/record_file.hpp>
 

@@ -1,7 +1,7 @@
 #include <dflow/core/summary/summary.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/core/summary/png.hpp>
 #include <dflow/core/tensor.hpp>

@@ -1,7 +1,7 @@
 #include <dflow/core/summary/tensor_proto.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/base/files/proto_writer.hpp>
 #include <dflow/core/tensor.hpp>

@@ -1,7 +1,7 @@
 #include <dflow/ops/parsing/parse_example.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/core/records/example.hpp>
 #include <dflow/dflow.hpp>
