@@ -1,22 +1,16 @@
 // dflow-launch: starts the tasks of a cluster on this host and takes them down whole.
-#include "launch_network.hpp"
 #include "launch_plan.hpp"
 
 #include <CLI/CLI.hpp>
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <linux/capability.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sched.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -100,96 +94,6 @@ std::string make_secret_file() {
   return path;
 }
 
-void write_file(const char* path, const std::string& text) {
-  const int file = checked(::open(path, O_WRONLY | O_CLOEXEC), path);
-  const ssize_t written = ::write(file, text.data(), text.size());
-  ::close(file);
-  if (written != static_cast<ssize_t>(text.size())) fail_of_system(path);
-}
-
-/// Moves this process, and so all tasks, into a network of their own that has a loopback and nothing else. `flag` is
-/// what asked for it.
-void enter_network_namespace(std::string_view flag) {
-  const auto user = ::getuid();
-  const auto group = ::getgid();
-  if (::unshare(CLONE_NEWNET) != 0) {
-    checked(::unshare(CLONE_NEWUSER | CLONE_NEWNET),
-            str_cat("this system does not permit a network namespace (", flag, ")").c_str());
-    write_file("/proc/self/setgroups", "deny");
-    write_file("/proc/self/uid_map", str_cat(user, ' ', user, " 1"));
-    write_file("/proc/self/gid_map", str_cat(group, ' ', group, " 1"));
-  }
-  const int socket = checked(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), "socket");
-  ifreq request{};
-  std::strcpy(request.ifr_name, "lo");
-  request.ifr_flags = IFF_UP | IFF_RUNNING;
-  const int result = ::ioctl(socket, SIOCSIFFLAGS, &request);
-  ::close(socket);
-  checked(result, "the loopback of the network namespace does not come up");
-}
-
-/// Lets a program that this process becomes keep the rights over networks that it has as the owner of its user
-/// namespace.
-void keep_network_rights() {
-  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  __user_cap_data_struct sets[2]{};
-  if (::syscall(SYS_capget, &header, sets) != 0) return;
-  for (__user_cap_data_struct& set : sets) set.inheritable = set.permitted;
-  if (::syscall(SYS_capset, &header, sets) != 0) return;
-  for (const int right : {CAP_NET_ADMIN, CAP_SYS_ADMIN}) ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, right, 0, 0);
-}
-
-/// A network for each task, joined by a bridge in the network of this process. They have no names: each is gone when
-/// the last process that is in it or has it open is, however that ended, and its wire with it.
-class TaskNetworks {
- public:
-  TaskNetworks(std::size_t count, const Link& link) {
-    const int own = checked(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), "/proc/self/ns/net");
-    for (std::size_t i = 0; i < count; ++i) {
-      checked(::unshare(CLONE_NEWNET), "this system does not permit so many network namespaces (--namespaces)");
-      networks_.push_back(checked(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), "/proc/self/ns/net"));
-      checked(::setns(own, CLONE_NEWNET), "setns");
-    }
-    ::close(own);
-    for (const NetworkCommand& command : plan(count, link, networks_)) run(command);
-  }
-  TaskNetworks() = default;
-
-  static std::vector<NetworkCommand> plan(std::size_t count, const Link& link, const std::vector<int>& networks) {
-    return plan_network(count, link, [&](std::size_t i) {
-      return networks.empty() ? str_cat("NETWORK", i) : str_cat("/proc/self/fd/", networks[i]);
-    });
-  }
-  /// In the process of a task, or of a command. False with errno set; without networks there is none to enter.
-  bool enter(std::size_t task) const { return networks_.empty() || ::setns(networks_[task], CLONE_NEWNET) == 0; }
-
- private:
-  void run(const NetworkCommand& command) const {
-    std::vector<std::string> arguments = command.argv;
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    const pid_t child = checked(::fork(), "fork");
-    if (child == 0) {
-      if (command.where >= 0 && !enter(static_cast<std::size_t>(command.where))) ::_exit(126);
-      for (const int network : networks_) ::fcntl(network, F_SETFD, 0);  // the command names one of them
-      keep_network_rights();
-      ::execvp(argv[0], argv.data());
-      ::_exit(127);
-    }
-    int status = 0;
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
-    const bool is_missing = WIFEXITED(status) && WEXITSTATUS(status) == 127;
-    throw std::runtime_error(str_cat("--namespaces: '", command.text(), "' ",
-                                     is_missing ? "cannot be run: iproute2 is not installed" : "has failed: it needs ",
-                                     is_missing ? std::string() : command.needs));
-  }
-
-  std::vector<int> networks_;
-};
-
 /// A process that outlives the launcher for a moment: where that dies without having said that a group is gone, by
 /// SIGKILL say, it kills the group and removes the secret.
 class Keeper {
@@ -260,7 +164,6 @@ struct Settings {
   OnFailure policy = OnFailure::stop;
   int max_restarts = 10;
   std::chrono::milliseconds grace{5000};
-  TaskNetworks networks = {};
 };
 
 class Launcher {
@@ -272,8 +175,7 @@ class Launcher {
         outcome_(tasks_, settings.policy, settings.max_restarts),
         keeper_(keeper),
         signals_(signals),
-        is_coloured_{::isatty(1) == 1, ::isatty(2) == 1},
-        has_status_line_(is_coloured_[1]) {
+        is_coloured_{::isatty(1) == 1, ::isatty(2) == 1} {
     for (const Task& task : tasks_) width_ = std::max(width_, task.label().size());
   }
   ~Launcher() {
@@ -289,7 +191,6 @@ class Launcher {
   int run() {
     for (std::size_t i = 0; i < tasks_.size(); ++i) start(i);
     while (is_any_left()) {
-      show_status();
       wait();
       const auto now = SteadyClock::now();
       for (std::size_t i = 0; i < tasks_.size(); ++i) {
@@ -300,7 +201,6 @@ class Launcher {
         kill_at_.reset();
       }
     }
-    hide_status();
     return signal_ != 0 ? 128 + signal_ : outcome_.result();
   }
 
@@ -328,10 +228,6 @@ class Launcher {
       ::dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), 0);
       ::dup2(out[1], 1);
       ::dup2(err[1], 2);
-      if (!settings_.networks.enter(number)) {
-        write_all(2, str_cat("cannot enter its network: ", std::strerror(errno), '\n'));
-        ::_exit(127);
-      }
       ::execvp(argv[0], argv.data());
       const std::string message = str_cat("cannot run ", argv[0], ": ", std::strerror(errno), '\n');
       write_all(2, message);
@@ -463,23 +359,9 @@ class Launcher {
   }
 
   void print(std::size_t number, bool is_error, std::string_view line) {
-    hide_status();
     const std::size_t which = is_error ? 1 : 0;
     const std::string prefix = prefix_of(tasks_[number], number, width_, is_coloured_[which]);
     write_all(is_error ? 2 : 1, str_cat(prefix, line, '\n'));
-  }
-
-  void show_status() {
-    const std::string line = outcome_.status_line();
-    if (!has_status_line_ || shown_ == line) return;
-    hide_status();
-    write_all(2, str_cat("\r\033[K", line));
-    shown_ = line;
-  }
-  void hide_status() {
-    if (shown_.empty()) return;
-    write_all(2, "\r\033[K");
-    shown_.clear();
   }
 
   std::vector<Task> tasks_;
@@ -489,8 +371,6 @@ class Launcher {
   Keeper& keeper_;
   int signals_;
   std::array<bool, 2> is_coloured_;
-  bool has_status_line_;
-  std::string shown_;
   std::size_t width_ = 0;
   bool is_stopping_ = false;
   int signal_ = 0;
@@ -503,8 +383,7 @@ int launch_tasks(int argc, char** argv) {
   Settings settings;
   double grace = 5;
   std::string secret_file;
-  bool is_insecure = false, is_dry = false, has_netns = false, has_namespaces = false;
-  std::string delay, rate;
+  bool is_insecure = false, is_dry = false;
   std::vector<std::string> program;
   const std::map<std::string, OnFailure> policies{
       {"stop", OnFailure::stop}, {"continue", OnFailure::go_on}, {"restart", OnFailure::restart}};
@@ -519,23 +398,12 @@ int launch_tasks(int argc, char** argv) {
   app.add_option("--grace", grace, "seconds between SIGTERM and SIGKILL (5)")->check(CLI::Range(0.0, 86'400.0));
   auto* secret = app.add_option("--secret-file,--secret_file", secret_file, "the cluster's secret (one is made)");
   app.add_flag("--insecure", is_insecure, "use no secret")->excludes(secret);
-  auto* netns = app.add_flag("--netns", has_netns, "give the tasks a network of their own, of a loopback only");
-  auto* namespaces = app.add_flag("--namespaces", has_namespaces,
-                                  "give each task a network and an address of its own, joined by a bridge");
-  namespaces->excludes(netns);
-  app.add_option("--delay", delay, "of what a task sends, as 5ms; with --namespaces")->needs(namespaces);
-  app.add_option("--rate", rate, "at which a task sends at most, as 10mbit; with --namespaces")->needs(namespaces);
   app.add_flag("--dry-run", is_dry, "print the commands instead");
   app.add_option("program", program, "what each task runs; the cluster's flags go behind its arguments")->required();
   CLI11_PARSE(app, argc, argv);
   settings.policy = policies.at(policy);
   settings.grace = std::chrono::milliseconds(static_cast<std::int64_t>(grace * 1000));
 
-  Link link;
-  if (!delay.empty()) link.delay_us = delay_us(delay);
-  if (!rate.empty()) link.bits_per_second = bits_per_second(rate);
-  const std::size_t num_networks = has_namespaces ? numbers.addresses() + (numbers.has_evaluator ? 1u : 0u) : 0u;
-  if ((has_netns || has_namespaces) && !is_dry) enter_network_namespace(has_netns ? "--netns" : "--namespaces");
   const bool makes_secret = !is_insecure && secret_file.empty() && !is_dry;
   if (is_dry && !is_insecure && secret_file.empty()) secret_file = "SECRET";
   // Before there is anything to clean up, and so that no task inherits another mask.
@@ -544,19 +412,11 @@ int launch_tasks(int argc, char** argv) {
   for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&waited, signal);
   ::sigprocmask(SIG_BLOCK, &waited, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
-  if (has_namespaces && !is_dry) settings.networks = TaskNetworks(num_networks, link);
   if (makes_secret) secret_file = make_secret_file();
   Keeper keeper(makes_secret ? secret_file : std::string());
-  const std::vector<Task> tasks =
-      plan_tasks(numbers, has_namespaces ? network_addresses(numbers.addresses()) : free_addresses(numbers.addresses()),
-                 program, secret_file);
+  const std::vector<Task> tasks = plan_tasks(numbers, free_addresses(numbers.addresses()), program, secret_file);
   if (tasks.empty()) throw std::runtime_error("there are no tasks to start");
   if (is_dry) {
-    for (const NetworkCommand& command :
-         has_namespaces ? TaskNetworks::plan(num_networks, link, {}) : std::vector<NetworkCommand>()) {
-      std::cout << (command.where < 0 ? "network" : tasks[static_cast<std::size_t>(command.where)].label()) << ": "
-                << command.text() << '\n';
-    }
     for (const Task& task : tasks) {
       std::cout << task.label() << ":";
       for (const std::string& argument : task.command) std::cout << ' ' << quoted_for_shell(argument);

@@ -129,7 +129,6 @@ class Outcome {
       return Next::restart;
     }
     is_running_[task] = false;
-    ++(status == 0 ? done_ : failed_);
     const bool is_chief = tasks_[task].job == "chief";
     if (status != 0 && first_failure_ == 0) first_failure_ = status;
     if (is_chief) chief_ = status;
@@ -138,13 +137,6 @@ class Outcome {
 
   int result() const noexcept { return policy_ == OnFailure::go_on && chief_ ? *chief_ : first_failure_; }
   int restarts(std::size_t task) const noexcept { return restarts_[task]; }
-  std::string status_line() const {
-    const std::size_t running = tasks_.size() - static_cast<std::size_t>(done_ + failed_);
-    int restarted = 0;
-    for (const int count : restarts_) restarted += count;
-    return str_cat(running, " running, ", done_, " done, ", failed_, " failed",
-                   restarted != 0 ? str_cat(", ", restarted, " restarted") : std::string());
-  }
 
  private:
   bool is_over() const {
@@ -167,8 +159,6 @@ class Outcome {
   std::vector<bool> is_running_;
   OnFailure policy_;
   int max_restarts_;
-  int done_ = 0;
-  int failed_ = 0;
   int first_failure_ = 0;
   std::optional<int> chief_;
 };

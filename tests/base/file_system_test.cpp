@@ -3,7 +3,7 @@
 #include <dflow/base/status.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <sys/stat.h>
 #include <algorithm>

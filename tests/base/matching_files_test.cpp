@@ -1,8 +1,8 @@
 #include <dflow/base/files/matching_files.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
-#include "held_files.hpp"
+#include "support/errors.hpp"
+#include "support/held_files.hpp"
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>

@@ -11,7 +11,7 @@
 #include <dflow/io/records/record_file.hpp>
 
 #include "catch.hpp"
-#include "failing_new.hpp"
+#include "support/failing_new.hpp"
 
 #include <array>
 #include <atomic>

@@ -1,7 +1,7 @@
 #include <dflow/core/memory/allocator.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <algorithm>
 #include <cstdint>

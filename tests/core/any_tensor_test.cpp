@@ -2,7 +2,7 @@
 #include <dflow/core/tensor.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <algorithm>
 #include <cmath>

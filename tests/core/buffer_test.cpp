@@ -3,7 +3,7 @@
 #include <dflow/core/memory/pool_allocator.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <atomic>
 #include <cstdint>

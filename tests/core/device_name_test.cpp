@@ -1,7 +1,7 @@
 #include <dflow/core/device_name.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 using dflow::Code;
 using dflow::DeviceName;

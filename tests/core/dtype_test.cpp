@@ -1,7 +1,7 @@
 #include <dflow/core/dtype.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <set>
 

@@ -2,7 +2,7 @@
 #include <dflow/core/memory/huge_page_allocator.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <cstdint>
 #include <cstring>

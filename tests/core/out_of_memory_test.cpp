@@ -7,7 +7,7 @@
 #include <dflow/core/tensor.hpp>
 
 #include "catch.hpp"
-#include "failing_new.hpp"
+#include "support/failing_new.hpp"
 
 #include <memory>
 #include <stdexcept>

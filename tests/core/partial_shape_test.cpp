@@ -1,7 +1,7 @@
 #include <dflow/core/partial_shape.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <limits>
 

@@ -1,7 +1,7 @@
 #include <dflow/core/resource.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <atomic>
 #include <thread>

@@ -1,7 +1,7 @@
 #include <dflow/core/tensor.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <cmath>
 #include <complex>

@@ -1,8 +1,8 @@
 // Work of a GPU that is captured into graphs, which are launched instead of running its kernels.
 #include "cuda/gpu_that_is_none.hpp"
 
-#include "errors.hpp"
 #include "ops/op_runner.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/dflow.hpp>
 #include <dflow/kernels/cuda/standard_kernels.hpp>

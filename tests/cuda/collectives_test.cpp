@@ -1,8 +1,8 @@
 // Collectives between GPUs, and what trains on several of them.
 #include "cuda/gpu_that_is_none.hpp"
 
-#include "collective_members.hpp"
-#include "errors.hpp"
+#include "support/collective_members.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/dflow.hpp>
 #include <dflow/train/replicas/mirrored_replicas.hpp>

@@ -1,9 +1,9 @@
 // Branches, loops, functions and lists on a GPU.
 #include "cuda/gpu_that_is_none.hpp"
 
-#include "control_flow_forms.hpp"
-#include "control_flow_programs.hpp"
-#include "row_programs.hpp"
+#include "support/control_flow_forms.hpp"
+#include "support/control_flow_programs.hpp"
+#include "support/row_programs.hpp"
 
 #include <dflow/dflow.hpp>
 

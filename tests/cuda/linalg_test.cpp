@@ -1,6 +1,6 @@
 // Matrices that are decomposed and solved on a GPU, beside the CPU's.
 #include "cuda/gpu_that_is_none.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/dflow.hpp>
 

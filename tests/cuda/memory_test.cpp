@@ -1,5 +1,5 @@
 #include "cuda/gpu_that_is_none.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/base/status.hpp>
 #include <dflow/kernels/cuda/grid/emulated_grid.hpp>

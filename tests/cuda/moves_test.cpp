@@ -1,6 +1,6 @@
 // Rows that a GPU parts, puts together, shuffles and finds in shards, beside the CPU's.
 #include "cuda/gpu_that_is_none.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/dflow.hpp>
 

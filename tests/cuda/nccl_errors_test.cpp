@@ -1,8 +1,8 @@
 // Collectives between GPUs when something goes wrong: in the driver, the library, another node, or the step.
 #include "cuda/gpus_with_nccl.hpp"
 
-#include "collective_members.hpp"
-#include "errors.hpp"
+#include "support/collective_members.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/dflow.hpp>
 

@@ -1,8 +1,8 @@
 // Collectives between GPUs by a library, with the values of those by nodes that are sent, whatever runs beside them.
 #include "cuda/gpus_with_nccl.hpp"
 
-#include "collective_members.hpp"
-#include "errors.hpp"
+#include "support/collective_members.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/dflow.hpp>
 #include <dflow/train/replicas/mirrored_replicas.hpp>

@@ -1,6 +1,6 @@
 // Rows of variables that are updated in a GPU's memory, and rows that are added up there, beside the CPU's.
 #include "cuda/gpu_that_is_none.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/dflow.hpp>
 

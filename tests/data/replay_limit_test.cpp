@@ -2,7 +2,7 @@
 
 #include "catch.hpp"
 #include "data/elements.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/files/crc32c.hpp>

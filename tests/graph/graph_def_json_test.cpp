@@ -3,9 +3,9 @@
 #include <dflow/graph/graph_def_archive.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
 #include "graph/random_graph_def.hpp"
-#include "json_component.hpp"
+#include "support/errors.hpp"
+#include "support/json_component.hpp"
 
 #include <array>
 #include <bit>

@@ -5,8 +5,8 @@
 #include <dflow/graph/graph_def_json.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
-#include "failing_new.hpp"
+#include "support/errors.hpp"
+#include "support/failing_new.hpp"
 
 #include <cstddef>
 #include <string>

@@ -8,9 +8,9 @@
 #include <dflow/ops/math/matmul.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
 #include "graph/random_graph_def.hpp"
-#include "json_component.hpp"
+#include "support/errors.hpp"
+#include "support/json_component.hpp"
 
 #include <array>
 #include <limits>

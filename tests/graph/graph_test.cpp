@@ -9,7 +9,7 @@
 #include <dflow/ops/operators.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <limits>
 #include <optional>

@@ -10,7 +10,7 @@
 #include <dflow/io/safetensors.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <array>
 #include <cstddef>

@@ -8,7 +8,7 @@
 #include <dflow/core/tensor.hpp>
 #include <dflow/io/compression/deflate.hpp>
 
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <array>
 #include <cstdint>

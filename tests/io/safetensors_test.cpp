@@ -7,7 +7,7 @@
 #include <dflow/base/status.hpp>
 #include <dflow/core/tensor.hpp>
 
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <algorithm>
 #include <complex>

@@ -5,7 +5,7 @@
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
 
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <array>
 #include <cstddef>

@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "cluster_harness.hpp"
-#include "end_when_cancelled.hpp"
+#include "support/end_when_cancelled.hpp"
 
 #if defined(ASIO_HAS_CO_AWAIT)  // not where Asio does not know the compiler's coroutines
 #include <asio/awaitable.hpp>

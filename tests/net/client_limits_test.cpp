@@ -6,8 +6,8 @@
 #include <dflow/runtime/default_devices.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
 #include "protocol/connection_harness.hpp"
+#include "support/errors.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -1,7 +1,7 @@
 #include <dflow/net/client_sessions.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <memory>
 #include <set>

@@ -7,8 +7,8 @@
 
 #include "catch.hpp"
 #include "cluster_harness.hpp"
-#include "end_when_cancelled.hpp"
-#include "errors.hpp"
+#include "support/end_when_cancelled.hpp"
+#include "support/errors.hpp"
 
 #include <atomic>
 #include <cmath>

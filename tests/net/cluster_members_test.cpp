@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "cluster_harness.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 namespace df = dflow;
 using df::testing::MemoryCluster;

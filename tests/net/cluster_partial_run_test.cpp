@@ -4,8 +4,8 @@
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
 #include "net/cluster_harness.hpp"
+#include "support/errors.hpp"
 
 #include <string>
 

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "cluster_harness.hpp"
-#include "held_files.hpp"
+#include "support/held_files.hpp"
 
 namespace df = dflow;
 using df::testing::MemoryCluster;

@@ -1,7 +1,7 @@
 #include <dflow/net/cluster_spec.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <cstdio>
 #include <cstdlib>

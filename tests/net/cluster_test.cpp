@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "cluster_harness.hpp"
-#include "end_when_cancelled.hpp"
-#include "errors.hpp"
+#include "support/end_when_cancelled.hpp"
+#include "support/errors.hpp"
 
 namespace df = dflow;
 using df::testing::MemoryCluster;

@@ -1,15 +1,15 @@
 // Collectives between tasks of a cluster.
 #include <dflow/ops/collective/collective.hpp>
 
-#include "collective_members.hpp"
+#include "support/collective_members.hpp"
 
 #include <dflow/dflow.hpp>
 #include <dflow/net/asio/asio_transport.hpp>
 
 #include "catch.hpp"
 #include "cluster_harness.hpp"
-#include "errors.hpp"
 #include "simulation/simulated_tasks.hpp"
+#include "support/errors.hpp"
 
 #include <chrono>
 #include <map>

@@ -2,10 +2,10 @@
 #include <dflow/dflow.hpp>
 #include <dflow/net/server.hpp>
 
-#include "../control_flow_programs.hpp"
 #include "catch.hpp"
 #include "cluster_harness.hpp"
-#include "errors.hpp"
+#include "support/control_flow_programs.hpp"
+#include "support/errors.hpp"
 
 #include <chrono>
 #include <cmath>

@@ -6,7 +6,7 @@
 #include <dflow/net/transport/memory_transport.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -2,7 +2,7 @@
 #include <dflow/net/server.hpp>
 
 #include "catch.hpp"
-#include "failing_new.hpp"
+#include "support/failing_new.hpp"
 
 #include <dflow/dflow.hpp>
 #include <dflow/net/master/remote_master.hpp>

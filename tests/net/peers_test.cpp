@@ -7,8 +7,8 @@
 #include <dflow/net/transport/memory_transport.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
 #include "protocol/connection_harness.hpp"
+#include "support/errors.hpp"
 
 #include <atomic>
 #include <chrono>

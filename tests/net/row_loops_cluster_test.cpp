@@ -2,9 +2,9 @@
 #include <dflow/dflow.hpp>
 #include <dflow/net/server.hpp>
 
-#include "../row_programs.hpp"
 #include "catch.hpp"
 #include "cluster_harness.hpp"
+#include "support/row_programs.hpp"
 
 #include <cstddef>
 #include <string>

@@ -1,7 +1,7 @@
 #include <dflow/op/attrs_reflection.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -15,8 +15,8 @@
 #include <dflow/passes/prune.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
-#include "json_component.hpp"
+#include "support/errors.hpp"
+#include "support/json_component.hpp"
 
 #include <algorithm>
 #include <functional>

@@ -7,8 +7,8 @@
 #include <dflow/op/import.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
-#include "json_component.hpp"
+#include "support/errors.hpp"
+#include "support/json_component.hpp"
 
 #include <stdexcept>
 #include <string>

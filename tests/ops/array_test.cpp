@@ -6,7 +6,7 @@
 #include <dflow/session/session.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <cstdint>
 #include <string>

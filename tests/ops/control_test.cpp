@@ -8,7 +8,7 @@
 #include <dflow/session/session.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <cmath>
 #include <limits>

@@ -1,5 +1,5 @@
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/dflow.hpp>
 

@@ -9,7 +9,7 @@
 #include <dflow/session/session.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <cmath>
 #include <string>

@@ -1,5 +1,5 @@
 #include "op_runner.hpp"
-#include "proof_device.hpp"
+#include "support/proof_device.hpp"
 
 #include <dflow/dflow.hpp>
 #include <dflow/runtime/cpu_device.hpp>

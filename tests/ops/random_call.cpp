@@ -1,7 +1,7 @@
 #include "random_call.hpp"
 
-#include "json_component.hpp"
 #include "op_runner.hpp"
+#include "support/json_component.hpp"
 
 #include <dflow/graph/graph_def_json.hpp>
 #include <dflow/op/op_table.hpp>

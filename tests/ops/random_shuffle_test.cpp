@@ -7,7 +7,7 @@
 #include <dflow/train/saving/random_streams.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <algorithm>
 #include <map>

@@ -4,7 +4,7 @@
 #include <dflow/session/session.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <algorithm>
 #include <cmath>

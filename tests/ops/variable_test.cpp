@@ -1,7 +1,7 @@
 #include <dflow/ops/state/typed_variable.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/base/threads/thread_pool.hpp>
 #include <dflow/ops/control/no_op.hpp>

@@ -5,7 +5,7 @@
 #include <dflow/ops/array/constant.hpp>
 
 #include "catch.hpp"
-#include "failing_new.hpp"
+#include "support/failing_new.hpp"
 
 #include <memory>
 #include <string>

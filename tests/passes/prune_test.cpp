@@ -4,7 +4,7 @@
 #include <dflow/graph/graph_store.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <algorithm>
 #include <string>

@@ -4,7 +4,7 @@
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <memory>
 #include <string>

@@ -1,6 +1,6 @@
 #include <dflow/runtime/plan_constants.hpp>
 
-#include "proof_device.hpp"
+#include "support/proof_device.hpp"
 
 #include <dflow/core/memory/device_memory.hpp>
 #include <dflow/dflow.hpp>

@@ -1,5 +1,5 @@
-#include "proof_device.hpp"
-#include "errors.hpp"
+#include "support/proof_device.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/dflow.hpp>
 #include <dflow/ops/control/dependencies.hpp>
@@ -9,8 +9,8 @@
 #include <dflow/trace/chrome_trace.hpp>
 
 #include "catch.hpp"
-#include "control_flow_forms.hpp"
-#include "json_component.hpp"
+#include "support/control_flow_forms.hpp"
+#include "support/json_component.hpp"
 
 #include <array>
 #include <functional>

@@ -3,7 +3,7 @@
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
-#include "end_when_cancelled.hpp"
+#include "support/end_when_cancelled.hpp"
 
 #include <atomic>
 #include <chrono>

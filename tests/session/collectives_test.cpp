@@ -1,15 +1,15 @@
 // Collectives between the devices of one session: of host memory, and of memories of their own.
 #include <dflow/ops/collective/collective.hpp>
 
-#include "collective_members.hpp"
-#include "proof_device.hpp"
+#include "support/collective_members.hpp"
+#include "support/proof_device.hpp"
 
 #include <dflow/dflow.hpp>
 #include <dflow/graph/graph_def.hpp>
 #include <dflow/passes/collectives/expand_collectives.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <atomic>
 #include <cmath>

@@ -1,11 +1,11 @@
 // What a session makes of devices that break their promises, and of graphs that no device could run.
-#include "proof_device.hpp"
+#include "support/proof_device.hpp"
 
 #include <dflow/dflow.hpp>
 #include <dflow/runtime/cpu_device.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <atomic>
 #include <future>

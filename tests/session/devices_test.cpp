@@ -4,7 +4,7 @@
 #include <dflow/runtime/cpu_device.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <array>
 #include <atomic>

@@ -1,7 +1,7 @@
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <algorithm>
 #include <cstring>

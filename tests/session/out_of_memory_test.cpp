@@ -3,7 +3,7 @@
 #include <dflow/session/session.hpp>
 
 #include "catch.hpp"
-#include "failing_new.hpp"
+#include "support/failing_new.hpp"
 
 #include <dflow/dflow.hpp>
 

@@ -8,7 +8,7 @@
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
-#include "end_when_cancelled.hpp"
+#include "support/end_when_cancelled.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -3,8 +3,8 @@
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
-#include "end_when_cancelled.hpp"
-#include "errors.hpp"
+#include "support/end_when_cancelled.hpp"
+#include "support/errors.hpp"
 
 #include <atomic>
 #include <future>

@@ -1,7 +1,7 @@
 #include <dflow/state/accumulator_state.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/core/tensor.hpp>
 

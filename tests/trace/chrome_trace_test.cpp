@@ -1,8 +1,8 @@
 #include <dflow/trace/chrome_trace.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
-#include "json_component.hpp"
+#include "support/errors.hpp"
+#include "support/json_component.hpp"
 
 #include <cstdint>
 #include <limits>

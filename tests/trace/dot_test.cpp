@@ -1,8 +1,17 @@
 #include <dflow/trace/dot.hpp>
 
-#include "catch.hpp"
-#include "errors.hpp"
+#include <dflow/base/files/file_system.hpp>
+#include <dflow/base/str_cat.hpp>
 
+#include "catch.hpp"
+#include "support/errors.hpp"
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
 #include <string>
 
 using dflow::Drawing;
@@ -24,7 +33,8 @@ TEST_CASE("DOT text has clusters for boxes, dashes for control edges and colours
   drawing.nodes = {{"x", "Placeholder", "", "all of x", Drawing::Node::Kind::source, -1, -1},
                    {"y", "Add", "", "", Drawing::Node::Kind::operation, 1, 0}};
   drawing.edges = {{0, 1, Drawing::Edge::Kind::data, 0, "float [2]", 2},
-                   {0, 1, Drawing::Edge::Kind::control, 0, "", 1}};
+                   {0, 1, Drawing::Edge::Kind::control, 0, "", 1},
+                   {1, 0, Drawing::Edge::Kind::transfer, 2, "int32 []", 1}};
   const std::string dot = dflow::to_dot(drawing);
   CHECK(dot.starts_with("digraph dflow {\n"));
   CHECK(dot_has(dot, "  label=\"a step\";\n"));
@@ -32,8 +42,9 @@ TEST_CASE("DOT text has clusters for boxes, dashes for control edges and colours
   CHECK(dot_has(dot, "  subgraph cluster_0 {\n"));
   CHECK(dot_has(dot, "    subgraph cluster_1 {\n"));
   CHECK(dot_has(dot, "      n1 [label=\"y\\nAdd\", fillcolor=\"#"));
-  CHECK(dot_has(dot, "  n0 -> n1 [label=\"float [2] x2\"];\n"));
-  CHECK(dot_has(dot, "  n0 -> n1 [style=dashed];\n"));
+  CHECK(dot_has(dot, "  n0 -> n1 [label=\"float [2] x2\", tooltip=\"x to y\"];\n"));
+  CHECK(dot_has(dot, "  n0 -> n1 [tooltip=\"x to y\", style=dashed];\n"));
+  CHECK(dot_has(dot, "  n1 -> n0 [label=\"int32 []\", tooltip=\"y:2 to x\", color=\"#c03030\""));
   CHECK(dot_has(dot, "d0 [label=\"/cpu:0\""));
 }
 
@@ -47,7 +58,7 @@ TEST_CASE("names of any bytes stay inside of their quotes in DOT") {
   CHECK(dot_has(dot, "label=\"\\\"];} digraph evil {\\n&amp;lt;\\\\\";\n"));
   CHECK(dot_has(dot, "n0 [label=\"a\\\"b\\\\\\n\\\\x01"));
   CHECK(dot_has(dot, "[label=\"\\\\N\xef\xbf\xbd\""));
-  CHECK(dot_has(dot, "n0 -> n0 [label=\"\\\"\"]"));
+  CHECK(dot_has(dot, "n0 -> n0 [label=\"\\\"\", tooltip=\"a\\\"b\\\\ to a\\\"b\\\\\"]"));
 }
 
 TEST_CASE("a drawing that names what it does not have is an error") {
@@ -78,4 +89,38 @@ TEST_CASE("boxes may be nested as deeply as names are long") {
   for (int i = 0; i < 2000; ++i) drawing.boxes.push_back({"b", Drawing::Box::Kind::scope, i - 1});
   drawing.nodes.push_back({"x", "Op", "", "", Drawing::Node::Kind::operation, 1999, -1});
   CHECK(dflow::to_dot(drawing).size() > 2000 * 20);
+}
+
+// Run by a test of its own, which says that it is not run where Graphviz is not installed.
+TEST_CASE("Graphviz lays a drawing out, whatever its names are", "[.graphviz]") {
+  if (std::system("command -v dot > /dev/null") != 0) {
+    std::cout << "skipped: Graphviz is not installed\n";
+    return;
+  }
+  Drawing drawing;
+  drawing.title = "</svg>\"];} digraph evil {\n&lt;\\";
+  drawing.note = "3 more nodes are not drawn";
+  drawing.devices = {"\\N\xff"};
+  drawing.boxes = {{"outer<&>", Drawing::Box::Kind::part, -1},
+                   {"inner", Drawing::Box::Kind::function, 0},
+                   {"]]>", Drawing::Box::Kind::scope, 1}};
+  drawing.nodes = {{"a\"b\\", "\x01\n<b>", "", std::string("\0x", 2), Drawing::Node::Kind::state, 2, 0},
+                   {"\xef\xbf\xbe", "Op", "calls f", "in\nlines", Drawing::Node::Kind::source, 1, -1},
+                   {"closed", "3 nodes", "", "", Drawing::Node::Kind::scope, -1, -1}};
+  drawing.edges = {{0, 0, Drawing::Edge::Kind::data, 0, "\"", 1},
+                   {0, 1, Drawing::Edge::Kind::control, 0, "", 1},
+                   {1, 2, Drawing::Edge::Kind::transfer, 1, "float [2]", 1}};
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / dflow::str_cat("dflow_graphviz_", static_cast<std::int64_t>(::getpid()));
+  std::filesystem::create_directories(folder);
+  const std::string dot = (folder / "drawing.dot").string(), svg = (folder / "drawing.svg").string();
+  dflow::PosixFileSystem files;
+  files.write_file_atomically(dot, dflow::to_dot(drawing));
+  const int status = std::system(dflow::str_cat("dot -Tsvg '", dot, "' -o '", svg, "' 2>&1").c_str());
+  const std::string drawn = status == 0 ? files.read_file(svg) : std::string();
+  std::filesystem::remove_all(folder);
+  REQUIRE(status == 0);
+  for (const char* part : {"</svg>", ">closed<", ">]]&gt;<", "3 more nodes are not drawn", "calls f"}) {
+    CHECK(dot_has(drawn, part));
+  }
 }

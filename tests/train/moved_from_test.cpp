@@ -3,7 +3,7 @@
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <atomic>
 #include <chrono>

@@ -1,7 +1,7 @@
 #include <dflow/train/schedules.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/ops/state/typed_variable.hpp>
 #include <dflow/session/session.hpp>

@@ -55,7 +55,7 @@ struct WithRoomBehind {
 
 }  // namespace detail
 
-DFLOW_INLINE std::shared_ptr<void> make_shared_object(std::size_t bytes, void (*construct)(void*, void*), void* from,
+std::shared_ptr<void> make_shared_object(std::size_t bytes, void (*construct)(void*, void*), void* from,
                                                       void (*destroy)(void*) noexcept) {
   auto head = std::allocate_shared<detail::ObjectHead>(detail::WithRoomBehind<detail::ObjectHead>(bytes));
   void* object = head->object();

@@ -16,8 +16,8 @@ namespace dflow {
 
 class Session;
 
-/// A graph as it is drawn: what `to_dot` (trace/dot.hpp) and `to_svg` (trace/svg.hpp) write. `drawing_of` makes one;
-/// a program may change it before it is written, or make its own.
+/// A graph as it is drawn: what `to_dot` (trace/dot.hpp) writes. `drawing_of` makes one. A program may change it
+/// before it is written, or make its own.
 ///
 /// Thread safety: a value type.
 struct Drawing {

@@ -5,7 +5,6 @@
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/session/session.hpp>
 #include <dflow/trace/drawing.hpp>
-#include <dflow/trace/drawing_parts.hpp>
 
 #include <algorithm>
 #include <map>
@@ -17,6 +16,15 @@
 namespace dflow {
 
 namespace detail {
+
+/// The first `max_bytes` or fewer, so that no character is cut in two, and an ellipsis if that is not all.
+std::string cut_text(std::string_view text, std::size_t max_bytes) {
+  if (text.size() <= max_bytes) return std::string(text);
+  const auto continues = [&](std::size_t i) { return (static_cast<unsigned char>(text[i]) & 0xc0) == 0x80; };
+  std::size_t end = max_bytes;
+  while (end > 0 && max_bytes - end < 3 && continues(end)) --end;
+  return str_cat(text.substr(0, end), "\xe2\x80\xa6");
+}
 
 /// The scopes of a node's name, "a/b" of "a/b/c". Of one that passes have named after several the first counts.
 std::string_view scope_of(std::string_view name) {

@@ -1,7 +1,7 @@
 // What chains of elementwise nodes wait for: nothing that their members did not wait for apart.
 #include "cuda/chains/chain_beside.hpp"
 
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/dflow.hpp>
 

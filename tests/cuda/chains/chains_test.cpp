@@ -2,7 +2,7 @@
 // what happens where they cannot be made.
 #include "cuda/chains/chain_beside.hpp"
 
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/dflow.hpp>
 #include <dflow/kernels/cuda/elementwise/kernel.hpp>

@@ -2,7 +2,7 @@
 
 #include "catch.hpp"
 #include "data/elements.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/data/from.hpp>
 

@@ -8,7 +8,7 @@
 #include <dflow/core/tensor.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <signal.h>
 #include <stdlib.h>

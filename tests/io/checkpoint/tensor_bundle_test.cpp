@@ -1,7 +1,7 @@
 #include <dflow/io/checkpoint/tensorflow/tensor_bundle.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/base/files/base64.hpp>
 #include <dflow/base/files/crc32c.hpp>

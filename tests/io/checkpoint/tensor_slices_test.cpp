@@ -1,7 +1,7 @@
 #include <dflow/io/checkpoint/parts/tensor_slices.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/core/tensor.hpp>
 

@@ -4,7 +4,7 @@
 
 #include <dflow/base/status.hpp>
 
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <algorithm>
 #include <array>

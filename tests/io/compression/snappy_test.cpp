@@ -1,7 +1,7 @@
 #include <dflow/io/compression/snappy.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <cstddef>
 #include <span>

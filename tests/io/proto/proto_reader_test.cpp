@@ -3,7 +3,7 @@
 #include <dflow/io/proto/proto_writer.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 #include <dflow/io/records/csv_record.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <string>
 #include <vector>

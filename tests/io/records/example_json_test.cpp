@@ -1,7 +1,7 @@
 #include <dflow/io/records/example_json.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <cmath>
 #include <limits>

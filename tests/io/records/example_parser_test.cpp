@@ -1,7 +1,7 @@
 #include <dflow/io/records/example_parser.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/io/records/example.hpp>
 

@@ -1,8 +1,8 @@
 #include <dflow/io/records/record_file.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
-#include "held_files.hpp"
+#include "support/errors.hpp"
+#include "support/held_files.hpp"
 
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/files/crc32c.hpp>

@@ -1,7 +1,7 @@
 #include <dflow/io/summary/histogram.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/core/tensor.hpp>
 

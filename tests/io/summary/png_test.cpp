@@ -1,7 +1,7 @@
 #include <dflow/io/summary/png.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/io/compression/zlib_stream.hpp>

@@ -1,7 +1,7 @@
 #include <dflow/io/summary/summary.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/core/tensor.hpp>
 #include <dflow/io/summary/png.hpp>

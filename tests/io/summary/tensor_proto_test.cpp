@@ -1,7 +1,7 @@
 #include <dflow/io/summary/tensor_proto.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/core/tensor.hpp>
 #include <dflow/io/proto/proto_writer.hpp>

@@ -1,7 +1,7 @@
 #include <dflow/io/summary/wav.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <cstdint>
 #include <limits>

@@ -5,7 +5,7 @@
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <string>
 #include <string_view>

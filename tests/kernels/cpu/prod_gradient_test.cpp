@@ -1,7 +1,7 @@
 #include <dflow/kernels/cpu/reduction/prod_gradient.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/dflow.hpp>
 

@@ -1,7 +1,7 @@
 #include <dflow/kernels/cpu/state/variable.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/base/threads/thread_pool.hpp>
 #include <dflow/ops/math/matmul.hpp>

@@ -4,7 +4,7 @@
 
 #include "../protocol/connection_harness.hpp"
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <atomic>
 #include <memory>

@@ -7,7 +7,7 @@
 #include "../transport/transport_contract.hpp"
 #include "catch.hpp"
 #include "certificates.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <memory>
 #include <string>

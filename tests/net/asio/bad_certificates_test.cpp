@@ -6,7 +6,7 @@
 #include "../protocol/connection_harness.hpp"
 #include "catch.hpp"
 #include "certificates.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <csignal>
 #include <fstream>

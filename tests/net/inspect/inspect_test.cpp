@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "../cluster_harness.hpp"
-#include "end_when_cancelled.hpp"
+#include "support/end_when_cancelled.hpp"
 
 namespace df = dflow;
 using df::net::TaskReport;

@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
-#include "../../errors.hpp"
 #include "../simulation/simulated_tasks.hpp"
+#include "support/errors.hpp"
 
 namespace df = dflow;
 using namespace std::chrono_literals;

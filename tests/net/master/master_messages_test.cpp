@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "../../errors.hpp"
+#include "support/errors.hpp"
 
 namespace net = dflow::net;
 using dflow::AnyTensor;

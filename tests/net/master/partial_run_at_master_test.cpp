@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "../../errors.hpp"
 #include "../cluster_harness.hpp"
+#include "support/errors.hpp"
 
 namespace df = dflow;
 using df::testing::MemoryCluster;

@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include "../../errors.hpp"
 #include "../cluster_harness.hpp"
+#include "support/errors.hpp"
 
 namespace df = dflow;
 using df::testing::MemoryCluster;

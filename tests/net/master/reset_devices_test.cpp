@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "../../errors.hpp"
+#include "support/errors.hpp"
 
 using namespace dflow;
 

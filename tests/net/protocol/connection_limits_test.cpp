@@ -3,7 +3,7 @@
 
 #include "catch.hpp"
 #include "connection_harness.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <mutex>
 #include <string>

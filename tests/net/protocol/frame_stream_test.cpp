@@ -1,7 +1,7 @@
 #include <dflow/net/protocol/frame_stream.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -2,7 +2,7 @@
 
 #include "catch.hpp"
 #include "connection_harness.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <string>
 #include <utility>

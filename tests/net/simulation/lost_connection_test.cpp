@@ -5,8 +5,8 @@
 #include <dflow/net/simulation/simulated_network.hpp>
 
 #include "catch.hpp"
-#include "end_when_cancelled.hpp"
-#include "errors.hpp"
+#include "support/end_when_cancelled.hpp"
+#include "support/errors.hpp"
 
 #include <chrono>
 #include <map>

@@ -2,8 +2,8 @@
 #include <dflow/net/step_table.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
 #include "simulated_tasks.hpp"
+#include "support/errors.hpp"
 
 #include <chrono>
 #include <vector>

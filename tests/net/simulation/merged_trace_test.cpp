@@ -5,7 +5,7 @@
 #include <dflow/trace/chrome_trace.hpp>
 
 #include "catch.hpp"
-#include "json_component.hpp"
+#include "support/json_component.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -2,7 +2,7 @@
 
 #include "../transport/transport_contract.hpp"
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <atomic>
 #include <chrono>

@@ -1,7 +1,7 @@
 #include <dflow/net/simulation/simulation.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/base/status.hpp>
 #include <dflow/base/threads/pool_event.hpp>

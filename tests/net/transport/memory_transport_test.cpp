@@ -1,7 +1,7 @@
 #include <dflow/net/transport/memory_transport.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 #include "transport_contract.hpp"
 
 #include <dflow/base/threads/elastic_pool.hpp>

@@ -4,7 +4,7 @@
 #include <dflow/net/transport/transport.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -1,7 +1,7 @@
 #include <dflow/ops/data_flow/accumulator.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/dflow.hpp>
 #include <dflow/state/accumulator_state.hpp>

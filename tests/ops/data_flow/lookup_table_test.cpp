@@ -1,7 +1,7 @@
 #include <dflow/ops/data_flow/lookup_table.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/dflow.hpp>

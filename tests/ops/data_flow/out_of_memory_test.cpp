@@ -5,7 +5,7 @@
 #include <dflow/state/token_barrier_state.hpp>
 
 #include "catch.hpp"
-#include "failing_new.hpp"
+#include "support/failing_new.hpp"
 
 #include <dflow/base/threads/completion.hpp>
 #include <dflow/core/tensor.hpp>

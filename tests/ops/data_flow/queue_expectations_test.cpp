@@ -4,7 +4,7 @@
 #include <dflow/ops/data_flow/queue_kinds.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/dflow.hpp>
 

@@ -1,8 +1,8 @@
 #include <dflow/ops/io/reader.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
-#include "held_files.hpp"
+#include "support/errors.hpp"
+#include "support/held_files.hpp"
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/core/resource.hpp>

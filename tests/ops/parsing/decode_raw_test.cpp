@@ -1,7 +1,7 @@
 #include <dflow/ops/parsing/decode_raw.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/dflow.hpp>
 

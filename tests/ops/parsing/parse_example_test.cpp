@@ -1,7 +1,7 @@
 #include <dflow/ops/parsing/parse_example.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/dflow.hpp>
 #include <dflow/io/records/example.hpp>

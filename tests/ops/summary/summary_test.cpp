@@ -1,7 +1,7 @@
 #include <dflow/ops/summary/summary.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/dflow.hpp>
 #include <dflow/io/summary/png.hpp>

@@ -7,7 +7,7 @@
 #include <dflow/passes/prune.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <algorithm>
 #include <cstdint>

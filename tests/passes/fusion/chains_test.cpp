@@ -8,7 +8,7 @@
 #include <dflow/passes/prune.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <algorithm>
 #include <array>

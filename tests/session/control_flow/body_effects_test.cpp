@@ -2,7 +2,7 @@
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
-#include "control_flow_forms.hpp"
+#include "support/control_flow_forms.hpp"
 
 #include <iterator>
 #include <string>

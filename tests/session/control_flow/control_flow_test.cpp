@@ -3,8 +3,8 @@
 #include <dflow/graph/graph_store.hpp>
 
 #include "catch.hpp"
-#include "control_flow_forms.hpp"
-#include "errors.hpp"
+#include "support/control_flow_forms.hpp"
+#include "support/errors.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -3,8 +3,8 @@
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
-#include "control_flow_programs.hpp"
-#include "errors.hpp"
+#include "support/control_flow_programs.hpp"
+#include "support/errors.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -1,8 +1,8 @@
 // Graphs that are functions of others.
 #include <dflow/dflow.hpp>
 #include "catch.hpp"
-#include "control_flow_forms.hpp"
-#include "errors.hpp"
+#include "support/control_flow_forms.hpp"
+#include "support/errors.hpp"
 namespace df = dflow;
 
 TEST_CASE("a graph becomes a function of another one, by its edges, with functions and loops of its own") {

@@ -6,8 +6,8 @@
 #include <dflow/runtime/cpu_device.hpp>
 
 #include "catch.hpp"
-#include "control_flow_forms.hpp"
-#include "proof_device.hpp"
+#include "support/control_flow_forms.hpp"
+#include "support/proof_device.hpp"
 
 #include <cstdint>
 #include <memory>

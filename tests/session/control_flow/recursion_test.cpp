@@ -2,7 +2,7 @@
 #include <dflow/graph/graph_store.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <chrono>
 #include <cmath>

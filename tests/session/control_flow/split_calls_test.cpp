@@ -4,8 +4,8 @@
 #include <dflow/runtime/cpu_device.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
-#include "proof_device.hpp"
+#include "support/errors.hpp"
+#include "support/proof_device.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -4,7 +4,7 @@
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <cstdint>
 #include <span>

@@ -2,8 +2,8 @@
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
-#include "control_flow_forms.hpp"
-#include "errors.hpp"
+#include "support/control_flow_forms.hpp"
+#include "support/errors.hpp"
 
 #include <cmath>
 #include <cstdint>

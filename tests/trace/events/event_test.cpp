@@ -1,7 +1,7 @@
 #include <dflow/trace/events/event.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/base/files/crc32c.hpp>
 #include <dflow/base/files/file_system.hpp>

@@ -1,7 +1,7 @@
 #include <dflow/train/fitting/fit.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/data/from.hpp>
 #include <dflow/ops/math/cast.hpp>

@@ -1,7 +1,7 @@
 #include <dflow/train/fitting/moving_average.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/kernels/state/device_files.hpp>

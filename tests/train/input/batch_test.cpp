@@ -1,7 +1,7 @@
 #include <dflow/train/input/batch.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 #include "train/input/running_input.hpp"
 
 #include <dflow/dflow.hpp>

@@ -1,8 +1,8 @@
 #include <dflow/train/input/coordinator.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
-#include "failing_new.hpp"
+#include "support/errors.hpp"
+#include "support/failing_new.hpp"
 
 #include <atomic>
 

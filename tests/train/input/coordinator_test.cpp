@@ -1,7 +1,7 @@
 #include <dflow/train/input/coordinator.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/base/clock.hpp>
 

@@ -1,7 +1,7 @@
 #include <dflow/train/input/queue_runner.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/dflow.hpp>
 

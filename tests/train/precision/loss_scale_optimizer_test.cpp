@@ -1,7 +1,7 @@
 #include <dflow/train/precision/loss_scale_optimizer.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/ops/array/gather.hpp>
 #include <dflow/ops/math/cast.hpp>

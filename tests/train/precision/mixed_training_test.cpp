@@ -3,7 +3,7 @@
 #include <dflow/train/precision/loss_scale_optimizer.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/data/from.hpp>

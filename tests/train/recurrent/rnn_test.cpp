@@ -1,8 +1,8 @@
 #include <dflow/train/recurrent/rnn.hpp>
 
 #include "catch.hpp"
-#include "control_flow_forms.hpp"
-#include "errors.hpp"
+#include "support/control_flow_forms.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/dflow.hpp>
 

@@ -1,9 +1,9 @@
 #include <dflow/train/replicas/mirrored_replicas.hpp>
 
 #include "catch.hpp"
-#include "collective_members.hpp"
-#include "errors.hpp"
-#include "proof_device.hpp"
+#include "support/collective_members.hpp"
+#include "support/errors.hpp"
+#include "support/proof_device.hpp"
 
 #include <dflow/dflow.hpp>
 #include <dflow/graph/graph_store.hpp>

@@ -1,7 +1,7 @@
 #include <dflow/train/replicas/supervisor.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/dflow.hpp>
 #include <dflow/runtime/cpu_device.hpp>

@@ -1,7 +1,7 @@
 #include <dflow/train/saving/checkpoint_state.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/base/files/memory_file_system.hpp>
 

@@ -1,7 +1,7 @@
 #include <dflow/train/saving/saver.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/base/files/base64.hpp>
 #include <dflow/base/files/memory_file_system.hpp>

@@ -1,7 +1,7 @@
 #include <dflow/train/saving/variable_values.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/control/no_op.hpp>

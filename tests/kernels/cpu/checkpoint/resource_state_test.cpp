@@ -1,7 +1,7 @@
 #include <dflow/kernels/cpu/checkpoint/resource_state.hpp>
 
 #include "catch.hpp"
-#include "errors.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/base/threads/thread_pool.hpp>
 #include <dflow/ops/random/random.hpp>

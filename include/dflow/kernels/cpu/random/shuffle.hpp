@@ -3,7 +3,7 @@
 #include <dflow/kernels/cpu/array/element_copy.hpp>
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/array/rows.hpp>
-#include <dflow/kernels/state/random_order.hpp>
+#include <dflow/state/random_order.hpp>
 #include <dflow/ops/random/shuffle.hpp>
 
 #include <cstddef>

@@ -5,11 +5,8 @@
 #include <dflow/trace/chrome_trace.ipp>
 #include <dflow/trace/dot.ipp>
 #include <dflow/trace/drawing.ipp>
-#include <dflow/trace/drawing_parts.ipp>
 #include <dflow/trace/events/event.ipp>
 #include <dflow/trace/events/event_file.ipp>
 #include <dflow/trace/events/hyperparameters.ipp>
 #include <dflow/trace/events/run_metadata.ipp>
 #include <dflow/trace/events/tensorflow_graph.ipp>
-#include <dflow/trace/layered_layout.ipp>
-#include <dflow/trace/svg.ipp>
