@@ -13,35 +13,6 @@ namespace detail {
 /// Of each key.
 inline constexpr double lookup_cost_ns = 40;
 
-DFLOW_INLINE double LookupFindKernel::cost_ns(const KernelInit& init) const {
-  return 200 + estimated_elements(init.inputs[1]) * lookup_cost_ns;
-}
-DFLOW_INLINE void LookupFindKernel::operator()(KernelContext& context) const {
-  context.set_output(
-      0, context.resource<LookupTableState>(0).find(context.input(1), context.input(2), context.output_allocator(0)));
-}
-
-DFLOW_INLINE double LookupInsertKernel::cost_ns(const KernelInit& init) const {
-  return 200 + estimated_elements(init.inputs[1]) * 2 * lookup_cost_ns;
-}
-DFLOW_INLINE void LookupInsertKernel::operator()(KernelContext& context) const {
-  context.resource<LookupTableState>(0).insert(context.input(1), context.input(2));
-}
-
-DFLOW_INLINE void LookupRemoveKernel::operator()(KernelContext& context) const {
-  context.resource<LookupTableState>(0).remove(context.input(1));
-}
-
-DFLOW_INLINE void LookupExportKernel::operator()(KernelContext& context) const {
-  const LookupTableState& table = context.resource<LookupTableState>(0);
-  if (table.kind().key != context.output_dtype(0) || table.kind().value != context.output_dtype(1)) {
-    context.fail(str_cat(table.debug_string(), " has other element types than are taken out"));
-  }
-  auto [keys, values] = table.export_all(context.output_allocator(0));
-  context.set_output(0, std::move(keys));
-  context.set_output(1, std::move(values));
-}
-
 DFLOW_INLINE LookupImportKernel::LookupImportKernel(const KernelInit& init)
     : is_initialization(init.node.op == &op_def<InitializeTable>) {}
 DFLOW_INLINE double LookupImportKernel::cost_ns(const KernelInit& init) const {
@@ -54,6 +25,35 @@ DFLOW_INLINE void LookupImportKernel::operator()(KernelContext& context) const {
 }
 
 }  // namespace detail
+
+DFLOW_INLINE double Kernel<LookupTableFind, Cpu>::cost_ns(const KernelInit& init) const {
+  return 200 + estimated_elements(init.inputs[1]) * detail::lookup_cost_ns;
+}
+DFLOW_INLINE void Kernel<LookupTableFind, Cpu>::operator()(KernelContext& context) const {
+  context.set_output(
+      0, context.resource<LookupTableState>(0).find(context.input(1), context.input(2), context.output_allocator(0)));
+}
+
+DFLOW_INLINE double Kernel<LookupTableInsert, Cpu>::cost_ns(const KernelInit& init) const {
+  return 200 + estimated_elements(init.inputs[1]) * 2 * detail::lookup_cost_ns;
+}
+DFLOW_INLINE void Kernel<LookupTableInsert, Cpu>::operator()(KernelContext& context) const {
+  context.resource<LookupTableState>(0).insert(context.input(1), context.input(2));
+}
+
+DFLOW_INLINE void Kernel<LookupTableRemove, Cpu>::operator()(KernelContext& context) const {
+  context.resource<LookupTableState>(0).remove(context.input(1));
+}
+
+DFLOW_INLINE void Kernel<LookupTableExport, Cpu>::operator()(KernelContext& context) const {
+  const LookupTableState& table = context.resource<LookupTableState>(0);
+  if (table.kind().key != context.output_dtype(0) || table.kind().value != context.output_dtype(1)) {
+    context.fail(str_cat(table.debug_string(), " has other element types than are taken out"));
+  }
+  auto [keys, values] = table.export_all(context.output_allocator(0));
+  context.set_output(0, std::move(keys));
+  context.set_output(1, std::move(values));
+}
 
 DFLOW_INLINE void Kernel<InitializeTableFromTextFile, Cpu>::operator()(KernelContext& context) const {
   LookupTableState& table = context.resource<LookupTableState>(0);

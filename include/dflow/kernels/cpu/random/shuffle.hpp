@@ -51,8 +51,8 @@ class RandomShuffleKernel {
 
 }  // namespace detail
 
-template <class T>
-struct Kernel<RandomShuffle, Cpu, T> : detail::RandomShuffleKernel {
+template <>
+struct Kernel<RandomShuffle, Cpu> : detail::RandomShuffleKernel {
   using RandomShuffleKernel::RandomShuffleKernel;
 };
 

@@ -29,16 +29,14 @@ struct Kernel<Cast, Cuda, From, To> {
   static const Formula* formula(int) { return cuda::cast_formula(); }
 };
 
-template <class T>
-  requires cuda::is_device_type<T>
-struct Kernel<Select, Cuda, T> {
+template <>
+struct Kernel<Select, Cuda> {
   void operator()(KernelContext& context) const { cuda::select_elements(context); }
   static const Formula* formula(int) { return cuda::select_formula(); }
 };
 
-template <class T, class I>
-  requires cuda::is_device_type<T>
-struct Kernel<Gather, Cuda, T, I> {
+template <>
+struct Kernel<Gather, Cuda> {
   void operator()(KernelContext& context) const { cuda::gather_rows(context); }
 };
 

@@ -37,8 +37,8 @@ struct OneHotOf {
 
 }  // namespace cuda
 
-template <class T>
-struct Kernel<EnsureShape, Cuda, T> : detail::EnsureShapeKernel {};
+template <>
+struct Kernel<EnsureShape, Cuda> : detail::EnsureShapeKernel {};
 template <>
 struct Kernel<Assert, Cuda> : detail::AssertKernel {
   static constexpr std::uint64_t host_inputs = 3;
@@ -62,9 +62,8 @@ struct Kernel<CheckNumerics, Cuda, T> {
   }
 };
 
-template <class T, class Index>
-  requires cuda::is_device_type<T>
-struct Kernel<OneHot, Cuda, T, Index> {
+template <>
+struct Kernel<OneHot, Cuda> {
   static constexpr std::uint64_t host_inputs = 2;
   OneHot::Attrs attrs;
 
@@ -89,24 +88,24 @@ struct Kernel<Range, Cuda, T> {
   }
 };
 
-template <class T, class Index>
-struct Kernel<MatrixBandPart, Cuda, T, Index> {
+template <>
+struct Kernel<MatrixBandPart, Cuda> {
   static constexpr std::uint64_t host_inputs = 6;
 
   void operator()(KernelContext& context) const {
     cuda::keep_band(context, context.input<Index>(1).scalar(), context.input<Index>(2).scalar());
   }
 };
-template <class T>
-struct Kernel<MatrixDiag, Cuda, T> {
+template <>
+struct Kernel<MatrixDiag, Cuda> {
   void operator()(KernelContext& context) const { cuda::make_diagonal(context); }
 };
-template <class T>
-struct Kernel<MatrixDiagPart, Cuda, T> {
+template <>
+struct Kernel<MatrixDiagPart, Cuda> {
   void operator()(KernelContext& context) const { cuda::take_diagonal(context); }
 };
-template <class T>
-struct Kernel<MatrixSetDiag, Cuda, T> {
+template <>
+struct Kernel<MatrixSetDiag, Cuda> {
   void operator()(KernelContext& context) const { cuda::set_diagonal(context); }
 };
 

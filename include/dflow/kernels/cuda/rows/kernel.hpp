@@ -45,37 +45,36 @@ struct ScatterKernel {
 
 }  // namespace cuda
 
-template <class T, class Index>
-  requires cuda::is_device_type<T>
-struct Kernel<ScatterUpdate, Cuda, T, Index> {
+template <>
+struct Kernel<ScatterUpdate, Cuda> {
   void operator()(KernelContext& context) const {
     cuda::scatter_rows(context, dtype_of<T>, cuda::kernel_function<cuda::RowKeysBody<Index>>(),
                        cuda::detail::function_of_size<cuda::ScatterUpdateBody>(sizeof(T)));
   }
 };
-template <class T, class Index>
-struct Kernel<ScatterAdd, Cuda, T, Index> : cuda::detail::ScatterKernel<ScatterAdd, Add, T, Index> {};
-template <class T, class Index>
-struct Kernel<ScatterSub, Cuda, T, Index> : cuda::detail::ScatterKernel<ScatterSub, Sub, T, Index> {};
-template <class T, class Index>
-struct Kernel<ScatterMul, Cuda, T, Index> : cuda::detail::ScatterKernel<ScatterMul, Mul, T, Index> {};
-template <class T, class Index>
-struct Kernel<ScatterDiv, Cuda, T, Index> : cuda::detail::ScatterKernel<ScatterDiv, Div, T, Index> {};
-template <class T, class Index>
-struct Kernel<ScatterMin, Cuda, T, Index> : cuda::detail::ScatterKernel<ScatterMin, Minimum, T, Index> {};
-template <class T, class Index>
-struct Kernel<ScatterMax, Cuda, T, Index> : cuda::detail::ScatterKernel<ScatterMax, Maximum, T, Index> {};
+template <class T>
+struct Kernel<ScatterAdd, Cuda, T> : cuda::detail::ScatterKernel<ScatterAdd, Add, T, Index> {};
+template <class T>
+struct Kernel<ScatterSub, Cuda, T> : cuda::detail::ScatterKernel<ScatterSub, Sub, T, Index> {};
+template <class T>
+struct Kernel<ScatterMul, Cuda, T> : cuda::detail::ScatterKernel<ScatterMul, Mul, T, Index> {};
+template <class T>
+struct Kernel<ScatterDiv, Cuda, T> : cuda::detail::ScatterKernel<ScatterDiv, Div, T, Index> {};
+template <class T>
+struct Kernel<ScatterMin, Cuda, T> : cuda::detail::ScatterKernel<ScatterMin, Minimum, T, Index> {};
+template <class T>
+struct Kernel<ScatterMax, Cuda, T> : cuda::detail::ScatterKernel<ScatterMax, Maximum, T, Index> {};
 
-template <class T, class Index>
-struct Kernel<SparseApplyGradientDescent, Cuda, T, Index> {
+template <class T>
+struct Kernel<SparseApplyGradientDescent, Cuda, T> {
   void operator()(KernelContext& context) const {
     cuda::update_variable_rows(
         context, dtype_of<T>, {.gradient = 2, .factors = {1}}, cuda::kernel_function<cuda::RowKeysBody<Index>>(),
         cuda::kernel_function<cuda::SparseUpdateBody<cuda::detail::GradientDescentUpdate<T>, T>>());
   }
 };
-template <class T, class Index>
-struct Kernel<SparseApplyMomentum, Cuda, T, Index> {
+template <class T>
+struct Kernel<SparseApplyMomentum, Cuda, T> {
   SparseApplyMomentum::Attrs attrs;
 
   void operator()(KernelContext& context) const {
@@ -86,8 +85,8 @@ struct Kernel<SparseApplyMomentum, Cuda, T, Index> {
         cuda::kernel_function<cuda::SparseUpdateBody<cuda::detail::MomentumUpdate<T>, T>>());
   }
 };
-template <class T, class Index>
-struct Kernel<SparseApplyAdam, Cuda, T, Index> {
+template <class T>
+struct Kernel<SparseApplyAdam, Cuda, T> {
   SparseApplyAdam::Attrs attrs;
 
   void operator()(KernelContext& context) const {
@@ -99,8 +98,8 @@ struct Kernel<SparseApplyAdam, Cuda, T, Index> {
   }
 };
 
-template <class T, class Index>
-struct Kernel<UnsortedSegmentSum, Cuda, T, Index> {
+template <class T>
+struct Kernel<UnsortedSegmentSum, Cuda, T> {
   static constexpr std::uint64_t host_inputs = 4;
 
   void operator()(KernelContext& context) const {
