@@ -255,6 +255,10 @@ KernelCost cost_by_types(const KernelInit& init) {
   return cost ? *cost : default_cost(init);
 }
 
+template <class... Params, std::size_t... I>
+bool are_allowed(const TypeArgs& types, TypeList<Params...>, std::index_sequence<I...>) {
+  return (in_mask(types[I], dtype_mask<Params>) && ...);
+}
 template <class O, class D>
 struct IsThere {
   using Op = O;
@@ -262,9 +266,9 @@ struct IsThere {
   using Result = bool;
   template <class... Ts>
   static Result of(const TypeArgs& types) {
-    return [&]<class... Params, std::size_t... I>(TypeList<Params...>, std::index_sequence<I...>) {
-      return ((dtype_mask<Params> >> static_cast<unsigned>(types[I]) & 1u) != 0 && ...);
-    }(typename O::TypeParams{}, std::make_index_sequence<O::TypeParams::size>{});
+    using Params = typename O::TypeParams;
+    if constexpr (sizeof...(Ts) == Params::size) return true;
+    return are_allowed(types, Params{}, std::make_index_sequence<Params::size>{});
   }
 };
 template <class O, class Device>

@@ -30,13 +30,13 @@ struct Kernel<Cast, Cuda, From, To> {
 };
 
 template <>
-struct Kernel<Select, Cuda> {
+struct Kernel<Select, Cuda> : cuda::NoStrings {
   void operator()(KernelContext& context) const { cuda::select_elements(context); }
   static const Formula* formula(int) { return cuda::select_formula(); }
 };
 
 template <>
-struct Kernel<Gather, Cuda> {
+struct Kernel<Gather, Cuda> : cuda::NoStrings {
   void operator()(KernelContext& context) const { cuda::gather_rows(context); }
 };
 

@@ -17,20 +17,19 @@
 #include <dflow/ops/math/broadcast.hpp>
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
-#include <string>
-#include <type_traits>
 
 namespace dflow {
 
 namespace cuda {
 
-/// Element types that a GPU's memory holds; strings are objects of the host.
-template <class T>
-inline constexpr bool is_device_type = !std::is_same_v<T, std::string>;
+/// Of kernels for all element types that a GPU's memory holds: strings are objects of the host.
+struct NoStrings {
+  static bool supports(const TypeArgs& types) { return types[0] != DType::string; }
+};
 
 namespace detail {
 
@@ -106,25 +105,22 @@ struct Kernel<SizeOf, Cuda> : detail::SizeKernel {
 };
 
 template <>
-struct Kernel<ZerosLike, Cuda> {
+struct Kernel<ZerosLike, Cuda> : cuda::NoStrings {
   void operator()(KernelContext& context) const {
     const Shape shape = context.input(0).shape();
     cuda::clear_output(context, context.forward_or_allocate(0, 0, shape));
   }
 };
-template <class T>
-  requires cuda::is_device_type<T>
-struct Kernel<OnesLike, Cuda, T> {
+template <>
+struct Kernel<OnesLike, Cuda> {
   void operator()(KernelContext& context) const {
-    const T one(1);
-    cuda::Bits<16> constant{};
-    std::memcpy(&constant, &one, sizeof(one));
+    const auto one = std::bit_cast<cuda::Bits<16>>(detail::one_of(context.output_dtype(0)));
     const Shape shape = context.input(0).shape();
-    cuda::fill_output(context, context.forward_or_allocate(0, 0, shape), nullptr, constant);
+    cuda::fill_output(context, context.forward_or_allocate(0, 0, shape), nullptr, one);
   }
 };
 template <>
-struct Kernel<Fill, Cuda> {
+struct Kernel<Fill, Cuda> : cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 1;
 
   void operator()(KernelContext& context) const {
@@ -134,7 +130,7 @@ struct Kernel<Fill, Cuda> {
 };
 
 template <>
-struct Kernel<BroadcastTo, Cuda> {
+struct Kernel<BroadcastTo, Cuda> : cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 2;
 
   void operator()(KernelContext& context) const {
@@ -147,7 +143,7 @@ struct Kernel<BroadcastTo, Cuda> {
 };
 
 template <>
-struct Kernel<Transpose, Cuda> {
+struct Kernel<Transpose, Cuda> : cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 2;
 
   void operator()(KernelContext& context) const {
@@ -165,7 +161,7 @@ struct Kernel<Transpose, Cuda> {
 };
 
 template <>
-struct Kernel<Slice, Cuda> {
+struct Kernel<Slice, Cuda> : cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 6;
 
   void operator()(KernelContext& context) const {
@@ -182,7 +178,7 @@ struct Kernel<Slice, Cuda> {
 };
 
 template <>
-struct Kernel<Pad, Cuda> {
+struct Kernel<Pad, Cuda> : cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 2;
 
   void operator()(KernelContext& context) const {
@@ -200,7 +196,7 @@ struct Kernel<Pad, Cuda> {
 };
 
 template <>
-struct Kernel<Concat, Cuda> {
+struct Kernel<Concat, Cuda> : cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 1;
 
   void operator()(KernelContext& context) const {
@@ -211,7 +207,7 @@ struct Kernel<Concat, Cuda> {
   }
 };
 template <>
-struct Kernel<Pack, Cuda> {
+struct Kernel<Pack, Cuda> : cuda::NoStrings {
   Pack::Attrs attrs;
 
   void operator()(KernelContext& context) const {
@@ -221,7 +217,7 @@ struct Kernel<Pack, Cuda> {
   }
 };
 template <>
-struct Kernel<Split, Cuda> {
+struct Kernel<Split, Cuda> : cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 1;
 
   void operator()(KernelContext& context) const {
@@ -233,7 +229,7 @@ struct Kernel<Split, Cuda> {
   }
 };
 template <>
-struct Kernel<Unpack, Cuda> {
+struct Kernel<Unpack, Cuda> : cuda::NoStrings {
   Unpack::Attrs attrs;
 
   void operator()(KernelContext& context) const {

@@ -60,35 +60,35 @@ struct Kernel<TensorListResize, Cuda> : detail::ResizeListKernel {
   static constexpr std::uint64_t host_inputs = 2;
 };
 template <>
-struct Kernel<TensorListFromTensor, Cuda> : detail::UnstackListKernel {};
+struct Kernel<TensorListFromTensor, Cuda> : detail::UnstackListKernel, cuda::NoStrings {};
 template <>
-struct Kernel<TensorListSplit, Cuda> : detail::SplitListKernel {
+struct Kernel<TensorListSplit, Cuda> : detail::SplitListKernel, cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 6;
 };
 template <>
-struct Kernel<TensorListGetItem, Cuda> : detail::GetListItemKernel<cuda::ListElements> {
+struct Kernel<TensorListGetItem, Cuda> : detail::GetListItemKernel<cuda::ListElements>, cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 6;
 };
 template <>
-struct Kernel<TensorListSetItem, Cuda> : detail::SetListItemKernel {
+struct Kernel<TensorListSetItem, Cuda> : detail::SetListItemKernel, cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 2;
 };
 template <>
-struct Kernel<TensorListPushBack, Cuda> : detail::PushListItemKernel {
+struct Kernel<TensorListPushBack, Cuda> : detail::PushListItemKernel, cuda::NoStrings {
   static constexpr std::uint64_t host_outputs = 2;
 };
 template <>
-struct Kernel<TensorListPopBack, Cuda> : detail::PopListItemKernel<cuda::ListElements> {
+struct Kernel<TensorListPopBack, Cuda> : detail::PopListItemKernel<cuda::ListElements>, cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 2, host_outputs = 4;
 };
 template <>
-struct Kernel<TensorListScatter, Cuda> : detail::ScatterListKernel<cuda::ListElements> {
+struct Kernel<TensorListScatter, Cuda> : detail::ScatterListKernel<cuda::ListElements>, cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 6;
 };
 template <>
 struct Kernel<TensorListSum, Cuda> : detail::SumListsKernel<cuda::ListElements> {};
 template <>
-struct Kernel<TensorListOne, Cuda> : detail::OneInListKernel {
+struct Kernel<TensorListOne, Cuda> : detail::OneInListKernel, cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 1;
 };
 template <>
@@ -101,30 +101,30 @@ struct Kernel<TensorListUnset, Cuda> : detail::UnsetListItemKernel {
 };
 
 template <>
-struct Kernel<TensorListStack, Cuda> : detail::StackListKernel<cuda::ListElements> {
+struct Kernel<TensorListStack, Cuda> : detail::StackListKernel<cuda::ListElements>, cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 2;
 };
 template <>
-struct Kernel<TensorListToTensor, Cuda> : detail::ListToTensorKernel<cuda::ListElements> {
+struct Kernel<TensorListToTensor, Cuda> : detail::ListToTensorKernel<cuda::ListElements>, cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 2;
 };
 template <>
-struct Kernel<TensorListGather, Cuda> : detail::GatherListKernel<cuda::ListElements> {
+struct Kernel<TensorListGather, Cuda> : detail::GatherListKernel<cuda::ListElements>, cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 6;
 };
 template <>
-struct Kernel<TensorListGatherRows, Cuda> : detail::GatherListRowsKernel<cuda::ListElements> {
+struct Kernel<TensorListGatherRows, Cuda> : detail::GatherListRowsKernel<cuda::ListElements>, cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 6;
 };
 template <>
-struct Kernel<TensorListConcatV2, Cuda> : detail::ConcatListKernel<cuda::ListElements> {
+struct Kernel<TensorListConcatV2, Cuda> : detail::ConcatListKernel<cuda::ListElements>, cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 6, host_outputs = 2;
 };
 
 template <>
 struct Kernel<KeptListPush, Cuda> : detail::PushKeptKernel {};
 template <>
-struct Kernel<KeptElement, Cuda> : detail::KeptElementKernel<T> {
+struct Kernel<KeptElement, Cuda> : detail::KeptElementKernel, cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 2;
 };
 template <>

@@ -14,10 +14,10 @@ namespace dflow {
 
 namespace cuda {
 
-/// Output 0, whose dimension `axis` is new: `function` marks the elements that the indices, input 0, choose.
-void mark_indices(KernelContext& context, int axis, const KernelFunction& function);
+/// Output 0, whose dimension `axis` is new: the elements that the indices, input 0, choose are marked.
+void mark_indices(KernelContext& context, int axis);
 /// Output 0: input 0, with 0 outside of the band that inputs 1 and 2 say.
-void keep_band(KernelContext& context, std::int64_t lower, std::int64_t upper);
+void keep_band(KernelContext& context);
 /// Input 0 holds neither NaN nor Inf; where it does the step fails.
 void check_finite(KernelContext& context, const std::string& message, const KernelFunction& function);
 /// Output 0 [..., n, n] has input 0 [..., n] as its diagonals, and 0 elsewhere.
@@ -26,14 +26,6 @@ void make_diagonal(KernelContext& context);
 void take_diagonal(KernelContext& context);
 /// Output 0: input 0 with the diagonals of input 1.
 void set_diagonal(KernelContext& context);
-
-namespace detail {
-template <class Index>
-struct OneHotOf {
-  template <int bytes>
-  using Body = OneHotBody<bytes, Index>;
-};
-}  // namespace detail
 
 }  // namespace cuda
 
@@ -63,14 +55,12 @@ struct Kernel<CheckNumerics, Cuda, T> {
 };
 
 template <>
-struct Kernel<OneHot, Cuda> {
+struct Kernel<OneHot, Cuda> : cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 2;
   OneHot::Attrs attrs;
 
   void operator()(KernelContext& context) const {
-    const int axis = attrs.axis == -1 ? context.input(0).rank() : static_cast<int>(attrs.axis);
-    cuda::mark_indices(context, axis,
-                       cuda::detail::function_of_size<cuda::detail::OneHotOf<Index>::template Body>(sizeof(T)));
+    cuda::mark_indices(context, attrs.axis == -1 ? context.input(0).rank() : static_cast<int>(attrs.axis));
   }
 };
 
@@ -92,9 +82,7 @@ template <>
 struct Kernel<MatrixBandPart, Cuda> {
   static constexpr std::uint64_t host_inputs = 6;
 
-  void operator()(KernelContext& context) const {
-    cuda::keep_band(context, context.input<Index>(1).scalar(), context.input<Index>(2).scalar());
-  }
+  void operator()(KernelContext& context) const { cuda::keep_band(context); }
 };
 template <>
 struct Kernel<MatrixDiag, Cuda> {

@@ -28,21 +28,21 @@ void find_rows_in_shards(KernelContext& context, const ShardOfRow::Attrs& attrs,
 }  // namespace cuda
 
 template <>
-struct Kernel<DynamicPartition, Cuda> {
+struct Kernel<DynamicPartition, Cuda> : cuda::NoStrings {
   static constexpr bool repeats = false;  // it uploads what it reads on the host
   static constexpr std::uint64_t host_inputs = 2;
   void operator()(KernelContext& context) const { cuda::partition_rows(context); }
 };
 
 template <>
-struct Kernel<DynamicStitch, Cuda> {
+struct Kernel<DynamicStitch, Cuda> : cuda::NoStrings {
   static constexpr bool repeats = false;  // it uploads what it reads on the host
   static constexpr std::uint64_t host_inputs = 1;
   void operator()(KernelContext& context) const { cuda::stitch_rows(context); }
 };
 
 template <>
-struct Kernel<RandomShuffle, Cuda> {
+struct Kernel<RandomShuffle, Cuda> : cuda::NoStrings {
   explicit Kernel(const KernelInit& init)
       : stream_(init, init.node.attrs_as<RandomShuffle>().seed, init.node.attrs_as<RandomShuffle>().seed2) {}
   void operator()(KernelContext& context) const { cuda::shuffle_rows(context, stream_); }

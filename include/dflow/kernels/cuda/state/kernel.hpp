@@ -24,11 +24,11 @@ void update_variables(const KernelContext& context, DType dtype, const VariableU
 }  // namespace cuda
 
 template <>
-struct Kernel<VariableOp, Cuda> : detail::VariableKernel {
+struct Kernel<VariableOp, Cuda> : detail::VariableKernel, cuda::NoStrings {
   using VariableKernel::VariableKernel;
 };
 template <>
-struct Kernel<ReadVariable, Cuda> : detail::ReadVariableKernel {};
+struct Kernel<ReadVariable, Cuda> : detail::ReadVariableKernel, cuda::NoStrings {};
 
 template <>
 struct Kernel<IsVariableInitialized, Cuda> : detail::IsVariableInitializedKernel {
@@ -36,7 +36,7 @@ struct Kernel<IsVariableInitialized, Cuda> : detail::IsVariableInitializedKernel
 };
 
 template <>
-struct Kernel<Assign, Cuda> {
+struct Kernel<Assign, Cuda> : cuda::NoStrings {
   Assign::Attrs attrs;
 
   void operator()(KernelContext& context) const {
