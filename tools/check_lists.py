@@ -4,10 +4,11 @@
 Usage: tools/check_lists.py [--write] [ROOT]
 
 A family is a folder of include/dflow/ops/. Of each:
-- there is a list.hpp; src/ops/FAMILY.cpp includes every .ipp of the folder, kernels/cpu/FAMILY/list.hpp every kernel
-  header of its folder, and list.hpp every header with an op; --write writes these includes;
+- there is a list.hpp; the unit src/units/ops/FAMILY.hpp includes every .ipp of the folder, kernels/cpu/FAMILY/list.hpp every
+  kernel header of its folder, and list.hpp every header with an op; --write writes these includes;
 - every list of ops (`using ...Ops = TypeList<...>` or `concat_t<...>`), in list.hpp or beside the ops, leads to
   StandardOps of ops/standard_ops.hpp, and every op struct of the folder stands in one that does.
+Every .ipp of the library, but CUDA's, stands in exactly one unit of include/dflow/src/, or in another .ipp.
 """
 
 import argparse
@@ -90,7 +91,7 @@ def main():
             faults.append(f"{family.relative_to(args.root)}: is missing: the list of the family's ops, which "
                           f"{standard.relative_to(args.root)} names in StandardOps")
             continue
-        require(args.root / f"src/ops/{folder.name}.cpp", {spelled(p) for p in folder.glob("*.ipp")},
+        require(include / f"dflow/src/units/ops/{folder.name}.hpp", {spelled(p) for p in folder.glob("*.ipp")},
                 "so its bodies are compiled nowhere")
         kernels = include / "dflow/kernels/cpu" / folder.name
         if kernels.exists():
@@ -111,6 +112,21 @@ def main():
                                   f"{family.relative_to(args.root)}, or no session knows it")
             if defined:
                 require(family, {spelled(header)}, "so its ops are in no table")
+
+    # A header of bodies/ is a part of a unit; what of it the unit of a family includes counts once.
+    library = include / "dflow"
+    units = {name: [] for name in map(spelled, library.rglob("*.ipp")) if "/cuda/" not in name and "/cuda_" not in name}
+    inner = set().union(*(included(path) for path in library.rglob("*.ipp")))
+    for unit in sorted([*library.glob("src/units/*/*.hpp"), *library.glob("src/bodies/*.hpp")]):
+        if unit in {library / "src/bodies/cpu.hpp", library / "src/bodies/linalg.hpp"}:
+            continue  # for programs with a table of their own, in the place of the units of routines and linear algebra
+        for name in included(unit) & units.keys():
+            units[name].append(spelled(unit))
+    for name, places in sorted(units.items()):
+        if not places and name not in inner:
+            faults.append(f"include/{name}: is in no unit of include/dflow/src/units/, so it is compiled nowhere")
+        elif len(places) > 1 and "/linalg/" not in name:
+            faults.append(f"include/{name}: is compiled twice, in {' and '.join(places)}")
 
     for fault in faults:
         print(fault)

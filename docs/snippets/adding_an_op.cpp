@@ -4,7 +4,10 @@
 #include <dflow/dflow.hpp>
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
+#include <cstring>
 
 namespace df = dflow;
 
@@ -110,6 +113,25 @@ struct dflow::Kernel<WeightedRows, dflow::Cpu, T> {
 };
 // [weighted_rows_kernel]
 
+// [flipped]
+/// The rows of a matrix in the opposite order.
+struct Flipped : df::Op<"Flipped", df::PlainTypes> {
+  static df::PartialShape infer(const Attrs&, const df::PartialShape& x) { return x; }
+};
+
+template <>
+struct dflow::Kernel<Flipped, dflow::Cpu> {
+  void operator()(df::KernelContext&, const df::AnyTensor& x, df::AnyTensor& y) const {
+    const std::int64_t rows = x.num_elements() == 0 ? 0 : x.dim(0);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const std::size_t row = x.bytes() / static_cast<std::size_t>(rows);
+      const auto from = static_cast<std::size_t>(rows - 1 - i) * row, to = static_cast<std::size_t>(i) * row;
+      std::memcpy(static_cast<std::byte*>(y.raw_data()) + to, static_cast<const std::byte*>(x.raw_data()) + from, row);
+    }
+  }
+};
+// [flipped]
+
 namespace {
 
 bool is_close(double a, double b) { return std::abs(a - b) < 1e-6; }
@@ -129,6 +151,9 @@ int run() {
   // [use]
   const double swish = 1 / (1 + std::exp(-1.0));
   if (!is_close(value(0, 1), 6 * swish) || !is_close(slope(0, 0), 3) || !is_close(by_weight(0), 2 * swish)) return 1;
+  const auto matrix = df::constant(graph, df::Tensor<std::int32_t>({2, 2}, {1, 2, 3, 4}));
+  df::Session flipping(graph, {.ops = df::standard_ops + df::ops<Flipped>});
+  if (flipping.run(df::apply<Flipped>(matrix))(0, 1) != 4) return 1;
   auto gap = df::apply<Gap>(df::constant(graph, 5.0f), df::constant(graph, 2.0f));
   if (session.run(gap).scalar() != 2) return 1;
   const df::AnyOutput inputs[] = {df::constant(graph, false), df::constant(graph, 1.0f), df::constant(graph, 2),

@@ -56,7 +56,7 @@ struct WithRoomBehind {
 }  // namespace detail
 
 std::shared_ptr<void> make_shared_object(std::size_t bytes, void (*construct)(void*, void*), void* from,
-                                                      void (*destroy)(void*) noexcept) {
+                                         void (*destroy)(void*) noexcept) {
   auto head = std::allocate_shared<detail::ObjectHead>(detail::WithRoomBehind<detail::ObjectHead>(bytes));
   void* object = head->object();
   construct(object, from);

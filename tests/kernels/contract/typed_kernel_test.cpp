@@ -8,8 +8,13 @@
 #include <dflow/dflow.hpp>
 #include <dflow/kernels/contract/inferred_shape.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <new>
+#include <string>
+#include <type_traits>
 
 using namespace dflow;
 
@@ -25,6 +30,16 @@ struct Beside : Op<"Beside", TypeList<float>> {
     const PartialShape a = context.with_rank(0, 2), b = context.with_rank(1, 2);
     context.set_output(
         0, PartialShape{context.merge_dim(a[0], b[0]), a[1] == dynamic || b[1] == dynamic ? dynamic : a[1] + b[1]});
+    context.set_output(1, Shape{});
+  }
+};
+
+/// A matrix of any elements, its rows in the opposite order, and how many they are.
+struct Reversed : Op<"Reversed", AllTypes, IndexTypes> {
+  using Inputs = In<T>;
+  using Outputs = Out<T, U>;
+  static void infer(InferContext& context) {
+    context.set_output(0, context.input(0));
     context.set_output(1, Shape{});
   }
 };
@@ -56,6 +71,22 @@ struct dflow::Kernel<Beside, Cpu, float> {
       for (std::int64_t i = 0; i < right; ++i) y(r, left + i) = b(r, i);
     }
     *rows.data() = a.dim(0);
+  }
+};
+/// For all elements but strings, and for both types of the count.
+template <>
+struct dflow::Kernel<Reversed, Cpu> {
+  static bool supports(const TypeArgs& types) { return types[0] != DType::string; }
+  static bool splits(const KernelInit& init) { return init.node.types[0] == DType::float32; }
+
+  void operator()(KernelContext&, const AnyTensor& x, AnyTensor& y, AnyTensor& count) const {
+    const std::int64_t rows = x.dim(0);
+    const std::size_t row = x.bytes() / static_cast<std::size_t>(rows);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      std::memcpy(static_cast<std::byte*>(y.raw_data()) + static_cast<std::size_t>(r) * row,
+                  static_cast<const std::byte*>(x.raw_data()) + static_cast<std::size_t>(rows - 1 - r) * row, row);
+    }
+    visit_dtype<IndexTypes>(count.dtype(), [&]<class U>() { *Tensor<U>::of(count).data() = static_cast<U>(rows); });
   }
 };
 template <>
@@ -121,4 +152,41 @@ TEST_CASE("a typed kernel whose op leaves a shape open is told to allocate it it
       .node = &node, .inputs = wires, .num_inputs = 1, .first_output = SlotId(1), .num_outputs = 1};
   KernelContext context(slots, wiring, bench.device, bench.step);
   CHECK_THROWS_WITH(kernel->run(context), Catch::Matchers::Contains("its kernel must allocate it"));
+}
+
+TEST_CASE("one kernel serves all element types that its specialisation leaves open, but for those that it leaves out") {
+  const KernelTable table = kernels_of<Cpu>(ops<Reversed>);
+  const KernelEntry& row = *table.find("Reversed");
+  Bench bench;
+  const auto run = [&]<class T, class U>(const Tensor<T>& x) {
+    TypeArgs types;
+    types.push_back(dtype_of<T>);
+    types.push_back(dtype_of<U>);
+    const BuiltNode built = build<Reversed>({placeholder<T>(bench.graph, {dynamic, 2})}, {}, {}, types);
+    const Node& node = built.output(0).node();
+    const OutputInfo inputs[] = {{dtype_of<T>, {dynamic, 2}}};
+    const auto kernel = row.make(KernelInit{node, inputs, bench.device});
+    CHECK(row.supports_types(node.types) == (kernel != nullptr));
+    if (kernel == nullptr) return Tensor<T>();
+    CHECK(kernel->traits().splits == std::is_same_v<T, float>);
+    AnyTensor slots[3] = {x, {}, {}};
+    const SlotId wires[] = {SlotId(0)};
+    const KernelContext::Wiring wiring{
+        .node = &node, .inputs = wires, .num_inputs = 1, .first_output = SlotId(1), .num_outputs = 2};
+    KernelContext context(slots, wiring, bench.device, bench.step);
+    kernel->run(context);
+    CHECK(slots[2].as<U>().scalar() == 2);
+    return slots[1].as<T>();
+  };
+  const auto floats = run.operator()<float, std::int32_t>(Tensor<float>({2, 2}, {1, 2, 3, 4}));
+  CHECK(floats(0, 0) == 3);
+  CHECK(floats(1, 1) == 2);
+  const auto bytes = run.operator()<std::int8_t, std::int64_t>(Tensor<std::int8_t>({2, 2}, {1, 2, 3, 4}));
+  CHECK(bytes(0, 1) == 4);
+  static_cast<void>(run.operator()<std::string, std::int32_t>(Tensor<std::string>({1, 2})));
+
+  TypeArgs types;
+  types.push_back(DType::float32);
+  types.push_back(DType::float32);  // no type of a count
+  CHECK_FALSE(row.supports_types(types));
 }

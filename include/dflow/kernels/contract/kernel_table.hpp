@@ -216,87 +216,80 @@ constexpr void gather_claims_of_any(RowClaims& claims, TypeList<Bound...>, TypeL
 }
 template <class O, class Device, class... Bound>
 constexpr void gather_claims(RowClaims& claims, TypeList<Bound...> bound) {
-  if constexpr (sizeof...(Bound) == O::TypeParams::size) {
-    if constexpr (HasKernel<O, Device, Bound...>) add_claims<O, Kernel<O, Device, Bound...>>(claims);
-  } else {
+  if constexpr (HasKernel<O, Device, Bound...>) {
+    add_claims<O, Kernel<O, Device, Bound...>>(claims);
+  } else if constexpr (sizeof...(Bound) < O::TypeParams::size) {
     gather_claims_of_any<O, Device>(claims, bound, element_t<sizeof...(Bound), typename O::TypeParams>{});
   }
 }
 
-/// What the op's kernels for a type of devices say of its formula, which is one for all element types: what the first
-/// of them says.
+/// What the op's kernels for a type of devices say of its formula, which is one for all element types: what the kernel
+/// for the first of them says.
 template <class O, class Device, class... Firsts>
 constexpr auto formula_of_row(TypeList<Firsts...>) -> const Formula* (*)(int num_inputs) {
   if constexpr (HasKernel<O, Device, Firsts...>) {
     if constexpr (requires(int n) { Kernel<O, Device, Firsts...>::formula(n); })
       return &Kernel<O, Device, Firsts...>::formula;
+  } else if constexpr (sizeof...(Firsts) < O::TypeParams::size) {
+    using Allowed = element_t<sizeof...(Firsts), typename O::TypeParams>;
+    return formula_of_row<O, Device>(TypeList<Firsts..., element_t<0, Allowed>>{});
   }
   return nullptr;
 }
-template <class Params>
-struct FirstTypes;
-template <class... Allowed>
-struct FirstTypes<TypeList<Allowed...>> {
-  using type = TypeList<element_t<0, Allowed>...>;
+
+template <class O, class D>
+struct OwnCost {
+  using Op = O;
+  using Device = D;
+  using Result = std::optional<KernelCost>;
+  template <class... Ts>
+  static Result of(const KernelInit& init) {
+    if constexpr (has_cost<Kernel<O, D, Ts...>>) return Kernel<O, D, Ts...>::cost(init);
+    return std::nullopt;
+  }
 };
-
 /// The cost of a node by the kernel for its element types.
-template <class O, class Device, class... Bound>
-KernelCost cost_by_types(const KernelInit& init, TypeList<Bound...>);
-template <class O, class Device, class... Bound, class... Allowed>
-KernelCost cost_by_any_type(const KernelInit& init, TypeList<Bound...>, TypeList<Allowed...>) {
-  KernelCost cost;
-  const DType wanted = init.node.types[sizeof...(Bound)];
-  static_cast<void>(
-      ((wanted == dtype_of<Allowed> && (cost = cost_by_types<O, Device>(init, TypeList<Bound..., Allowed>{}), true)) ||
-       ...));
-  return cost;
-}
-template <class O, class Device, class... Bound>
-KernelCost cost_by_types(const KernelInit& init, TypeList<Bound...> bound) {
-  if constexpr (sizeof...(Bound) < O::TypeParams::size) {
-    return cost_by_any_type<O, Device>(init, bound, element_t<sizeof...(Bound), typename O::TypeParams>{});
-  } else if constexpr (HasKernel<O, Device, Bound...>) {
-    if constexpr (has_cost<Kernel<O, Device, Bound...>>) return Kernel<O, Device, Bound...>::cost(init);
-  }
-  return default_cost(init);
+template <class O, class Device>
+KernelCost cost_by_types(const KernelInit& init) {
+  const std::optional<KernelCost> cost = use_kernel<OwnCost<O, Device>>(init.node.types, init);
+  return cost ? *cost : default_cost(init);
 }
 
-template <class O, class Device, class... Bound>
-bool supports_types(const TypeArgs& types, TypeList<Bound...>);
-template <class O, class Device, class... Bound, class... Allowed>
-bool supports_any_type(const TypeArgs& types, TypeList<Bound...>, TypeList<Allowed...>) {
-  return ((types[sizeof...(Bound)] == dtype_of<Allowed> &&
-           supports_types<O, Device>(types, TypeList<Bound..., Allowed>{})) ||
-          ...);
+template <class... Params, std::size_t... I>
+bool are_allowed(const TypeArgs& types, TypeList<Params...>, std::index_sequence<I...>) {
+  return (in_mask(types[I], dtype_mask<Params>) && ...);
 }
-template <class O, class Device, class... Bound>
-bool supports_types(const TypeArgs& types, TypeList<Bound...> bound) {
-  if constexpr (sizeof...(Bound) == O::TypeParams::size) {
-    return HasKernel<O, Device, Bound...>;
-  } else {
-    return supports_any_type<O, Device>(types, bound, element_t<sizeof...(Bound), typename O::TypeParams>{});
+template <class O, class D>
+struct IsThere {
+  using Op = O;
+  using Device = D;
+  using Result = bool;
+  template <class... Ts>
+  static Result of(const TypeArgs& types) {
+    using Params = typename O::TypeParams;
+    if constexpr (sizeof...(Ts) == Params::size) return true;
+    return are_allowed(types, Params{}, std::make_index_sequence<Params::size>{});
   }
+};
+template <class O, class Device>
+bool supports_types(const TypeArgs& types) {
+  return use_kernel<IsThere<O, Device>>(types, types);
 }
 
-template <class O, class Device, class... Bound>
-const JointKernel* joint_by_types(const TypeArgs& types, TypeList<Bound...>);
-template <class O, class Device, class... Bound, class... Allowed>
-const JointKernel* joint_by_any_type(const TypeArgs& types, TypeList<Bound...>, TypeList<Allowed...>) {
-  const JointKernel* joint = nullptr;
-  static_cast<void>(((types[sizeof...(Bound)] == dtype_of<Allowed> &&
-                      (joint = joint_by_types<O, Device>(types, TypeList<Bound..., Allowed>{}), true)) ||
-                     ...));
-  return joint;
-}
-template <class O, class Device, class... Bound>
-const JointKernel* joint_by_types(const TypeArgs& types, TypeList<Bound...> bound) {
-  if constexpr (sizeof...(Bound) < O::TypeParams::size) {
-    return joint_by_any_type<O, Device>(types, bound, element_t<sizeof...(Bound), typename O::TypeParams>{});
-  } else if constexpr (HasKernel<O, Device, Bound...>) {
-    if constexpr (has_joint<Kernel<O, Device, Bound...>>) return &Kernel<O, Device, Bound...>::joint;
+template <class O, class D>
+struct FindJoint {
+  using Op = O;
+  using Device = D;
+  using Result = const JointKernel*;
+  template <class... Ts>
+  static Result of(const TypeArgs&) {
+    if constexpr (has_joint<Kernel<O, D, Ts...>>) return &Kernel<O, D, Ts...>::joint;
+    return nullptr;
   }
-  return nullptr;
+};
+template <class O, class Device>
+const JointKernel* joint_by_types(const TypeArgs& types) {
+  return use_kernel<FindJoint<O, Device>>(types, types);
 }
 
 template <class O, class Device>
@@ -312,24 +305,20 @@ constexpr KernelEntry entry_of() {
     static_assert(
         claims.has_kernel,
         "no kernel of this op can be seen here: specialise dflow::Kernel<Op, Device, T> for an element type of "
-        "the op before the op is put into a table");
+        "the op, or dflow::Kernel<Op, Device> for all, before the op is put into a table");
     static_assert(
         claims.agree,
         "the kernels of an op for a type of devices must give the same host_inputs and host_outputs for all element "
         "types");
     KernelEntry entry{.op = &op_def<O>,
                       .make = &make_kernel<O, Device>,
-                      .supports = [](const TypeArgs& types) { return supports_types<O, Device>(types, TypeList<>{}); },
+                      .supports = &supports_types<O, Device>,
                       .host_inputs = claims.host_inputs,
                       .host_outputs = claims.host_outputs,
-                      .formula = formula_of_row<O, Device>(typename FirstTypes<typename O::TypeParams>::type{}),
+                      .formula = formula_of_row<O, Device>(TypeList<>{}),
                       .may_wait = claims.may_wait};
-    if constexpr (claims.have_cost) {
-      entry.cost = [](const KernelInit& init) { return cost_by_types<O, Device>(init, TypeList<>{}); };
-    }
-    if constexpr (claims.have_joint) {
-      entry.joint = [](const TypeArgs& types) { return joint_by_types<O, Device>(types, TypeList<>{}); };
-    }
+    if constexpr (claims.have_cost) entry.cost = &cost_by_types<O, Device>;
+    if constexpr (claims.have_joint) entry.joint = &joint_by_types<O, Device>;
     return entry;
   }
 }

@@ -3,26 +3,34 @@
 #include <dflow/kernels/contract/kernel.hpp>
 #include <dflow/op/op_def_of.hpp>
 
+#include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 namespace dflow {
 
 /// The computation of op `O` on device `Device` for element types `Ts`, one per type parameter: specialise it beside
-/// the op's other kernels. A specialisation is default constructible, or takes a `const KernelInit&`, and has one of
+/// the op's other kernels. A specialisation for the first type parameters only, or for none, serves all types of the
+/// others: `Kernel<Identity, Cpu>` is one class for all elements. It comes before those that are specialised for more.
+///
+/// A specialisation is default constructible, or takes a `const KernelInit&`, and has one of
 ///
 /// - `void operator()(KernelContext&) const`, which allocates its outputs itself;
 /// - `void operator()(KernelContext&, const Tensor<A>&..., Tensor<B>&...) const`, one argument per input and output,
-///   called with outputs allocated in the shapes that the op's `infer` gives for the step's input shapes;
+///   called with outputs allocated in the shapes that the op's `infer` gives for the step's input shapes. An argument
+///   of a type parameter that the specialisation leaves open is an `AnyTensor`;
 /// - `void run_async(KernelContext&, AsyncKernel::Done) const`,
 /// - `static std::unique_ptr<AnyKernel> make(const KernelInit&)`, which returns a kernel of any class.
 ///
 /// A member `attrs` of type `O::Attrs` is set from the node. A member `double cost_ns(const KernelInit&)` may estimate
 /// the time of a run, or `static KernelCost cost(const KernelInit&)` its flops and bytes. `static constexpr bool`
 /// members say what the executor should know: `splits` (divides a long run among the pool's threads itself),
-/// `keeps_state`, `sees_dead_inputs`, `makes_dead_outputs`, `repeats` (`kernels/kernel.hpp`). `static constexpr
-/// std::uint64_t host_inputs, host_outputs` are the bits of `KernelEntry`, the same for all element types. `static
-/// constexpr JointKernel joint` says how several nodes run as one.
+/// `keeps_state`, `sees_dead_inputs`, `makes_dead_outputs`, `repeats` (`kernels/kernel.hpp`). Where `splits` depends on
+/// the node it is `static bool splits(const KernelInit&)`. `static bool supports(const TypeArgs&)` leaves out some of
+/// the element types that the specialisation would serve. `static constexpr std::uint64_t host_inputs, host_outputs`
+/// are the bits of `KernelEntry`, the same for all element types. `static constexpr JointKernel joint` says how several
+/// nodes run as one.
 template <OpType O, class Device, class... Ts>
 struct Kernel;
 
@@ -41,9 +49,42 @@ namespace detail {
 template <class O, class Device>
 constexpr bool in_library = O::in_library && requires { requires Device::in_library; };
 
-/// A kernel of the op for these element types can be seen here.
+/// A kernel of the op for these element types, and whatever others follow, can be seen here.
 template <class O, class Device, class... Ts>
 concept HasKernel = requires { sizeof(Kernel<O, Device, Ts...>); };
+
+/// `Use::of<Bound...>(arg)` for the kernel that serves these element types, where `Bound` is what it is specialised
+/// for: all of them, or the first ones. An empty result where there is none.
+template <class Use, class Arg, class... Bound>
+typename Use::Result use_kernel(const TypeArgs& types, const Arg& arg, TypeList<Bound...> bound = {});
+
+template <class Use, class Arg, class... Bound, class... Allowed>
+typename Use::Result use_kernel_of_next(const TypeArgs& types, const Arg& arg, TypeList<Bound...>,
+                                        TypeList<Allowed...>) {
+  typename Use::Result result{};
+  static_cast<void>(((types[sizeof...(Bound)] == dtype_of<Allowed> &&
+                      (result = use_kernel<Use>(types, arg, TypeList<Bound..., Allowed>{}), true)) ||
+                     ...));
+  return result;
+}
+
+template <class Use, class Arg, class... Bound>
+typename Use::Result use_kernel(const TypeArgs& types, const Arg& arg, TypeList<Bound...> bound) {
+  using O = typename Use::Op;
+  using Device = typename Use::Device;
+  constexpr std::size_t count = O::TypeParams::size;
+  if constexpr (HasKernel<O, Device, Bound...> || (in_library<O, Device> && sizeof...(Bound) == count)) {
+    using K = Kernel<O, Device, Bound...>;
+    if constexpr (requires { K::supports(types); }) {
+      if (!K::supports(types)) return {};
+    }
+    return Use::template of<Bound...>(arg);
+  } else if constexpr (sizeof...(Bound) < count) {
+    return use_kernel_of_next<Use>(types, arg, bound, element_t<sizeof...(Bound), typename O::TypeParams>{});
+  } else {
+    return {};
+  }
+}
 
 /// Allocates all outputs of `context` in the shapes that the node's op infers from its inputs' actual shapes and
 /// values.
@@ -55,14 +96,31 @@ concept RunsAsync = requires(const K& kernel, KernelContext& context, AsyncKerne
   kernel.run_async(context, std::move(done));
 };
 
+/// What a kernel for these element types is handed for an argument.
 template <class Arg, class... Ts>
-struct ArgType {
-  using type = Arg;
+struct ArgTensor {};
+template <Element Arg, class... Ts>
+struct ArgTensor<Arg, Ts...> {
+  using type = Tensor<Arg>;
 };
 template <std::uint8_t I, class... Ts>
-struct ArgType<TypeParam<I>, Ts...> {
-  using type = element_t<I, TypeList<Ts...>>;
+struct ArgTensor<TypeParam<I>, Ts...> {
+  using type = AnyTensor;
 };
+template <std::uint8_t I, class... Ts>
+  requires(I < sizeof...(Ts))
+struct ArgTensor<TypeParam<I>, Ts...> {
+  using type = Tensor<element_t<I, TypeList<Ts...>>>;
+};
+
+template <class T>
+const T& tensor_as(const AnyTensor& tensor) {
+  if constexpr (std::is_same_v<T, AnyTensor>) {
+    return tensor;
+  } else {
+    return T::of(tensor);
+  }
+}
 
 template <class K, class Inputs, class Outputs, class... Ts>
 struct TypedCall;
@@ -70,12 +128,12 @@ template <class K, class... Ins, class... Outs, class... Ts>
 struct TypedCall<K, In<Ins...>, Out<Outs...>, Ts...> {
   template <std::size_t... I, std::size_t... O>
   static void run(const K& kernel, KernelContext& context, std::index_sequence<I...>, std::index_sequence<O...>) {
-    kernel(context, Tensor<typename ArgType<Ins, Ts...>::type>::of(context.input(static_cast<int>(I)))...,
-           static_cast<Tensor<typename ArgType<Outs, Ts...>::type>&>(context.output(static_cast<int>(O)))...);
+    kernel(context, tensor_as<typename ArgTensor<Ins, Ts...>::type>(context.input(static_cast<int>(I)))...,
+           static_cast<typename ArgTensor<Outs, Ts...>::type&>(context.output(static_cast<int>(O)))...);
   }
   static constexpr bool fits =
-      requires(const K& kernel, KernelContext& context, Tensor<typename ArgType<Outs, Ts...>::type>&... outputs) {
-        kernel(context, std::declval<const Tensor<typename ArgType<Ins, Ts...>::type>&>()..., outputs...);
+      requires(const K& kernel, KernelContext& context, typename ArgTensor<Outs, Ts...>::type&... outputs) {
+        kernel(context, std::declval<const typename ArgTensor<Ins, Ts...>::type&>()..., outputs...);
       };
   static void run(const K& kernel, KernelContext& context) {
     allocate_inferred_outputs(context);
@@ -105,11 +163,15 @@ constexpr bool device_repeats<Kernel<O, Device, Ts...>> = requires { requires De
 /// What a kernel's static members say. The library's kernels and the loops of elementwise ops divide their own work,
 /// and those for devices that say so repeat it, unless they say otherwise.
 template <class O, class K>
-constexpr KernelTraits traits_of() {
+KernelTraits traits_of([[maybe_unused]] const KernelInit& init) {
   KernelTraits traits;
   traits.splits = O::in_library || ElementwiseOpType<O>;
   traits.repeats = O::in_library && device_repeats<K>;
-  if constexpr (requires { K::splits; }) traits.splits = K::splits;
+  if constexpr (requires { K::splits(init); }) {
+    traits.splits = K::splits(init);
+  } else if constexpr (requires { K::splits; }) {
+    traits.splits = K::splits;
+  }
   if constexpr (requires { K::keeps_state; }) traits.keeps_state = K::keeps_state;
   if constexpr (requires { K::sees_dead_inputs; }) traits.sees_dead_inputs = K::sees_dead_inputs;
   if constexpr (requires { K::makes_dead_outputs; }) traits.makes_dead_outputs = K::makes_dead_outputs;
@@ -120,7 +182,7 @@ constexpr KernelTraits traits_of() {
 template <class O, class K, class... Ts>
 class SyncKernelOf final : public AnyKernel {
  public:
-  explicit SyncKernelOf(const KernelInit& init) : AnyKernel(traits_of<O, K>()), kernel_(make_typed<O, K>(init)) {
+  explicit SyncKernelOf(const KernelInit& init) : AnyKernel(traits_of<O, K>(init)), kernel_(make_typed<O, K>(init)) {
     if constexpr (requires { kernel_.cost_ns(init); }) cost_ns_ = kernel_.cost_ns(init);
   }
   void run(KernelContext& context) const override {
@@ -146,58 +208,39 @@ class SyncKernelOf final : public AnyKernel {
 template <class O, class K>
 class AsyncKernelOf final : public AsyncKernel {
  public:
-  explicit AsyncKernelOf(const KernelInit& init) : AsyncKernel(traits_of<O, K>()), kernel_(make_typed<O, K>(init)) {}
+  explicit AsyncKernelOf(const KernelInit& init)
+      : AsyncKernel(traits_of<O, K>(init)), kernel_(make_typed<O, K>(init)) {}
   void run_async(KernelContext& context, Done done) const override { kernel_.run_async(context, std::move(done)); }
 
  private:
   K kernel_;
 };
 
-/// Pointers are made to the base class, not by make_unique: a unique_ptr of each of some thousand kernels was half of
-/// what a header-only program took to compile.
-template <class O, class Device, class... Ts>
-std::unique_ptr<AnyKernel> make_bound(const KernelInit& init) {
-  using K = Kernel<O, Device, Ts...>;
-  if constexpr (requires { K::make(init); }) {
-    return K::make(init);
-  } else if constexpr (RunsAsync<K>) {
-    return std::unique_ptr<AnyKernel>(new AsyncKernelOf<O, K>(init));
-  } else {
-    return std::unique_ptr<AnyKernel>(new SyncKernelOf<O, K, Ts...>(init));
-  }
-}
-
-/// Binds the type parameters one after the other to the node's element types.
-template <class O, class Device, class... Bound>
-std::unique_ptr<AnyKernel> bind_types(const KernelInit& init);
-
-template <class O, class Device, class... Bound, class... Allowed>
-std::unique_ptr<AnyKernel> bind_next(const KernelInit& init, TypeList<Bound...>, TypeList<Allowed...>) {
-  std::unique_ptr<AnyKernel> kernel;
-  const DType wanted = init.node.types[sizeof...(Bound)];
-  static_cast<void>(
-      ((wanted == dtype_of<Allowed> && (kernel = bind_types<O, Device, Bound..., Allowed>(init), true)) || ...));
-  return kernel;
-}
-
-template <class O, class Device, class... Bound>
-std::unique_ptr<AnyKernel> bind_types(const KernelInit& init) {
-  if constexpr (sizeof...(Bound) == O::TypeParams::size) {
-    if constexpr (in_library<O, Device> || HasKernel<O, Device, Bound...>) {
-      return make_bound<O, Device, Bound...>(init);
+/// Makes the kernel. Pointers are made to the base class, not by make_unique: a unique_ptr of each of some thousand
+/// kernels was half of what a header-only program took to compile.
+template <class O, class D>
+struct MakeKernel {
+  using Op = O;
+  using Device = D;
+  using Result = std::unique_ptr<AnyKernel>;
+  template <class... Ts>
+  static Result of(const KernelInit& init) {
+    using K = Kernel<O, D, Ts...>;
+    if constexpr (requires { K::make(init); }) {
+      return K::make(init);
+    } else if constexpr (RunsAsync<K>) {
+      return Result(new AsyncKernelOf<O, K>(init));
     } else {
-      return nullptr;
+      return Result(new SyncKernelOf<O, K, Ts...>(init));
     }
-  } else {
-    return bind_next<O, Device>(init, TypeList<Bound...>{}, element_t<sizeof...(Bound), typename O::TypeParams>{});
   }
-}
+};
 
 }  // namespace detail
 
 template <OpType O, class Device>
 std::unique_ptr<AnyKernel> make_kernel(const KernelInit& init) {
-  return detail::bind_types<O, Device>(init);
+  return detail::use_kernel<detail::MakeKernel<O, Device>>(init.node.types, init);
 }
 
 }  // namespace dflow

@@ -5,10 +5,10 @@
 
 namespace dflow {
 
-template <class T>
-struct Kernel<Send, Cuda, T> : SendKernel {};
-template <class T>
-struct Kernel<Recv, Cuda, T> : RecvKernel {
+template <>
+struct Kernel<Send, Cuda> : SendKernel {};
+template <>
+struct Kernel<Recv, Cuda> : RecvKernel {
   using RecvKernel::RecvKernel;
 };
 

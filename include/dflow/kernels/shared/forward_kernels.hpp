@@ -7,7 +7,10 @@
 #include <dflow/kernels/contract/kernel_context.hpp>
 #include <dflow/ops/control/check.hpp>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace dflow::detail {
 
@@ -47,6 +50,16 @@ struct EnsureShapeKernel {
     context.set_output(0, x);
   }
 };
+
+/// The bytes of a 1 of that type, which is a number or bool.
+inline std::array<std::byte, 16> one_of(DType dtype) {
+  return visit_dtype<PlainTypes>(dtype, []<class T>() {
+    const T one(1);
+    std::array<std::byte, 16> bytes{};
+    std::memcpy(bytes.data(), &one, sizeof(one));
+    return bytes;
+  });
+}
 
 // Their outputs are in host memory.
 

@@ -128,7 +128,6 @@ struct PushKeptKernel : KeptListKernel {
     list.set(list.size(), context.input(1));
   }
 };
-template <class T>
 struct KeptElementKernel : KeptListKernel {
   KeptElement::Attrs attrs;
 
@@ -137,9 +136,10 @@ struct KeptElementKernel : KeptListKernel {
     const auto* const kept = dynamic_cast<const KeptTensor*>(resource_of(element));
     const DType dtype = kept == nullptr ? element.dtype() : kept->dtype();
     const Shape& shape = kept == nullptr ? element.shape() : kept->shape();
-    if (dtype != dtype_of<T> || !attrs.shape.is_compatible_with(shape)) {
-      context.fail(str_cat("the list has ", name(dtype), shape.to_string(), ", not ", name(dtype_of<T>),
-                           attrs.shape.to_string()));
+    const DType wanted = context.output_dtype(0);
+    if (dtype != wanted || !attrs.shape.is_compatible_with(shape)) {
+      context.fail(
+          str_cat("the list has ", name(dtype), shape.to_string(), ", not ", name(wanted), attrs.shape.to_string()));
     }
     context.set_output(0, kept == nullptr ? element : kept->value(context.output_allocator(0)));
   }

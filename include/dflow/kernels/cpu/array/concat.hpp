@@ -114,14 +114,14 @@ struct UnpackKernel {
 
 }  // namespace detail
 
-template <class T>
-struct Kernel<Concat, Cpu, T> : detail::ConcatKernel {};
-template <class T>
-struct Kernel<Pack, Cpu, T> : detail::PackKernel {};
-template <class T>
-struct Kernel<Split, Cpu, T> : detail::SplitKernel {};
-template <class T>
-struct Kernel<Unpack, Cpu, T> : detail::UnpackKernel {};
+template <>
+struct Kernel<Concat, Cpu> : detail::ConcatKernel {};
+template <>
+struct Kernel<Pack, Cpu> : detail::PackKernel {};
+template <>
+struct Kernel<Split, Cpu> : detail::SplitKernel {};
+template <>
+struct Kernel<Unpack, Cpu> : detail::UnpackKernel {};
 
 template <class T>
 struct Kernel<ConcatOffset, Cpu, T> : detail::ConcatOffsetKernel<T> {};

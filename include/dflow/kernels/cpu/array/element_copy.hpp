@@ -9,6 +9,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 /// What kernels share that move elements without looking at them: one body for all element types, strings included.
@@ -21,6 +22,28 @@ inline void* element(AnyTensor& tensor, std::int64_t i) {
   return static_cast<std::byte*>(tensor.raw_data()) + static_cast<std::size_t>(i) * size_of(tensor.dtype());
 }
 
+/// What a kernel says that divides its work only where elements are no strings.
+struct SplitsUnlessStrings {
+  static bool splits(const KernelInit& init) { return init.node.types[0] != DType::string; }
+};
+
+/// `f(std::integral_constant<std::size_t, bytes>())` with the size of an element that is no string.
+template <class F>
+auto with_element_bytes(DType dtype, const F& f) {
+  switch (size_of(dtype)) {
+    case 1:
+      return f(std::integral_constant<std::size_t, 1>());
+    case 2:
+      return f(std::integral_constant<std::size_t, 2>());
+    case 4:
+      return f(std::integral_constant<std::size_t, 4>());
+    case 8:
+      return f(std::integral_constant<std::size_t, 8>());
+    default:
+      return f(std::integral_constant<std::size_t, 16>());
+  }
+}
+
 /// to[0, n) = from[0, n) in the calling thread.
 inline void copy_elements(DType dtype, std::int64_t n, const void* from, void* to) {
   if (n == 0) return;
@@ -28,6 +51,35 @@ inline void copy_elements(DType dtype, std::int64_t n, const void* from, void* t
     std::copy_n(static_cast<const std::string*>(from), n, static_cast<std::string*>(to));
   } else {
     std::memcpy(to, from, static_cast<std::size_t>(n) * size_of(dtype));
+  }
+}
+
+/// to[0, n) = zeros, or empty strings.
+inline void clear_elements(DType dtype, std::int64_t n, void* to) {
+  if (n == 0) return;
+  if (dtype == DType::string) {
+    std::fill_n(static_cast<std::string*>(to), n, std::string());
+  } else {
+    std::memset(to, 0, static_cast<std::size_t>(n) * size_of(dtype));
+  }
+}
+
+/// to[0, n) = *value, which is not among them.
+inline void fill_elements(DType dtype, std::int64_t n, const void* value, void* to) {
+  if (n == 0) return;
+  if (dtype == DType::string) {
+    std::fill_n(static_cast<std::string*>(to), n, *static_cast<const std::string*>(value));
+    return;
+  }
+  // A block grows by copies of itself, then is copied from the first-level cache.
+  constexpr std::size_t block = 4096;
+  const std::size_t bytes = static_cast<std::size_t>(n) * size_of(dtype);
+  std::size_t filled = size_of(dtype);
+  std::memcpy(to, value, filled);
+  while (filled < bytes) {
+    const std::size_t more = std::min({filled, bytes - filled, block});
+    std::memcpy(static_cast<std::byte*>(to) + filled, to, more);
+    filled += more;
   }
 }
 

@@ -4,21 +4,23 @@
 #include <dflow/kernels/cpu/array/element_copy.hpp>
 #include <dflow/ops/array/fill.hpp>
 
-#include <algorithm>
 #include <type_traits>
 
 namespace dflow {
 
-template <class T, class I>
-struct Kernel<Fill, Cpu, T, I> {
+template <>
+struct Kernel<Fill, Cpu> {
   double cost_ns(const KernelInit& init) const { return detail::move_cost_ns(init); }
 
   void operator()(KernelContext& context) const {
     const Shape shape = detail::inferred_shape(context);
-    const T value = context.input<T>(1).scalar();
-    T* y = context.allocate_output<T>(0, shape).data();
-    context.pool().parallel_for(shape.num_elements(), detail::copy_cost_ns(dtype_of<T>),
-                                [&](std::int64_t begin, std::int64_t end) { std::fill(y + begin, y + end, value); });
+    const AnyTensor& value = context.input(1);
+    AnyTensor& y = context.allocate_output(0, shape);
+    const DType dtype = y.dtype();
+    context.pool().parallel_for(
+        shape.num_elements(), detail::copy_cost_ns(dtype), [&](std::int64_t begin, std::int64_t end) {
+          detail::fill_elements(dtype, end - begin, value.raw_data(), detail::element(y, begin));
+        });
   }
 };
 

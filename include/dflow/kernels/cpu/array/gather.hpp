@@ -6,32 +6,37 @@
 #include <dflow/kernels/shared/position_text.hpp>
 #include <dflow/ops/array/gather.hpp>
 
-#include <string>
-#include <type_traits>
+#include <cstddef>
+#include <cstdint>
 
 namespace dflow {
 
 namespace detail {
 
-template <class I>
-struct GatherKernel {
+struct GatherKernel : SplitsUnlessStrings {
   double cost_ns(const KernelInit& init) const { return move_cost_ns(init) + estimated_elements(init.inputs[1]) * 2; }
 
   void operator()(KernelContext& context) const {
+    visit_dtype<IndexTypes>(context.input(1).dtype(), [&]<class I>() { gather<I>(context); });
+  }
+
+ private:
+  template <class I>
+  static void gather(KernelContext& context) {
     const AnyTensor& params = context.input(0);
     const Tensor<I>& indices = context.input<I>(1);
     const Shape shape = inferred_shape(context);
     const std::int64_t row = params.shape().num_elements(1, params.rank());
     AnyTensor& y = context.allocate_output(0, shape);
-    const std::int64_t bad = gather(context, params, indices, row, y);
+    const std::int64_t bad = gather_rows(context, params, indices, row, y);
     if (bad < 0) return;
     context.fail(
         bad_gather_index(bad, indices.shape(), static_cast<std::int64_t>(indices.data()[bad]), params.shape()));
   }
 
- private:
-  static std::int64_t gather(KernelContext& context, const AnyTensor& params, const Tensor<I>& indices,
-                             std::int64_t row, AnyTensor& y) {
+  template <class I>
+  static std::int64_t gather_rows(KernelContext& context, const AnyTensor& params, const Tensor<I>& indices,
+                                  std::int64_t row, AnyTensor& y) {
     const std::int64_t limit = params.dim(0), count = indices.num_elements();
     if (row == 0) return cpu::find_bad_index(count, indices.data(), limit);
     if (params.dtype() != DType::string) {
@@ -48,9 +53,7 @@ struct GatherKernel {
 
 }  // namespace detail
 
-template <class T, class I>
-struct Kernel<Gather, Cpu, T, I> : detail::GatherKernel<I> {
-  static constexpr bool splits = !std::is_same_v<T, std::string>;
-};
+template <>
+struct Kernel<Gather, Cpu> : detail::GatherKernel {};
 
 }  // namespace dflow

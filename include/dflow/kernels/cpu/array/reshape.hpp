@@ -6,11 +6,11 @@
 
 namespace dflow {
 
-template <class T, class I>
-struct Kernel<Reshape, Cpu, T, I> : detail::ReshapeKernel {};
-template <class T>
-struct Kernel<ExpandDims, Cpu, T> : detail::ReshapeKernel {};
-template <class T>
-struct Kernel<Squeeze, Cpu, T> : detail::ReshapeKernel {};
+template <>
+struct Kernel<Reshape, Cpu> : detail::ReshapeKernel {};
+template <>
+struct Kernel<ExpandDims, Cpu> : detail::ReshapeKernel {};
+template <>
+struct Kernel<Squeeze, Cpu> : detail::ReshapeKernel {};
 
 }  // namespace dflow

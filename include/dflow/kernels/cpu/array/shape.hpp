@@ -6,11 +6,11 @@
 
 namespace dflow {
 
-template <class T>
-struct Kernel<ShapeOf, Cpu, T> : detail::ShapeKernel {};
-template <class T>
-struct Kernel<RankOf, Cpu, T> : detail::RankKernel {};
-template <class T>
-struct Kernel<SizeOf, Cpu, T> : detail::SizeKernel {};
+template <>
+struct Kernel<ShapeOf, Cpu> : detail::ShapeKernel {};
+template <>
+struct Kernel<RankOf, Cpu> : detail::RankKernel {};
+template <>
+struct Kernel<SizeOf, Cpu> : detail::SizeKernel {};
 
 }  // namespace dflow

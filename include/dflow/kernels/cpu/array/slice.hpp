@@ -4,15 +4,14 @@
 #include <dflow/kernels/cpu/array/element_copy.hpp>
 #include <dflow/ops/array/slice.hpp>
 
-#include <cstring>
-#include <string>
-#include <type_traits>
+#include <cstddef>
+#include <cstdint>
 
 namespace dflow {
 
 namespace detail {
 
-struct SliceKernel {
+struct SliceKernel : SplitsUnlessStrings {
   double cost_ns(const KernelInit& init) const { return move_cost_ns(init); }
 
   void operator()(KernelContext& context) const {
@@ -51,9 +50,8 @@ struct PadKernel {
     const SmallIntegers widths(context.input(1));
     AnyTensor& y = context.allocate_output(0, shape);
     context.pool().parallel_for(
-        shape.num_elements(), copy_cost_ns(y.dtype()), [&](std::int64_t begin, std::int64_t end) {
-          std::memset(element(y, begin), 0, static_cast<std::size_t>(end - begin) * size_of(y.dtype()));
-        });
+        shape.num_elements(), copy_cost_ns(y.dtype()),
+        [&](std::int64_t begin, std::int64_t end) { clear_elements(y.dtype(), end - begin, element(y, begin)); });
     const auto strides = row_major_strides(shape);
     std::int64_t first = 0;
     for (int i = 0; i < shape.rank(); ++i) first += widths[2 * i] * strides[static_cast<std::size_t>(i)];
@@ -65,11 +63,9 @@ struct PadKernel {
 
 }  // namespace detail
 
-template <class T, class I>
-struct Kernel<Slice, Cpu, T, I> : detail::SliceKernel {
-  static constexpr bool splits = !std::is_same_v<T, std::string>;
-};
-template <class T, class I>
-struct Kernel<Pad, Cpu, T, I> : detail::PadKernel {};
+template <>
+struct Kernel<Slice, Cpu> : detail::SliceKernel {};
+template <>
+struct Kernel<Pad, Cpu> : detail::PadKernel {};
 
 }  // namespace dflow

@@ -8,14 +8,14 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
-#include <type_traits>
+#include <cstddef>
+#include <cstdint>
 
 namespace dflow {
 
 namespace detail {
 
-struct TransposeKernel {
+struct TransposeKernel : SplitsUnlessStrings {
   double cost_ns(const KernelInit& init) const { return 2 * move_cost_ns(init); }
 
   void operator()(KernelContext& context) const {
@@ -54,10 +54,8 @@ struct TransposeKernel {
 
 }  // namespace detail
 
-template <class T, class I>
-struct Kernel<Transpose, Cpu, T, I> : detail::TransposeKernel {
-  static constexpr bool splits = !std::is_same_v<T, std::string>;
-};
+template <>
+struct Kernel<Transpose, Cpu> : detail::TransposeKernel {};
 
 template <class T>
 struct Kernel<InvertPermutation, Cpu, T> : detail::InvertPermutationKernel<T> {

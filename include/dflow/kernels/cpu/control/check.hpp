@@ -43,7 +43,7 @@ struct Kernel<CheckNumerics, Cpu, T> {
   }
 };
 
-template <class T>
-struct Kernel<EnsureShape, Cpu, T> : detail::EnsureShapeKernel {};
+template <>
+struct Kernel<EnsureShape, Cpu> : detail::EnsureShapeKernel {};
 
 }  // namespace dflow

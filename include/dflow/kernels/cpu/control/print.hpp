@@ -15,7 +15,6 @@ namespace detail {
 /// Strings are written as they are, with what is no printable character escaped; bool as 1 and 0.
 std::string summarized(const AnyTensor& tensor, std::int64_t max_elements);
 
-/// One kernel for all element types.
 class PrintKernel {
  public:
   static constexpr bool splits = false;
@@ -34,8 +33,8 @@ class PrintKernel {
 
 }  // namespace detail
 
-template <class T>
-struct Kernel<Print, Cpu, T> : detail::PrintKernel {
+template <>
+struct Kernel<Print, Cpu> : detail::PrintKernel {
   using PrintKernel::PrintKernel;
 };
 

@@ -63,47 +63,47 @@ template <>
 struct Kernel<TensorListLength, Cpu> : detail::ListLengthKernel {};
 template <>
 struct Kernel<TensorListResize, Cpu> : detail::ResizeListKernel {};
-template <class T>
-struct Kernel<TensorListFromTensor, Cpu, T> : detail::UnstackListKernel {};
-template <class T>
-struct Kernel<TensorListSplit, Cpu, T> : detail::SplitListKernel {};
-template <class T, class U>
-struct Kernel<TensorListGetItem, Cpu, T, U> : detail::GetListItemKernel<detail::CpuListElements> {};
-template <class T, class U>
-struct Kernel<TensorListSetItem, Cpu, T, U> : detail::SetListItemKernel {};
-template <class T>
-struct Kernel<TensorListPushBack, Cpu, T> : detail::PushListItemKernel {};
-template <class T>
-struct Kernel<TensorListPopBack, Cpu, T> : detail::PopListItemKernel<detail::CpuListElements> {};
-template <class T>
-struct Kernel<TensorListScatter, Cpu, T> : detail::ScatterListKernel<detail::CpuListElements> {};
+template <>
+struct Kernel<TensorListFromTensor, Cpu> : detail::UnstackListKernel {};
+template <>
+struct Kernel<TensorListSplit, Cpu> : detail::SplitListKernel {};
+template <>
+struct Kernel<TensorListGetItem, Cpu> : detail::GetListItemKernel<detail::CpuListElements> {};
+template <>
+struct Kernel<TensorListSetItem, Cpu> : detail::SetListItemKernel {};
+template <>
+struct Kernel<TensorListPushBack, Cpu> : detail::PushListItemKernel {};
+template <>
+struct Kernel<TensorListPopBack, Cpu> : detail::PopListItemKernel<detail::CpuListElements> {};
+template <>
+struct Kernel<TensorListScatter, Cpu> : detail::ScatterListKernel<detail::CpuListElements> {};
 template <>
 struct Kernel<TensorListSum, Cpu> : detail::SumListsKernel<detail::CpuListElements> {};
-template <class T, class U>
-struct Kernel<TensorListOne, Cpu, T, U> : detail::OneInListKernel {};
+template <>
+struct Kernel<TensorListOne, Cpu> : detail::OneInListKernel {};
 template <>
 struct Kernel<TensorListOneList, Cpu> : detail::OneListInListKernel {};
-template <class T>
-struct Kernel<TensorListUnset, Cpu, T> : detail::UnsetListItemKernel {};
+template <>
+struct Kernel<TensorListUnset, Cpu> : detail::UnsetListItemKernel {};
 
-template <class T>
-struct Kernel<TensorListStack, Cpu, T> : detail::CpuListCopy<detail::StackListKernel<detail::CpuListElements>> {};
-template <class T>
-struct Kernel<TensorListToTensor, Cpu, T> : detail::CpuListCopy<detail::ListToTensorKernel<detail::CpuListElements>> {};
-template <class T>
-struct Kernel<TensorListGather, Cpu, T> : detail::CpuListCopy<detail::GatherListKernel<detail::CpuListElements>> {};
-template <class T>
-struct Kernel<TensorListGatherRows, Cpu, T>
-    : detail::CpuListCopy<detail::GatherListRowsKernel<detail::CpuListElements>> {};
-template <class T>
-struct Kernel<TensorListConcatV2, Cpu, T> : detail::ConcatListKernel<detail::CpuListElements> {
+template <>
+struct Kernel<TensorListStack, Cpu> : detail::CpuListCopy<detail::StackListKernel<detail::CpuListElements>> {};
+template <>
+struct Kernel<TensorListToTensor, Cpu> : detail::CpuListCopy<detail::ListToTensorKernel<detail::CpuListElements>> {};
+template <>
+struct Kernel<TensorListGather, Cpu> : detail::CpuListCopy<detail::GatherListKernel<detail::CpuListElements>> {};
+template <>
+struct Kernel<TensorListGatherRows, Cpu> : detail::CpuListCopy<detail::GatherListRowsKernel<detail::CpuListElements>> {
+};
+template <>
+struct Kernel<TensorListConcatV2, Cpu> : detail::ConcatListKernel<detail::CpuListElements> {
   double cost_ns(const KernelInit& init) const { return detail::move_cost_ns(init); }
 };
 
 template <>
 struct Kernel<KeptListPush, Cpu> : detail::PushKeptKernel {};
-template <class T>
-struct Kernel<KeptElement, Cpu, T> : detail::KeptElementKernel<T> {};
+template <>
+struct Kernel<KeptElement, Cpu> : detail::KeptElementKernel {};
 template <>
 struct Kernel<KeptHandleElement, Cpu> : detail::KeptHandleElementKernel {};
 template <>

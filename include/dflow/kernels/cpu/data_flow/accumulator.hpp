@@ -103,9 +103,8 @@ inline Shape row_shape(const AccumulatedGradient& gradient) {
   return shape.subshape(1, shape.rank());
 }
 
-/// Sets outputs 0 and 1 to the rows of what was taken.
 template <class T, class Index>
-void set_sparse_output(KernelContext& context, const AccumulatorState& state, const TakenGradients& taken) {
+void set_rows_output(KernelContext& context, const AccumulatorState& state, const TakenGradients& taken) {
   const Shape row = row_shape(taken.gradients.front());
   std::int64_t rows = 0;
   for (const AccumulatedGradient& gradient : taken.gradients) {
@@ -127,6 +126,13 @@ void set_sparse_output(KernelContext& context, const AccumulatorState& state, co
     sum_arrays<T>(context.pool(), n, {Tensor<T>::of(gradient.values).data()}, divisor, values);
     values += n;
   }
+}
+
+/// Sets outputs 0 and 1 to the rows of what was taken.
+template <class T>
+void set_sparse_output(KernelContext& context, const AccumulatorState& state, const TakenGradients& taken) {
+  visit_dtype<IndexTypes>(context.output_dtype(0),
+                          [&]<class Index>() { set_rows_output<T, Index>(context, state, taken); });
 }
 
 /// Adds the last gradient to the first one.
@@ -202,12 +208,12 @@ void take_gradients(KernelContext& context, bool is_sparse, AsyncKernel::Done do
 
 }  // namespace detail
 
-template <class T>
-struct Kernel<ConditionalAccumulator, Cpu, T> : detail::AccumulatorKernel<ConditionalAccumulator, false> {
+template <>
+struct Kernel<ConditionalAccumulator, Cpu> : detail::AccumulatorKernel<ConditionalAccumulator, false> {
   using AccumulatorKernel::AccumulatorKernel;
 };
-template <class T>
-struct Kernel<SparseConditionalAccumulator, Cpu, T> : detail::AccumulatorKernel<SparseConditionalAccumulator, true> {
+template <>
+struct Kernel<SparseConditionalAccumulator, Cpu> : detail::AccumulatorKernel<SparseConditionalAccumulator, true> {
   using AccumulatorKernel::AccumulatorKernel;
 };
 
@@ -221,10 +227,16 @@ struct Kernel<AccumulatorApplyGradient, Cpu, T> {
         [&](std::vector<AccumulatedGradient>& gradients, std::int64_t&) { detail::add_dense<T>(context, gradients); });
   }
 };
-template <class T, class Index>
-struct Kernel<SparseAccumulatorApplyGradient, Cpu, T, Index> {
+template <class T>
+struct Kernel<SparseAccumulatorApplyGradient, Cpu, T> {
   ApplyGradientAttrs attrs;
   void operator()(KernelContext& context) const {
+    visit_dtype<IndexTypes>(context.node().types[1], [&]<class Index>() { apply<Index>(context); });
+  }
+
+ private:
+  template <class Index>
+  void apply(KernelContext& context) const {
     AccumulatorState& state = detail::accumulator_input(context, true);
     if (state.shape().has_rank() && state.shape().dim(0) != dynamic) {
       const Tensor<Index>& indices = context.input<Index>(2);
@@ -246,10 +258,10 @@ struct Kernel<AccumulatorTakeGradient, Cpu, T> {
     detail::take_gradients(context, false, std::move(done), &detail::set_dense_output<T>);
   }
 };
-template <class T, class Index>
-struct Kernel<SparseAccumulatorTakeGradient, Cpu, T, Index> {
+template <class T>
+struct Kernel<SparseAccumulatorTakeGradient, Cpu, T> {
   void run_async(KernelContext& context, AsyncKernel::Done done) const {
-    detail::take_gradients(context, true, std::move(done), &detail::set_sparse_output<T, Index>);
+    detail::take_gradients(context, true, std::move(done), &detail::set_sparse_output<T>);
   }
 };
 template <class T>
@@ -259,11 +271,11 @@ struct Kernel<AccumulatorTakeRanks, Cpu, T> {
     detail::set_dense_output<T>(context, detail::accumulator_input(context, false), taken);
   }
 };
-template <class T, class Index>
-struct Kernel<SparseAccumulatorTakeRanks, Cpu, T, Index> {
+template <class T>
+struct Kernel<SparseAccumulatorTakeRanks, Cpu, T> {
   void operator()(KernelContext& context) const {
     const TakenGradients taken = detail::take_ranks(context, true);
-    detail::set_sparse_output<T, Index>(context, detail::accumulator_input(context, true), taken);
+    detail::set_sparse_output<T>(context, detail::accumulator_input(context, true), taken);
   }
 };
 template <>

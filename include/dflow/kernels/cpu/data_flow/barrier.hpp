@@ -24,8 +24,8 @@ struct Kernel<BarrierOp, Cpu> : detail::HandleKernel<Kernel<BarrierOp, Cpu>, Bar
   BarrierState::Kind kind;
 };
 
-template <class T>
-struct Kernel<BarrierInsertMany, Cpu, T> {
+template <>
+struct Kernel<BarrierInsertMany, Cpu> {
   static constexpr bool splits = false;
   BarrierInsertMany::Attrs attrs;
   void operator()(KernelContext& context) const {

@@ -26,40 +26,13 @@ struct LookupTableKernel : HandleKernel<LookupTableKernel<O, is_mutable>, O, Loo
   LookupTableState::Kind kind;
 };
 
-// One kernel for all element types: the table knows its own.
-
-struct LookupFindKernel {
-  double cost_ns(const KernelInit& init) const;
-  void operator()(KernelContext& context) const;
-};
-struct LookupInsertKernel {
-  double cost_ns(const KernelInit& init) const;
-  void operator()(KernelContext& context) const;
-};
-struct LookupRemoveKernel {
-  void operator()(KernelContext& context) const;
-};
-struct LookupExportKernel {
-  void operator()(KernelContext& context) const;
-};
 /// Of LookupTableImport and InitializeTable.
 struct LookupImportKernel {
+  static constexpr bool splits = false;
   bool is_initialization = false;
   explicit LookupImportKernel(const KernelInit& init);
   double cost_ns(const KernelInit& init) const;
   void operator()(KernelContext& context) const;
-};
-
-/// None of them divides its work.
-template <class O, class K>
-struct LookupKernelMaker {
-  struct Whole : K {
-    using K::K;
-    static constexpr bool splits = false;
-  };
-  static std::unique_ptr<AnyKernel> make(const KernelInit& init) {
-    return std::unique_ptr<AnyKernel>(new SyncKernelOf<O, Whole>(init));
-  }
 };
 
 }  // namespace detail
@@ -72,13 +45,23 @@ template <>
 struct Kernel<HashTableOp, Cpu> : detail::LookupTableKernel<HashTableOp, false> {
   using LookupTableKernel::LookupTableKernel;
 };
-template <class K, class V>
-struct Kernel<LookupTableFind, Cpu, K, V> : detail::LookupKernelMaker<LookupTableFind, detail::LookupFindKernel> {};
-template <class K, class V>
-struct Kernel<LookupTableInsert, Cpu, K, V> : detail::LookupKernelMaker<LookupTableInsert, detail::LookupInsertKernel> {
+template <>
+struct Kernel<LookupTableFind, Cpu> {
+  static constexpr bool splits = false;
+  double cost_ns(const KernelInit& init) const;
+  void operator()(KernelContext& context) const;
 };
-template <class K>
-struct Kernel<LookupTableRemove, Cpu, K> : detail::LookupKernelMaker<LookupTableRemove, detail::LookupRemoveKernel> {};
+template <>
+struct Kernel<LookupTableInsert, Cpu> {
+  static constexpr bool splits = false;
+  double cost_ns(const KernelInit& init) const;
+  void operator()(KernelContext& context) const;
+};
+template <>
+struct Kernel<LookupTableRemove, Cpu> {
+  static constexpr bool splits = false;
+  void operator()(KernelContext& context) const;
+};
 template <>
 struct Kernel<LookupTableSize, Cpu> {
   static constexpr bool splits = false;
@@ -86,14 +69,19 @@ struct Kernel<LookupTableSize, Cpu> {
     *context.allocate_output<std::int64_t>(0, {}).data() = context.resource<LookupTableState>(0).size();
   }
 };
-template <class K, class V>
-struct Kernel<LookupTableExport, Cpu, K, V> : detail::LookupKernelMaker<LookupTableExport, detail::LookupExportKernel> {
+template <>
+struct Kernel<LookupTableExport, Cpu> {
+  static constexpr bool splits = false;
+  void operator()(KernelContext& context) const;
 };
-template <class K, class V>
-struct Kernel<LookupTableImport, Cpu, K, V> : detail::LookupKernelMaker<LookupTableImport, detail::LookupImportKernel> {
+template <>
+struct Kernel<LookupTableImport, Cpu> : detail::LookupImportKernel {
+  using LookupImportKernel::LookupImportKernel;
 };
-template <class K, class V>
-struct Kernel<InitializeTable, Cpu, K, V> : detail::LookupKernelMaker<InitializeTable, detail::LookupImportKernel> {};
+template <>
+struct Kernel<InitializeTable, Cpu> : detail::LookupImportKernel {
+  using LookupImportKernel::LookupImportKernel;
+};
 template <>
 struct Kernel<InitializeTableFromTextFile, Cpu> {
   static constexpr bool splits = false;

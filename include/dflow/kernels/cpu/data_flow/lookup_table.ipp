@@ -13,35 +13,6 @@ namespace detail {
 /// Of each key.
 inline constexpr double lookup_cost_ns = 40;
 
-double LookupFindKernel::cost_ns(const KernelInit& init) const {
-  return 200 + estimated_elements(init.inputs[1]) * lookup_cost_ns;
-}
-void LookupFindKernel::operator()(KernelContext& context) const {
-  context.set_output(
-      0, context.resource<LookupTableState>(0).find(context.input(1), context.input(2), context.output_allocator(0)));
-}
-
-double LookupInsertKernel::cost_ns(const KernelInit& init) const {
-  return 200 + estimated_elements(init.inputs[1]) * 2 * lookup_cost_ns;
-}
-void LookupInsertKernel::operator()(KernelContext& context) const {
-  context.resource<LookupTableState>(0).insert(context.input(1), context.input(2));
-}
-
-void LookupRemoveKernel::operator()(KernelContext& context) const {
-  context.resource<LookupTableState>(0).remove(context.input(1));
-}
-
-void LookupExportKernel::operator()(KernelContext& context) const {
-  const LookupTableState& table = context.resource<LookupTableState>(0);
-  if (table.kind().key != context.output_dtype(0) || table.kind().value != context.output_dtype(1)) {
-    context.fail(str_cat(table.debug_string(), " has other element types than are taken out"));
-  }
-  auto [keys, values] = table.export_all(context.output_allocator(0));
-  context.set_output(0, std::move(keys));
-  context.set_output(1, std::move(values));
-}
-
 LookupImportKernel::LookupImportKernel(const KernelInit& init)
     : is_initialization(init.node.op == &op_def<InitializeTable>) {}
 double LookupImportKernel::cost_ns(const KernelInit& init) const {
@@ -54,6 +25,35 @@ void LookupImportKernel::operator()(KernelContext& context) const {
 }
 
 }  // namespace detail
+
+double Kernel<LookupTableFind, Cpu>::cost_ns(const KernelInit& init) const {
+  return 200 + estimated_elements(init.inputs[1]) * detail::lookup_cost_ns;
+}
+void Kernel<LookupTableFind, Cpu>::operator()(KernelContext& context) const {
+  context.set_output(
+      0, context.resource<LookupTableState>(0).find(context.input(1), context.input(2), context.output_allocator(0)));
+}
+
+double Kernel<LookupTableInsert, Cpu>::cost_ns(const KernelInit& init) const {
+  return 200 + estimated_elements(init.inputs[1]) * 2 * detail::lookup_cost_ns;
+}
+void Kernel<LookupTableInsert, Cpu>::operator()(KernelContext& context) const {
+  context.resource<LookupTableState>(0).insert(context.input(1), context.input(2));
+}
+
+void Kernel<LookupTableRemove, Cpu>::operator()(KernelContext& context) const {
+  context.resource<LookupTableState>(0).remove(context.input(1));
+}
+
+void Kernel<LookupTableExport, Cpu>::operator()(KernelContext& context) const {
+  const LookupTableState& table = context.resource<LookupTableState>(0);
+  if (table.kind().key != context.output_dtype(0) || table.kind().value != context.output_dtype(1)) {
+    context.fail(str_cat(table.debug_string(), " has other element types than are taken out"));
+  }
+  auto [keys, values] = table.export_all(context.output_allocator(0));
+  context.set_output(0, std::move(keys));
+  context.set_output(1, std::move(values));
+}
 
 void Kernel<InitializeTableFromTextFile, Cpu>::operator()(KernelContext& context) const {
   LookupTableState& table = context.resource<LookupTableState>(0);

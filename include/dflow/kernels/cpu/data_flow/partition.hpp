@@ -15,15 +15,6 @@ namespace dflow {
 
 namespace detail {
 
-/// to[0, n) = zeros, or empty strings.
-inline void clear_elements(DType dtype, std::int64_t n, void* to) {
-  if (dtype == DType::string) {
-    std::fill_n(static_cast<std::string*>(to), n, std::string());
-  } else {
-    std::memset(to, 0, static_cast<std::size_t>(n) * size_of(dtype));
-  }
-}
-
 /// The op's shape function looks at the partitions, says how many rows each gets, and refuses bad ones.
 struct DynamicPartitionKernel {
   double cost_ns(const KernelInit& init) const {
@@ -95,10 +86,10 @@ struct DynamicStitchKernel {
 
 }  // namespace detail
 
-template <class T>
-struct Kernel<DynamicPartition, Cpu, T> : detail::DynamicPartitionKernel {};
-template <class T, class I>
-struct Kernel<DynamicStitch, Cpu, T, I> : detail::DynamicStitchKernel {};
+template <>
+struct Kernel<DynamicPartition, Cpu> : detail::DynamicPartitionKernel {};
+template <>
+struct Kernel<DynamicStitch, Cpu> : detail::DynamicStitchKernel {};
 
 template <class T>
 struct Kernel<ShardOfRow, Cpu, T> {

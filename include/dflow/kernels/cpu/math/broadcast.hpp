@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/core/broadcast.hpp>
+#include <dflow/kernels/cpu/array/element_copy.hpp>
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/elementwise/kernel.hpp>
 #include <dflow/kernels/cpu/routines/math/reduce.hpp>
@@ -8,6 +9,8 @@
 #include <dflow/ops/math/broadcast.hpp>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 
 namespace dflow {
 
@@ -27,9 +30,9 @@ struct SumPasses {
 
 namespace detail {
 
-template <class T>
+template <std::size_t bytes>
 const char* copy_loop(std::int64_t n, const void* const* inputs, void* output, CpuLevel) {
-  std::copy_n(static_cast<const T*>(inputs[0]), n, static_cast<T*>(output));
+  std::memcpy(output, inputs[0], static_cast<std::size_t>(n) * bytes);
   return nullptr;
 }
 
@@ -37,8 +40,8 @@ const char* copy_loop(std::int64_t n, const void* const* inputs, void* output, C
 
 }  // namespace cpu
 
-template <class T>
-struct Kernel<BroadcastTo, Cpu, T> {
+template <>
+struct Kernel<BroadcastTo, Cpu> {
   double cost_ns(const KernelInit& init) const { return 100 + estimated_elements(init.node.outputs[0]) * 0.3; }
 
   void operator()(KernelContext& context) const {
@@ -47,12 +50,13 @@ struct Kernel<BroadcastTo, Cpu, T> {
     if (x.num_elements() == shape.num_elements()) return context.set_output(0, x.reshaped(shape));
     AnyTensor& y = context.allocate_output(0, shape);
     const AnyTensor* inputs[] = {&x};
-    cpu::run_elementwise(context.pool(),
-                         {.dense = &cpu::detail::copy_loop<T>,
-                          .input_bytes = sizeof(T),
-                          .output_bytes = sizeof(T),
-                          .ns_per_element = 0.3f},
-                         inputs, y);
+    const auto code = [](auto bytes) {
+      return cpu::ElementwiseCode{.dense = &cpu::detail::copy_loop<bytes()>,
+                                  .input_bytes = bytes(),
+                                  .output_bytes = bytes(),
+                                  .ns_per_element = 0.3f};
+    };
+    cpu::run_elementwise(context.pool(), detail::with_element_bytes(x.dtype(), code), inputs, y);
   }
 };
 

@@ -62,23 +62,23 @@ class RandomKernel {
 
 }  // namespace detail
 
-template <class T, class I>
-struct Kernel<RandomUniform, Cpu, T, I> : detail::RandomKernel<RandomUniform, T, UniformDistribution<T>> {
+template <class T>
+struct Kernel<RandomUniform, Cpu, T> : detail::RandomKernel<RandomUniform, T, UniformDistribution<T>> {
   using detail::RandomKernel<RandomUniform, T, UniformDistribution<T>>::RandomKernel;
 };
 
-template <class T, class I>
-struct Kernel<RandomStandardNormal, Cpu, T, I> : detail::RandomKernel<RandomStandardNormal, T, NormalDistribution<T>> {
+template <class T>
+struct Kernel<RandomStandardNormal, Cpu, T> : detail::RandomKernel<RandomStandardNormal, T, NormalDistribution<T>> {
   using detail::RandomKernel<RandomStandardNormal, T, NormalDistribution<T>>::RandomKernel;
 };
 
-template <class T, class I>
-struct Kernel<TruncatedNormal, Cpu, T, I> : detail::RandomKernel<TruncatedNormal, T, TruncatedNormalDistribution<T>> {
+template <class T>
+struct Kernel<TruncatedNormal, Cpu, T> : detail::RandomKernel<TruncatedNormal, T, TruncatedNormalDistribution<T>> {
   using detail::RandomKernel<TruncatedNormal, T, TruncatedNormalDistribution<T>>::RandomKernel;
 };
 
-template <class T, class I>
-struct Kernel<RandomUniformInt, Cpu, T, I> {
+template <class T>
+struct Kernel<RandomUniformInt, Cpu, T> {
  public:
   explicit Kernel(const KernelInit& init)
       : stream_(init, init.node.attrs_as<RandomUniformInt>().seed, init.node.attrs_as<RandomUniformInt>().seed2) {}

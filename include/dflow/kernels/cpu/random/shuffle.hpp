@@ -3,7 +3,7 @@
 #include <dflow/kernels/cpu/array/element_copy.hpp>
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/array/rows.hpp>
-#include <dflow/state/random_order.hpp>
+#include <dflow/kernels/state/random_order.hpp>
 #include <dflow/ops/random/shuffle.hpp>
 
 #include <cstddef>
@@ -51,8 +51,8 @@ class RandomShuffleKernel {
 
 }  // namespace detail
 
-template <class T>
-struct Kernel<RandomShuffle, Cpu, T> : detail::RandomShuffleKernel {
+template <>
+struct Kernel<RandomShuffle, Cpu> : detail::RandomShuffleKernel {
   using RandomShuffleKernel::RandomShuffleKernel;
 };
 

@@ -10,11 +10,17 @@
 
 namespace dflow {
 
-template <class T, class I>
-struct Kernel<UnsortedSegmentSum, Cpu, T, I> {
+template <class T>
+struct Kernel<UnsortedSegmentSum, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return 500 + estimated_elements(init.inputs[0]); }
 
   void operator()(KernelContext& context) const {
+    visit_dtype<IndexTypes>(context.input(1).dtype(), [&]<class I>() { sum_segments<I>(context); });
+  }
+
+ private:
+  template <class I>
+  static void sum_segments(KernelContext& context) {
     const Tensor<T>& data = context.input<T>(0);
     const Tensor<I>& ids = context.input<I>(1);
     const std::int64_t segments = context.input<std::int32_t>(2).scalar();
@@ -32,8 +38,8 @@ struct Kernel<UnsortedSegmentSum, Cpu, T, I> {
     }
   }
 
- private:
   /// 16-bit sums are rounded once.
+  template <class I>
   static std::int64_t sum_rows(KernelContext& context, const Tensor<T>& data, const Tensor<I>& ids,
                                std::int64_t segments, std::int64_t row, Tensor<T>& sums) {
     const auto sum = [&](const auto* rows, auto* to) {

@@ -5,11 +5,11 @@
 
 namespace dflow {
 
-template <class T>
-struct Kernel<Send, Cpu, T> : SendKernel {};
+template <>
+struct Kernel<Send, Cpu> : SendKernel {};
 
-template <class T>
-struct Kernel<Recv, Cpu, T> : RecvKernel {
+template <>
+struct Kernel<Recv, Cpu> : RecvKernel {
   using RecvKernel::RecvKernel;
 };
 

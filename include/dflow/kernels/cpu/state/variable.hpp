@@ -94,40 +94,49 @@ void update_rows(KernelContext& context, cpu::ScatterOp op) {
                update.writable(0, *context.device().allocator));
 }
 
-template <cpu::ScatterOp op, class T, class Index>
+/// The same for the node's element types: for all ops one function that has the loops.
+template <class Types>
+void update_rows_of(KernelContext& context, cpu::ScatterOp op) {
+  const TypeArgs& types = context.node().types;
+  visit_dtype<Types>(types[0], [&]<class T>() {
+    visit_dtype<IndexTypes>(types[1], [&]<class Index>() { update_rows<T, Index>(context, op); });
+  });
+}
+
+template <cpu::ScatterOp op>
 struct RowUpdateKernel {
   double cost_ns(const KernelInit& init) const { return 300 + estimated_elements(init.inputs[2]); }
-  void operator()(KernelContext& context) const { update_rows<T, Index>(context, op); }
+  void operator()(KernelContext& context) const { update_rows_of<AllTypes>(context, op); }
 };
 
 }  // namespace detail
 
-template <class T>
-struct Kernel<VariableOp, Cpu, T> : detail::VariableKernel {
+template <>
+struct Kernel<VariableOp, Cpu> : detail::VariableKernel {
   using VariableKernel::VariableKernel;
 };
-template <class T>
-struct Kernel<ReadVariable, Cpu, T> : detail::ReadVariableKernel {};
-template <class T>
-struct Kernel<Assign, Cpu, T> : detail::AssignKernel {};
+template <>
+struct Kernel<ReadVariable, Cpu> : detail::ReadVariableKernel {};
+template <>
+struct Kernel<Assign, Cpu> : detail::AssignKernel {};
 template <class T>
 struct Kernel<AssignAdd, Cpu, T> : detail::AssignUpdateKernel<Add, T> {};
 template <class T>
 struct Kernel<AssignSub, Cpu, T> : detail::AssignUpdateKernel<Sub, T> {};
-template <class T, class Index>
-struct Kernel<ScatterUpdate, Cpu, T, Index> : detail::RowUpdateKernel<cpu::ScatterOp::assign, T, Index> {};
-template <class T, class Index>
-struct Kernel<ScatterAdd, Cpu, T, Index> : detail::RowUpdateKernel<cpu::ScatterOp::add, T, Index> {};
-template <class T, class Index>
-struct Kernel<ScatterSub, Cpu, T, Index> : detail::RowUpdateKernel<cpu::ScatterOp::subtract, T, Index> {};
-template <class T, class Index>
-struct Kernel<ScatterMul, Cpu, T, Index> : detail::RowUpdateKernel<cpu::ScatterOp::multiply, T, Index> {};
-template <class T, class Index>
-struct Kernel<ScatterDiv, Cpu, T, Index> : detail::RowUpdateKernel<cpu::ScatterOp::divide, T, Index> {};
-template <class T, class Index>
-struct Kernel<ScatterMin, Cpu, T, Index> : detail::RowUpdateKernel<cpu::ScatterOp::minimum, T, Index> {};
-template <class T, class Index>
-struct Kernel<ScatterMax, Cpu, T, Index> : detail::RowUpdateKernel<cpu::ScatterOp::maximum, T, Index> {};
+template <>
+struct Kernel<ScatterUpdate, Cpu> : detail::RowUpdateKernel<cpu::ScatterOp::assign> {};
+template <>
+struct Kernel<ScatterAdd, Cpu> : detail::RowUpdateKernel<cpu::ScatterOp::add> {};
+template <>
+struct Kernel<ScatterSub, Cpu> : detail::RowUpdateKernel<cpu::ScatterOp::subtract> {};
+template <>
+struct Kernel<ScatterMul, Cpu> : detail::RowUpdateKernel<cpu::ScatterOp::multiply> {};
+template <>
+struct Kernel<ScatterDiv, Cpu> : detail::RowUpdateKernel<cpu::ScatterOp::divide> {};
+template <>
+struct Kernel<ScatterMin, Cpu> : detail::RowUpdateKernel<cpu::ScatterOp::minimum> {};
+template <>
+struct Kernel<ScatterMax, Cpu> : detail::RowUpdateKernel<cpu::ScatterOp::maximum> {};
 
 template <>
 struct Kernel<IsVariableInitialized, Cpu> : detail::IsVariableInitializedKernel {};

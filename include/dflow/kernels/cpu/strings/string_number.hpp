@@ -10,7 +10,6 @@ namespace detail {
 
 [[noreturn]] void fail_number(const KernelContext& context, const Tensor<std::string>& texts, std::int64_t i);
 
-/// One kernel for all element types.
 struct AsStringKernel {
   AsString::Attrs attrs;
   double cost_ns(const KernelInit& init) const { return text_loop_cost_ns(init); }
@@ -29,7 +28,7 @@ struct Kernel<StringToNumber, Cpu, T> {
   }
 };
 
-template <class T>
-struct Kernel<AsString, Cpu, T> : detail::AsStringKernel {};
+template <>
+struct Kernel<AsString, Cpu> : detail::AsStringKernel {};
 
 }  // namespace dflow

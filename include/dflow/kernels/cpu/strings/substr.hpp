@@ -5,19 +5,12 @@
 
 namespace dflow {
 
-namespace detail {
-
-/// One kernel for both types of positions.
-struct SubstrKernel {
+template <>
+struct Kernel<Substr, Cpu> {
   Substr::Attrs attrs;
-  double cost_ns(const KernelInit& init) const { return text_loop_cost_ns(init); }
+  double cost_ns(const KernelInit& init) const { return detail::text_loop_cost_ns(init); }
   void operator()(KernelContext& context) const;
 };
-
-}  // namespace detail
-
-template <class I>
-struct Kernel<Substr, Cpu, I> : detail::SubstrKernel {};
 
 template <>
 struct Kernel<StringLength, Cpu> {

@@ -44,30 +44,33 @@ std::int64_t integer_at(const AnyTensor& integers, std::int64_t i) noexcept {
                                           : Tensor<std::int64_t>::of(integers).data()[i];
 }
 
-void SubstrKernel::operator()(KernelContext& context) const {
+}  // namespace detail
+
+void Kernel<Substr, Cpu>::operator()(KernelContext& context) const {
   const Tensor<std::string>& texts = context.input<std::string>(0);
-  const Shape shape = inferred_shape(context);
+  const Shape shape = detail::inferred_shape(context);
   Tensor<std::string>& parts = context.allocate_output<std::string>(0, shape);
   const auto text_strides = broadcast_strides(texts.shape(), shape),
              pos_strides = broadcast_strides(context.input(1).shape(), shape);
-  each_text(context, shape.num_elements(), [&](std::int64_t i) {
-    std::string_view text = texts.data()[offset_in(text_strides, shape, i)];
-    const std::int64_t where = offset_in(pos_strides, shape, i), pos = integer_at(context.input(1), where),
-                       length = integer_at(context.input(2), where);
-    const auto units = static_cast<std::int64_t>(units_of(text, attrs.unit));
+  detail::each_text(context, shape.num_elements(), [&](std::int64_t i) {
+    std::string_view text = texts.data()[detail::offset_in(text_strides, shape, i)];
+    const std::int64_t where = detail::offset_in(pos_strides, shape, i),
+                       pos = detail::integer_at(context.input(1), where),
+                       length = detail::integer_at(context.input(2), where);
+    const auto units = static_cast<std::int64_t>(detail::units_of(text, attrs.unit));
     if (pos > units || pos < -units) {
-      context.fail(str_cat("pos ", pos, " is out of range for string", index_to_string(i, shape), " = ",
-                           quoted_start(text), " of ", units, attrs.unit == TextUnit::byte ? " bytes" : " characters"));
+      context.fail(str_cat("pos ", pos, " is out of range for string", detail::index_to_string(i, shape), " = ",
+                           detail::quoted_start(text), " of ", units,
+                           attrs.unit == TextUnit::byte ? " bytes" : " characters"));
     }
     const std::int64_t from = pos < 0 ? pos + units : pos, rest = units - from,
                        below_0 = attrs.unit == TextUnit::byte ? rest : 0;
-    text.remove_prefix(byte_of_unit(text, static_cast<std::size_t>(from), attrs.unit));
-    parts.data()[i] = text.substr(
-        0, byte_of_unit(text, static_cast<std::size_t>(length < 0 ? below_0 : std::min(length, rest)), attrs.unit));
+    text.remove_prefix(detail::byte_of_unit(text, static_cast<std::size_t>(from), attrs.unit));
+    parts.data()[i] =
+        text.substr(0, detail::byte_of_unit(
+                           text, static_cast<std::size_t>(length < 0 ? below_0 : std::min(length, rest)), attrs.unit));
   });
 }
-
-}  // namespace detail
 
 void Kernel<StringLength, Cpu>::operator()(KernelContext& context, const Tensor<std::string>& texts,
                                            Tensor<std::int32_t>& lengths) const {

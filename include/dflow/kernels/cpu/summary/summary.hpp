@@ -14,7 +14,6 @@ void run_audio_summary(KernelContext& context);
 void run_tensor_summary(KernelContext& context);
 void run_merge_summary(KernelContext& context);
 
-/// One kernel for all element types.
 class SummaryKernel {
  public:
   static constexpr bool splits = false;
@@ -33,24 +32,24 @@ class SummaryKernel {
 
 }  // namespace detail
 
-template <class T>
-struct Kernel<ScalarSummary, Cpu, T> : detail::SummaryKernel {
+template <>
+struct Kernel<ScalarSummary, Cpu> : detail::SummaryKernel {
   explicit Kernel(const KernelInit&) : SummaryKernel(&detail::run_scalar_summary, 1, 100) {}
 };
-template <class T>
-struct Kernel<HistogramSummary, Cpu, T> : detail::SummaryKernel {
+template <>
+struct Kernel<HistogramSummary, Cpu> : detail::SummaryKernel {
   explicit Kernel(const KernelInit&) : SummaryKernel(&detail::run_histogram_summary, 1, 20) {}
 };
-template <class T>
-struct Kernel<ImageSummary, Cpu, T> : detail::SummaryKernel {
+template <>
+struct Kernel<ImageSummary, Cpu> : detail::SummaryKernel {
   explicit Kernel(const KernelInit&) : SummaryKernel(&detail::run_image_summary, 1, 40) {}
 };
 template <>
 struct Kernel<AudioSummaryV2, Cpu> : detail::SummaryKernel {
   explicit Kernel(const KernelInit&) : SummaryKernel(&detail::run_audio_summary, 1, 5) {}
 };
-template <class T>
-struct Kernel<TensorSummaryV2, Cpu, T> : detail::SummaryKernel {
+template <>
+struct Kernel<TensorSummaryV2, Cpu> : detail::SummaryKernel {
   explicit Kernel(const KernelInit&) : SummaryKernel(&detail::run_tensor_summary, 1, 2) {}
 };
 template <>

@@ -11,6 +11,8 @@ namespace dflow {
 
 namespace cuda {
 
+/// What turns elements of the first type of a Cast into the second.
+const KernelFunction& cast_function(const TypeArgs& types);
 /// Output 0 is input 0 in another element type.
 void cast_elements(KernelContext& context, const KernelFunction& function);
 /// Output 0 takes from inputs 1 and 2 as input 0 says, element by element or row by row.
@@ -20,25 +22,26 @@ void gather_rows(KernelContext& context);
 
 }  // namespace cuda
 
-template <class From, class To>
-struct Kernel<Cast, Cuda, From, To> {
-  void operator()(KernelContext& context) const {
-    cuda::cast_elements(context,
-                        cuda::kernel_function<cuda::CastBody<cuda::DeviceElement<From>, cuda::DeviceElement<To>>>());
-  }
+template <>
+struct Kernel<Cast, Cuda> {
+ public:
+  explicit Kernel(const KernelInit& init) : function_(cuda::cast_function(init.node.types)) {}
+
+  void operator()(KernelContext& context) const { cuda::cast_elements(context, function_); }
   static const Formula* formula(int) { return cuda::cast_formula(); }
+
+ private:
+  const cuda::KernelFunction& function_;
 };
 
-template <class T>
-  requires cuda::is_device_type<T>
-struct Kernel<Select, Cuda, T> {
+template <>
+struct Kernel<Select, Cuda> : cuda::NoStrings {
   void operator()(KernelContext& context) const { cuda::select_elements(context); }
   static const Formula* formula(int) { return cuda::select_formula(); }
 };
 
-template <class T, class I>
-  requires cuda::is_device_type<T>
-struct Kernel<Gather, Cuda, T, I> {
+template <>
+struct Kernel<Gather, Cuda> : cuda::NoStrings {
   void operator()(KernelContext& context) const { cuda::gather_rows(context); }
 };
 

@@ -10,6 +10,13 @@
 
 namespace dflow::cuda {
 
+const KernelFunction& cast_function(const TypeArgs& types) {
+  return *visit_dtype<element_t<0, Cast::TypeParams>>(types[0], [&]<class From>() {
+    return visit_dtype<element_t<1, Cast::TypeParams>>(
+        types[1], []<class To>() { return &kernel_function<CastBody<DeviceElement<From>, DeviceElement<To>>>(); });
+  });
+}
+
 void cast_elements(KernelContext& context, const KernelFunction& function) {
   const AnyTensor& x = context.input(0);
   AnyTensor& y = context.allocate_output(0, x.shape());

@@ -17,20 +17,19 @@
 #include <dflow/ops/math/broadcast.hpp>
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
-#include <string>
-#include <type_traits>
 
 namespace dflow {
 
 namespace cuda {
 
-/// Element types that a GPU's memory holds; strings are objects of the host.
-template <class T>
-inline constexpr bool is_device_type = !std::is_same_v<T, std::string>;
+/// Of kernels for all element types that a GPU's memory holds: strings are objects of the host.
+struct NoStrings {
+  static bool supports(const TypeArgs& types) { return types[0] != DType::string; }
+};
 
 namespace detail {
 
@@ -76,57 +75,52 @@ void cut_rows(KernelContext& context, const AnyTensor& x, int axis, const Shape&
 
 template <>
 struct Kernel<NoOp, Cuda> : detail::NoOpKernel {};
-template <class T>
-struct Kernel<Identity, Cuda, T> : detail::ForwardKernel {};
-template <class T>
-struct Kernel<StopGradient, Cuda, T> : detail::ForwardKernel {};
+template <>
+struct Kernel<Identity, Cuda> : detail::ForwardKernel {};
+template <>
+struct Kernel<StopGradient, Cuda> : detail::ForwardKernel {};
 
-template <class T, class I>
-struct Kernel<Reshape, Cuda, T, I> : detail::ReshapeKernel {
+template <>
+struct Kernel<Reshape, Cuda> : detail::ReshapeKernel {
   static constexpr std::uint64_t host_inputs = 2;
 };
-template <class T>
-struct Kernel<ExpandDims, Cuda, T> : detail::ReshapeKernel {
+template <>
+struct Kernel<ExpandDims, Cuda> : detail::ReshapeKernel {
   static constexpr std::uint64_t host_inputs = 2;
 };
-template <class T>
-struct Kernel<Squeeze, Cuda, T> : detail::ReshapeKernel {};
+template <>
+struct Kernel<Squeeze, Cuda> : detail::ReshapeKernel {};
 
-template <class T>
-struct Kernel<ShapeOf, Cuda, T> : detail::ShapeKernel {
+template <>
+struct Kernel<ShapeOf, Cuda> : detail::ShapeKernel {
   static constexpr std::uint64_t host_outputs = 1;
 };
-template <class T>
-struct Kernel<RankOf, Cuda, T> : detail::RankKernel {
+template <>
+struct Kernel<RankOf, Cuda> : detail::RankKernel {
   static constexpr std::uint64_t host_outputs = 1;
 };
-template <class T>
-struct Kernel<SizeOf, Cuda, T> : detail::SizeKernel {
+template <>
+struct Kernel<SizeOf, Cuda> : detail::SizeKernel {
   static constexpr std::uint64_t host_outputs = 1;
 };
 
-template <class T>
-  requires cuda::is_device_type<T>
-struct Kernel<ZerosLike, Cuda, T> {
+template <>
+struct Kernel<ZerosLike, Cuda> : cuda::NoStrings {
   void operator()(KernelContext& context) const {
     const Shape shape = context.input(0).shape();
     cuda::clear_output(context, context.forward_or_allocate(0, 0, shape));
   }
 };
-template <class T>
-  requires cuda::is_device_type<T>
-struct Kernel<OnesLike, Cuda, T> {
+template <>
+struct Kernel<OnesLike, Cuda> {
   void operator()(KernelContext& context) const {
-    const T one(1);
-    cuda::Bits<16> constant{};
-    std::memcpy(&constant, &one, sizeof(one));
+    const auto one = std::bit_cast<cuda::Bits<16>>(detail::one_of(context.output_dtype(0)));
     const Shape shape = context.input(0).shape();
-    cuda::fill_output(context, context.forward_or_allocate(0, 0, shape), nullptr, constant);
+    cuda::fill_output(context, context.forward_or_allocate(0, 0, shape), nullptr, one);
   }
 };
-template <class T, class I>
-  requires cuda::is_device_type<T>
-struct Kernel<Fill, Cuda, T, I> {
+template <>
+struct Kernel<Fill, Cuda> : cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 1;
 
   void operator()(KernelContext& context) const {
@@ -135,9 +129,8 @@ struct Kernel<Fill, Cuda, T, I> {
   }
 };
 
-template <class T>
-  requires cuda::is_device_type<T>
-struct Kernel<BroadcastTo, Cuda, T> {
+template <>
+struct Kernel<BroadcastTo, Cuda> : cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 2;
 
   void operator()(KernelContext& context) const {
@@ -149,9 +142,8 @@ struct Kernel<BroadcastTo, Cuda, T> {
   }
 };
 
-template <class T, class I>
-  requires cuda::is_device_type<T>
-struct Kernel<Transpose, Cuda, T, I> {
+template <>
+struct Kernel<Transpose, Cuda> : cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 2;
 
   void operator()(KernelContext& context) const {
@@ -168,9 +160,8 @@ struct Kernel<Transpose, Cuda, T, I> {
   }
 };
 
-template <class T, class I>
-  requires cuda::is_device_type<T>
-struct Kernel<Slice, Cuda, T, I> {
+template <>
+struct Kernel<Slice, Cuda> : cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 6;
 
   void operator()(KernelContext& context) const {
@@ -186,9 +177,8 @@ struct Kernel<Slice, Cuda, T, I> {
   }
 };
 
-template <class T, class I>
-  requires cuda::is_device_type<T>
-struct Kernel<Pad, Cuda, T, I> {
+template <>
+struct Kernel<Pad, Cuda> : cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 2;
 
   void operator()(KernelContext& context) const {
@@ -205,9 +195,8 @@ struct Kernel<Pad, Cuda, T, I> {
   }
 };
 
-template <class T>
-  requires cuda::is_device_type<T>
-struct Kernel<Concat, Cuda, T> {
+template <>
+struct Kernel<Concat, Cuda> : cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 1;
 
   void operator()(KernelContext& context) const {
@@ -217,9 +206,8 @@ struct Kernel<Concat, Cuda, T> {
     cuda::join_rows(context, 1, detail::non_negative_axis(axis, shape.rank()), shape);
   }
 };
-template <class T>
-  requires cuda::is_device_type<T>
-struct Kernel<Pack, Cuda, T> {
+template <>
+struct Kernel<Pack, Cuda> : cuda::NoStrings {
   Pack::Attrs attrs;
 
   void operator()(KernelContext& context) const {
@@ -228,9 +216,8 @@ struct Kernel<Pack, Cuda, T> {
     cuda::join_rows(context, 0, detail::non_negative_axis(attrs.axis, shape.rank()), shape);
   }
 };
-template <class T>
-  requires cuda::is_device_type<T>
-struct Kernel<Split, Cuda, T> {
+template <>
+struct Kernel<Split, Cuda> : cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 1;
 
   void operator()(KernelContext& context) const {
@@ -241,9 +228,8 @@ struct Kernel<Split, Cuda, T> {
     cuda::cut_rows(context, x, detail::non_negative_axis(axis, x.rank()), shape);
   }
 };
-template <class T>
-  requires cuda::is_device_type<T>
-struct Kernel<Unpack, Cuda, T> {
+template <>
+struct Kernel<Unpack, Cuda> : cuda::NoStrings {
   Unpack::Attrs attrs;
 
   void operator()(KernelContext& context) const {

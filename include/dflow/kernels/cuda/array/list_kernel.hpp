@@ -59,86 +59,72 @@ template <>
 struct Kernel<TensorListResize, Cuda> : detail::ResizeListKernel {
   static constexpr std::uint64_t host_inputs = 2;
 };
-template <class T>
-  requires cuda::is_device_type<T>
-struct Kernel<TensorListFromTensor, Cuda, T> : detail::UnstackListKernel {};
-template <class T>
-  requires cuda::is_device_type<T>
-struct Kernel<TensorListSplit, Cuda, T> : detail::SplitListKernel {
+template <>
+struct Kernel<TensorListFromTensor, Cuda> : detail::UnstackListKernel, cuda::NoStrings {};
+template <>
+struct Kernel<TensorListSplit, Cuda> : detail::SplitListKernel, cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 6;
 };
-template <class T, class U>
-  requires cuda::is_device_type<T>
-struct Kernel<TensorListGetItem, Cuda, T, U> : detail::GetListItemKernel<cuda::ListElements> {
+template <>
+struct Kernel<TensorListGetItem, Cuda> : detail::GetListItemKernel<cuda::ListElements>, cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 6;
 };
-template <class T, class U>
-  requires cuda::is_device_type<T>
-struct Kernel<TensorListSetItem, Cuda, T, U> : detail::SetListItemKernel {
+template <>
+struct Kernel<TensorListSetItem, Cuda> : detail::SetListItemKernel, cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 2;
 };
-template <class T>
-  requires cuda::is_device_type<T>
-struct Kernel<TensorListPushBack, Cuda, T> : detail::PushListItemKernel {
+template <>
+struct Kernel<TensorListPushBack, Cuda> : detail::PushListItemKernel, cuda::NoStrings {
   static constexpr std::uint64_t host_outputs = 2;
 };
-template <class T>
-  requires cuda::is_device_type<T>
-struct Kernel<TensorListPopBack, Cuda, T> : detail::PopListItemKernel<cuda::ListElements> {
+template <>
+struct Kernel<TensorListPopBack, Cuda> : detail::PopListItemKernel<cuda::ListElements>, cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 2, host_outputs = 4;
 };
-template <class T>
-  requires cuda::is_device_type<T>
-struct Kernel<TensorListScatter, Cuda, T> : detail::ScatterListKernel<cuda::ListElements> {
+template <>
+struct Kernel<TensorListScatter, Cuda> : detail::ScatterListKernel<cuda::ListElements>, cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 6;
 };
 template <>
 struct Kernel<TensorListSum, Cuda> : detail::SumListsKernel<cuda::ListElements> {};
-template <class T, class U>
-  requires cuda::is_device_type<T>
-struct Kernel<TensorListOne, Cuda, T, U> : detail::OneInListKernel {
+template <>
+struct Kernel<TensorListOne, Cuda> : detail::OneInListKernel, cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 1;
 };
 template <>
 struct Kernel<TensorListOneList, Cuda> : detail::OneListInListKernel {
   static constexpr std::uint64_t host_inputs = 1;
 };
-template <class T>
-struct Kernel<TensorListUnset, Cuda, T> : detail::UnsetListItemKernel {
+template <>
+struct Kernel<TensorListUnset, Cuda> : detail::UnsetListItemKernel {
   static constexpr std::uint64_t host_inputs = 2;
 };
 
-template <class T>
-  requires cuda::is_device_type<T>
-struct Kernel<TensorListStack, Cuda, T> : detail::StackListKernel<cuda::ListElements> {
+template <>
+struct Kernel<TensorListStack, Cuda> : detail::StackListKernel<cuda::ListElements>, cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 2;
 };
-template <class T>
-  requires cuda::is_device_type<T>
-struct Kernel<TensorListToTensor, Cuda, T> : detail::ListToTensorKernel<cuda::ListElements> {
+template <>
+struct Kernel<TensorListToTensor, Cuda> : detail::ListToTensorKernel<cuda::ListElements>, cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 2;
 };
-template <class T>
-  requires cuda::is_device_type<T>
-struct Kernel<TensorListGather, Cuda, T> : detail::GatherListKernel<cuda::ListElements> {
+template <>
+struct Kernel<TensorListGather, Cuda> : detail::GatherListKernel<cuda::ListElements>, cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 6;
 };
-template <class T>
-  requires cuda::is_device_type<T>
-struct Kernel<TensorListGatherRows, Cuda, T> : detail::GatherListRowsKernel<cuda::ListElements> {
+template <>
+struct Kernel<TensorListGatherRows, Cuda> : detail::GatherListRowsKernel<cuda::ListElements>, cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 6;
 };
-template <class T>
-  requires cuda::is_device_type<T>
-struct Kernel<TensorListConcatV2, Cuda, T> : detail::ConcatListKernel<cuda::ListElements> {
+template <>
+struct Kernel<TensorListConcatV2, Cuda> : detail::ConcatListKernel<cuda::ListElements>, cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 6, host_outputs = 2;
 };
 
 template <>
 struct Kernel<KeptListPush, Cuda> : detail::PushKeptKernel {};
-template <class T>
-  requires cuda::is_device_type<T>
-struct Kernel<KeptElement, Cuda, T> : detail::KeptElementKernel<T> {
+template <>
+struct Kernel<KeptElement, Cuda> : detail::KeptElementKernel, cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 2;
 };
 template <>

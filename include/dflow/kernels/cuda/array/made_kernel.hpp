@@ -14,10 +14,10 @@ namespace dflow {
 
 namespace cuda {
 
-/// Output 0, whose dimension `axis` is new: `function` marks the elements that the indices, input 0, choose.
-void mark_indices(KernelContext& context, int axis, const KernelFunction& function);
+/// Output 0, whose dimension `axis` is new: the elements that the indices, input 0, choose are marked.
+void mark_indices(KernelContext& context, int axis);
 /// Output 0: input 0, with 0 outside of the band that inputs 1 and 2 say.
-void keep_band(KernelContext& context, std::int64_t lower, std::int64_t upper);
+void keep_band(KernelContext& context);
 /// Input 0 holds neither NaN nor Inf; where it does the step fails.
 void check_finite(KernelContext& context, const std::string& message, const KernelFunction& function);
 /// Output 0 [..., n, n] has input 0 [..., n] as its diagonals, and 0 elsewhere.
@@ -27,18 +27,10 @@ void take_diagonal(KernelContext& context);
 /// Output 0: input 0 with the diagonals of input 1.
 void set_diagonal(KernelContext& context);
 
-namespace detail {
-template <class Index>
-struct OneHotOf {
-  template <int bytes>
-  using Body = OneHotBody<bytes, Index>;
-};
-}  // namespace detail
-
 }  // namespace cuda
 
-template <class T>
-struct Kernel<EnsureShape, Cuda, T> : detail::EnsureShapeKernel {};
+template <>
+struct Kernel<EnsureShape, Cuda> : detail::EnsureShapeKernel {};
 template <>
 struct Kernel<Assert, Cuda> : detail::AssertKernel {
   static constexpr std::uint64_t host_inputs = 3;
@@ -62,16 +54,13 @@ struct Kernel<CheckNumerics, Cuda, T> {
   }
 };
 
-template <class T, class Index>
-  requires cuda::is_device_type<T>
-struct Kernel<OneHot, Cuda, T, Index> {
+template <>
+struct Kernel<OneHot, Cuda> : cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 2;
   OneHot::Attrs attrs;
 
   void operator()(KernelContext& context) const {
-    const int axis = attrs.axis == -1 ? context.input(0).rank() : static_cast<int>(attrs.axis);
-    cuda::mark_indices(context, axis,
-                       cuda::detail::function_of_size<cuda::detail::OneHotOf<Index>::template Body>(sizeof(T)));
+    cuda::mark_indices(context, attrs.axis == -1 ? context.input(0).rank() : static_cast<int>(attrs.axis));
   }
 };
 
@@ -89,24 +78,22 @@ struct Kernel<Range, Cuda, T> {
   }
 };
 
-template <class T, class Index>
-struct Kernel<MatrixBandPart, Cuda, T, Index> {
+template <>
+struct Kernel<MatrixBandPart, Cuda> {
   static constexpr std::uint64_t host_inputs = 6;
 
-  void operator()(KernelContext& context) const {
-    cuda::keep_band(context, context.input<Index>(1).scalar(), context.input<Index>(2).scalar());
-  }
+  void operator()(KernelContext& context) const { cuda::keep_band(context); }
 };
-template <class T>
-struct Kernel<MatrixDiag, Cuda, T> {
+template <>
+struct Kernel<MatrixDiag, Cuda> {
   void operator()(KernelContext& context) const { cuda::make_diagonal(context); }
 };
-template <class T>
-struct Kernel<MatrixDiagPart, Cuda, T> {
+template <>
+struct Kernel<MatrixDiagPart, Cuda> {
   void operator()(KernelContext& context) const { cuda::take_diagonal(context); }
 };
-template <class T>
-struct Kernel<MatrixSetDiag, Cuda, T> {
+template <>
+struct Kernel<MatrixSetDiag, Cuda> {
   void operator()(KernelContext& context) const { cuda::set_diagonal(context); }
 };
 

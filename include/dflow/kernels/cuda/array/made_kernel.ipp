@@ -9,7 +9,17 @@
 
 namespace dflow::cuda {
 
-void mark_indices(KernelContext& context, int axis, const KernelFunction& function) {
+namespace detail {
+
+template <class Index>
+struct OneHotOf {
+  template <int bytes>
+  using Body = OneHotBody<bytes, Index>;
+};
+
+}  // namespace detail
+
+void mark_indices(KernelContext& context, int axis) {
   const Shape shape = dflow::detail::inferred_shape(context);
   const AnyTensor& indices = context.input(0);
   AnyTensor& y = context.allocate_output(0, shape);
@@ -18,7 +28,11 @@ void mark_indices(KernelContext& context, int axis, const KernelFunction& functi
   const OneHotArgs args{
       indices.num_elements(),      shape[axis], shape.num_elements(axis + 1, shape.rank()), indices.raw_data(),
       context.input(2).raw_data(), y.raw_data()};
-  launch(context, function, grid_for(args.count), &args);
+  const KernelFunction* const function =
+      visit_dtype<element_t<1, OneHot::TypeParams>>(indices.dtype(), [&]<class Index>() {
+        return &detail::function_of_size<detail::OneHotOf<Index>::template Body>(size_of(y.dtype()));
+      });
+  launch(context, *function, grid_for(args.count), &args);
 }
 
 void check_finite(KernelContext& context, const std::string& message, const KernelFunction& function) {
@@ -36,7 +50,9 @@ void check_finite(KernelContext& context, const std::string& message, const Kern
   launch(context, function, grid_for(args.n), &args, note.slot);
 }
 
-void keep_band(KernelContext& context, std::int64_t lower, std::int64_t upper) {
+void keep_band(KernelContext& context) {
+  const std::int64_t lower = dflow::detail::SmallIntegers(context.input(1))[0];
+  const std::int64_t upper = dflow::detail::SmallIntegers(context.input(2))[0];
   const Shape shape = dflow::detail::inferred_shape(context);
   const AnyTensor& x = context.input(0);
   BandArgs args;

@@ -16,9 +16,9 @@ std::unique_ptr<AnyKernel> make_member_kernel(const KernelInit& init);
 
 }  // namespace cuda
 
-template <Element T>
-  requires(is_plain(dtype_of<T>))
-struct Kernel<MemberCollective, Cuda, T> {
+template <>
+struct Kernel<MemberCollective, Cuda> {
+  static bool supports(const TypeArgs& types) { return is_plain(types[0]); }
   static std::unique_ptr<AnyKernel> make(const KernelInit& init) { return cuda::make_member_kernel(init); }
 };
 

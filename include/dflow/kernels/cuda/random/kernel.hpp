@@ -46,22 +46,22 @@ class PlainRandomKernel : public RandomKernel<O, T> {
 
 }  // namespace cuda::detail
 
-template <class T, class I>
-struct Kernel<RandomUniform, Cuda, T, I> : cuda::detail::PlainRandomKernel<RandomUniform, T, UniformDistribution<T>> {
+template <class T>
+struct Kernel<RandomUniform, Cuda, T> : cuda::detail::PlainRandomKernel<RandomUniform, T, UniformDistribution<T>> {
   using cuda::detail::PlainRandomKernel<RandomUniform, T, UniformDistribution<T>>::PlainRandomKernel;
 };
-template <class T, class I>
-struct Kernel<RandomStandardNormal, Cuda, T, I>
+template <class T>
+struct Kernel<RandomStandardNormal, Cuda, T>
     : cuda::detail::PlainRandomKernel<RandomStandardNormal, T, NormalDistribution<T>> {
   using cuda::detail::PlainRandomKernel<RandomStandardNormal, T, NormalDistribution<T>>::PlainRandomKernel;
 };
-template <class T, class I>
-struct Kernel<TruncatedNormal, Cuda, T, I>
+template <class T>
+struct Kernel<TruncatedNormal, Cuda, T>
     : cuda::detail::PlainRandomKernel<TruncatedNormal, T, TruncatedNormalDistribution<T>> {
   using cuda::detail::PlainRandomKernel<TruncatedNormal, T, TruncatedNormalDistribution<T>>::PlainRandomKernel;
 };
-template <class T, class I>
-struct Kernel<RandomUniformInt, Cuda, T, I> : cuda::detail::RandomKernel<RandomUniformInt, T> {
+template <class T>
+struct Kernel<RandomUniformInt, Cuda, T> : cuda::detail::RandomKernel<RandomUniformInt, T> {
   static constexpr std::uint64_t host_inputs = 7;
   using cuda::detail::RandomKernel<RandomUniformInt, T>::RandomKernel;
 

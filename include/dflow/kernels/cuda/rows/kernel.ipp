@@ -23,7 +23,7 @@ struct SortedRows {
   AnyTensor keys, places;  ///< uint64, int64 [count]
 
   /// Precondition: there are indices.
-  SortedRows(const KernelContext& context, const KernelFunction& function, const AnyTensor& indices, RowKeysArgs args) {
+  SortedRows(const KernelContext& context, const AnyTensor& indices, RowKeysArgs args) {
     const Shape shape{indices.num_elements()};
     const AnyTensor given = context.allocate_temporary(DType::uint64, shape);
     const AnyTensor numbers = context.allocate_temporary(DType::int64, shape);
@@ -32,6 +32,8 @@ struct SortedRows {
     args.keys = static_cast<std::uint64_t*>(const_cast<void*>(given.raw_data()));
     args.places = static_cast<std::int64_t*>(const_cast<void*>(numbers.raw_data()));
     const AnyTensor* const temporaries[] = {&given, &numbers};
+    const KernelFunction& function = indices.dtype() == DType::int32 ? kernel_function<RowKeysBody<std::int32_t>>()
+                                                                     : kernel_function<RowKeysBody<std::int64_t>>();
     launch(context, function, grid_for(args.count), &args, args.errors, temporaries);
     keys = context.allocate_temporary(DType::uint64, shape);
     places = context.allocate_temporary(DType::int64, shape);
@@ -85,8 +87,7 @@ inline std::int64_t row_size_of(const KernelContext& context, const Shape& varia
 
 }  // namespace detail
 
-void scatter_rows(KernelContext& context, DType dtype, const KernelFunction& keys, const KernelFunction& function,
-                  const KernelFunction* non_zero) {
+void scatter_rows(KernelContext& context, DType dtype, const KernelFunction& function, const KernelFunction* non_zero) {
   VariableUpdate update({&dflow::detail::variable_input(context, 0, dtype)});
   const AnyTensor &indices = context.input(1), &updates = context.input(2);
   const Shape shape = update.value(0).shape();
@@ -98,8 +99,7 @@ void scatter_rows(KernelContext& context, DType dtype, const KernelFunction& key
   args.limit = shape[0];
   if (args.count == 0) return;
   const CudaStep::Note note = detail::note_rows(context, "indices", args.limit, " is outside [0, ");
-  const detail::SortedRows rows(context, keys, indices,
-                                {.limit = args.limit, .errors = note.slot, .kernel = note.kernel});
+  const detail::SortedRows rows(context, indices, {.limit = args.limit, .errors = note.slot, .kernel = note.kernel});
   if (args.row == 0) return;
   if (non_zero != nullptr) {
     const NonZeroArgs divisors{updates.num_elements(), updates.raw_data(), note.slot, note.kernel};
@@ -116,7 +116,7 @@ void scatter_rows(KernelContext& context, DType dtype, const KernelFunction& key
 }
 
 void update_variable_rows(KernelContext& context, DType dtype, const VariableUpdateCall& call,
-                          const KernelFunction& keys, const KernelFunction& function) {
+                          const KernelFunction& function) {
   std::array<VariableState*, UpdateArgs::max_variables> states{};
   for (int i = 0; i < call.num_variables; ++i) {
     states[static_cast<std::size_t>(i)] = &dflow::detail::variable_input(context, i, dtype);
@@ -140,8 +140,7 @@ void update_variable_rows(KernelContext& context, DType dtype, const VariableUpd
   }
   if (args.count == 0) return;
   const CudaStep::Note note = detail::note_rows(context, "indices", args.limit, " is outside [0, ");
-  const detail::SortedRows rows(context, keys, indices,
-                                {.limit = args.limit, .errors = note.slot, .kernel = note.kernel});
+  const detail::SortedRows rows(context, indices, {.limit = args.limit, .errors = note.slot, .kernel = note.kernel});
   if (args.row == 0) return;
   args.update.errors = note.slot;
   args.keys = static_cast<const std::uint64_t*>(rows.keys.raw_data());
@@ -157,7 +156,7 @@ void update_variable_rows(KernelContext& context, DType dtype, const VariableUpd
          {touched.data(), static_cast<std::size_t>(call.num_variables) + 2});
 }
 
-void sum_segments(KernelContext& context, const KernelFunction& keys, const KernelFunction& function) {
+void sum_segments(KernelContext& context, const KernelFunction& function) {
   const AnyTensor &data = context.input(0), &ids = context.input(1);
   const std::int64_t segments = context.input<std::int32_t>(2).scalar();
   if (segments < 0) context.fail(str_cat("cannot make ", segments, " segments"));
@@ -176,7 +175,7 @@ void sum_segments(KernelContext& context, const KernelFunction& keys, const Kern
   const CudaStep::Note note =
       detail::note_rows(context, "segment_ids", segments, " is not below the number of segments, ");
   const detail::SortedRows rows(
-      context, keys, ids, {.limit = segments, .drops_negative = true, .errors = note.slot, .kernel = note.kernel});
+      context, ids, {.limit = segments, .drops_negative = true, .errors = note.slot, .kernel = note.kernel});
   if (sums.num_elements() == 0) return;
   args.update.variables[0] = sums.raw_data();
   args.update.gradient = data.raw_data();

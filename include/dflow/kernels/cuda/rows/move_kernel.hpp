@@ -27,25 +27,22 @@ void find_rows_in_shards(KernelContext& context, const ShardOfRow::Attrs& attrs,
 
 }  // namespace cuda
 
-template <class T>
-  requires cuda::is_device_type<T>
-struct Kernel<DynamicPartition, Cuda, T> {
+template <>
+struct Kernel<DynamicPartition, Cuda> : cuda::NoStrings {
   static constexpr bool repeats = false;  // it uploads what it reads on the host
   static constexpr std::uint64_t host_inputs = 2;
   void operator()(KernelContext& context) const { cuda::partition_rows(context); }
 };
 
-template <class T, class I>
-  requires cuda::is_device_type<T>
-struct Kernel<DynamicStitch, Cuda, T, I> {
+template <>
+struct Kernel<DynamicStitch, Cuda> : cuda::NoStrings {
   static constexpr bool repeats = false;  // it uploads what it reads on the host
   static constexpr std::uint64_t host_inputs = 1;
   void operator()(KernelContext& context) const { cuda::stitch_rows(context); }
 };
 
-template <class T>
-  requires cuda::is_device_type<T>
-struct Kernel<RandomShuffle, Cuda, T> {
+template <>
+struct Kernel<RandomShuffle, Cuda> : cuda::NoStrings {
   explicit Kernel(const KernelInit& init)
       : stream_(init, init.node.attrs_as<RandomShuffle>().seed, init.node.attrs_as<RandomShuffle>().seed2) {}
   void operator()(KernelContext& context) const { cuda::shuffle_rows(context, stream_); }

@@ -3,7 +3,7 @@
 #include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/kernels/cuda/array/kernel.ipp>
 #include <dflow/kernels/cuda/rows/move_kernel.hpp>
-#include <dflow/state/random_order.hpp>
+#include <dflow/kernels/state/random_order.hpp>
 
 #include <algorithm>
 #include <array>

@@ -23,23 +23,20 @@ void update_variables(const KernelContext& context, DType dtype, const VariableU
 
 }  // namespace cuda
 
-template <class T>
-  requires cuda::is_device_type<T>
-struct Kernel<VariableOp, Cuda, T> : detail::VariableKernel {
+template <>
+struct Kernel<VariableOp, Cuda> : detail::VariableKernel, cuda::NoStrings {
   using VariableKernel::VariableKernel;
 };
-template <class T>
-  requires cuda::is_device_type<T>
-struct Kernel<ReadVariable, Cuda, T> : detail::ReadVariableKernel {};
+template <>
+struct Kernel<ReadVariable, Cuda> : detail::ReadVariableKernel, cuda::NoStrings {};
 
 template <>
 struct Kernel<IsVariableInitialized, Cuda> : detail::IsVariableInitializedKernel {
   static constexpr std::uint64_t host_outputs = 1;
 };
 
-template <class T>
-  requires cuda::is_device_type<T>
-struct Kernel<Assign, Cuda, T> {
+template <>
+struct Kernel<Assign, Cuda> : cuda::NoStrings {
   Assign::Attrs attrs;
 
   void operator()(KernelContext& context) const {

@@ -12,7 +12,9 @@
 #include <dflow/kernels/contract/typed_kernel.ipp>
 #include <dflow/kernels/shared/elementwise_chain.ipp>
 #include <dflow/kernels/shared/elementwise_output.ipp>
+#include <dflow/kernels/shared/list_output.ipp>
 #include <dflow/kernels/shared/send_recv_kernel.ipp>
 #include <dflow/kernels/state/device_files.ipp>
 #include <dflow/kernels/state/kept_resource.ipp>
+#include <dflow/kernels/state/node_stream.ipp>
 #include <dflow/kernels/state/variable_kernel.ipp>

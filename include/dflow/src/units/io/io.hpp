@@ -6,6 +6,7 @@
 #include <dflow/io/checkpoint/own/checkpoint_reader.ipp>
 #include <dflow/io/checkpoint/own/checkpoint_writer.ipp>
 #include <dflow/io/checkpoint/parts/checkpoint_slice.ipp>
+#include <dflow/io/checkpoint/parts/missing_tensor.ipp>
 #include <dflow/io/checkpoint/parts/sorted_table.ipp>
 #include <dflow/io/checkpoint/parts/tensor_slices.ipp>
 #include <dflow/io/checkpoint/saved_tensors.ipp>
