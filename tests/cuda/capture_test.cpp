@@ -537,8 +537,8 @@ struct dflow::Kernel<MatMul, OwnGpu, float> {
 
 TEST_CASE("kernels of a program's own for a library's op are not captured unless they say that they repeat",
           "[cuda][capture]") {
-  STATIC_REQUIRE(!dflow::detail::traits_of<MatMul, Kernel<MatMul, OwnGpu, float>>().repeats);
-  STATIC_REQUIRE(dflow::detail::traits_of<MatMul, Kernel<MatMul, Cuda, float>>().repeats);
+  STATIC_REQUIRE(!dflow::detail::device_repeats<Kernel<MatMul, OwnGpu, float>>);
+  STATIC_REQUIRE(dflow::detail::device_repeats<Kernel<MatMul, Cuda, float>>);
 }
 
 TEST_CASE("a traced step runs its kernels, and one that is cancelled is told so", "[cuda][capture]") {

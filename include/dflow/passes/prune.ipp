@@ -27,9 +27,9 @@ struct PrunedStore {
   std::span<const Endpoint> inputs(NodeId id) const { return node(id).inputs; }
   std::span<const NodeId> controls(NodeId id) const { return node(id).control_inputs; }
   std::vector<NodeId> next_iterations(NodeId merge) const {
-    std::vector<NodeId> nodes = store.next_iterations(merge);
-    std::erase_if(nodes, [&](NodeId id) { return id.position() >= size(); });
-    return nodes;
+    std::vector<NodeId> found = store.next_iterations(merge);
+    std::erase_if(found, [&](NodeId id) { return id.position() >= size(); });
+    return found;
   }
 };
 
