@@ -5,7 +5,7 @@
 #include <dflow/passes/prune.hpp>
 #include <dflow/runtime/cpu_device.hpp>
 #include <dflow/runtime/op_set.hpp>
-#include <dflow/runtime/plan.hpp>
+#include <dflow/runtime/plan/plan.hpp>
 #include <dflow/runtime/unit_queue.hpp>
 
 #include <memory>

@@ -6,7 +6,7 @@
 
 #include <dflow/dflow.hpp>
 #include <dflow/graph/graph_def.hpp>
-#include <dflow/passes/collectives/expand_collectives.hpp>
+#include <dflow/passes/expand_collectives.hpp>
 
 #include "catch.hpp"
 #include "support/errors.hpp"

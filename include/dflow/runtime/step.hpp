@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/base/unique_function.hpp>
-#include <dflow/runtime/plan.hpp>
+#include <dflow/runtime/plan/plan.hpp>
 #include <dflow/runtime/unit_queue.hpp>
 
 #include <atomic>

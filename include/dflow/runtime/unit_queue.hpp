@@ -2,7 +2,7 @@
 
 #include <dflow/base/threads/pool_event.hpp>
 #include <dflow/base/threads/thread_pool.hpp>
-#include <dflow/runtime/unit_id.hpp>
+#include <dflow/runtime/plan/unit_id.hpp>
 
 #include <array>
 #include <atomic>

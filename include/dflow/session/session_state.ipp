@@ -5,7 +5,7 @@
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/send_recv/send_recv.hpp>
 #include <dflow/passes/check_receives.hpp>
-#include <dflow/passes/collectives/expand_collectives.hpp>
+#include <dflow/passes/expand_collectives.hpp>
 #include <dflow/passes/optimize.hpp>
 #include <dflow/passes/partition.hpp>
 #include <dflow/runtime/default_devices.hpp>

@@ -6,6 +6,7 @@
 #include <dflow/train/fitting/accumulated_gradients.hpp>
 #include <dflow/train/fitting/fit.hpp>
 #include <dflow/train/fitting/hooks.hpp>
+#include <dflow/train/fitting/loss_scale_optimizer.hpp>
 #include <dflow/train/fitting/moving_average.hpp>
 #include <dflow/train/fitting/summaries.hpp>
 #include <dflow/train/initializers.hpp>
@@ -19,7 +20,6 @@
 #include <dflow/train/minibatches.hpp>
 #include <dflow/train/optimizers.hpp>
 #include <dflow/train/partitioned_variable.hpp>
-#include <dflow/train/precision/loss_scale_optimizer.hpp>
 #include <dflow/train/progress.hpp>
 #include <dflow/train/recurrent/rnn.hpp>
 #include <dflow/train/regularizers.hpp>

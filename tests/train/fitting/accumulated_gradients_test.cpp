@@ -8,8 +8,8 @@
 #include <dflow/ops/operators.hpp>
 #include <dflow/ops/reduction/reduce.hpp>
 #include <dflow/session/session.hpp>
+#include <dflow/train/fitting/loss_scale_optimizer.hpp>
 #include <dflow/train/optimizers.hpp>
-#include <dflow/train/precision/loss_scale_optimizer.hpp>
 #include <dflow/train/weight_decay.hpp>
 
 #include <initializer_list>

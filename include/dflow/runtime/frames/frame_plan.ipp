@@ -2,9 +2,9 @@
 
 #include <dflow/kernels/contract/host_arguments.hpp>
 #include <dflow/runtime/frames/frame_run.hpp>
-#include <dflow/runtime/plan.hpp>
-#include <dflow/runtime/plan_kernels.hpp>
-#include <dflow/runtime/plan_units.hpp>
+#include <dflow/runtime/plan/plan.hpp>
+#include <dflow/runtime/plan/plan_kernels.hpp>
+#include <dflow/runtime/plan/plan_units.hpp>
 
 #include <algorithm>
 #include <map>

@@ -4,7 +4,7 @@
 #include <dflow/graph/frame_layout.hpp>
 #include <dflow/graph/step_graph.hpp>
 #include <dflow/kernels/contract/kernel.hpp>
-#include <dflow/runtime/plan_constants.hpp>
+#include <dflow/runtime/plan/plan_constants.hpp>
 
 #include <cstdint>
 #include <deque>

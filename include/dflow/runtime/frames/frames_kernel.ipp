@@ -2,7 +2,7 @@
 
 #include <dflow/runtime/frames/frame_run.hpp>
 #include <dflow/runtime/frames/frames_kernel.hpp>
-#include <dflow/runtime/plan.hpp>
+#include <dflow/runtime/plan/plan.hpp>
 
 #include <utility>
 

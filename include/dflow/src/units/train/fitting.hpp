@@ -6,6 +6,7 @@
 #include <dflow/train/fitting/fit.ipp>
 #include <dflow/train/fitting/history.ipp>
 #include <dflow/train/fitting/hooks.ipp>
+#include <dflow/train/fitting/loss_scale_optimizer.ipp>
 #include <dflow/train/fitting/moving_average.ipp>
 #include <dflow/train/fitting/summaries.ipp>
 #include <dflow/train/fitting/train_step.ipp>
@@ -15,4 +16,3 @@
 #include <dflow/train/input/edges.ipp>
 #include <dflow/train/input/producers.ipp>
 #include <dflow/train/input/queue_runner.ipp>
-#include <dflow/train/precision/loss_scale_optimizer.ipp>

@@ -2,7 +2,7 @@
 
 #include <dflow/base/threads/thread_pool.hpp>
 #include <dflow/core/memory/device_memory.hpp>
-#include <dflow/runtime/plan_constants.hpp>
+#include <dflow/runtime/plan/plan_constants.hpp>
 
 #include <algorithm>
 #include <optional>

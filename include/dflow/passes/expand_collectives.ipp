@@ -11,7 +11,7 @@
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/reduction/add_n.hpp>
-#include <dflow/passes/collectives/expand_collectives.hpp>
+#include <dflow/passes/expand_collectives.hpp>
 
 #include <algorithm>
 #include <cstdint>

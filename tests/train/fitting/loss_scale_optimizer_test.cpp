@@ -1,4 +1,4 @@
-#include <dflow/train/precision/loss_scale_optimizer.hpp>
+#include <dflow/train/fitting/loss_scale_optimizer.hpp>
 
 #include "catch.hpp"
 #include "support/errors.hpp"

@@ -12,7 +12,7 @@
 #include <dflow/ops/math/select.hpp>
 #include <dflow/ops/math/unary.hpp>
 #include <dflow/ops/reduction/reduce.hpp>
-#include <dflow/train/precision/loss_scale_optimizer.hpp>
+#include <dflow/train/fitting/loss_scale_optimizer.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -7,8 +7,8 @@
 #include <dflow/kernels/contract/kernel_table.hpp>
 #include <dflow/kernels/contract/work_recorder.hpp>
 #include <dflow/runtime/inter_op.hpp>
-#include <dflow/runtime/plan_constants.hpp>
-#include <dflow/runtime/unit_id.hpp>
+#include <dflow/runtime/plan/plan_constants.hpp>
+#include <dflow/runtime/plan/unit_id.hpp>
 
 #include <cstdint>
 #include <deque>
@@ -106,8 +106,8 @@ using PlanNodeId = StrongIndex<struct PlanNodeTag>;
 /// A graph on one device, compiled for running: nodes in dense arrays in a frozen order, edges as slot numbers, kernels
 /// made, counts of pending inputs and of readers precomputed.
 ///
-/// A unit is a stretch of synchronous nodes, or one asynchronous or expensive node (`runtime/plan_units.hpp`): it runs
-/// in one go in one thread, so edges inside it cost no counter.
+/// A unit is a stretch of synchronous nodes, or one asynchronous or expensive node (`runtime/plan/plan_units.hpp`): it
+/// runs in one go in one thread, so edges inside it cost no counter.
 ///
 /// Thread safety: immutable after `compile`; any number of steps may run it at once.
 class Plan {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/runtime/plan_units.hpp>
+#include <dflow/runtime/plan/plan_units.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,7 +2,7 @@
 
 #include <dflow/base/config.hpp>
 #include <dflow/runtime/inter_op.hpp>
-#include <dflow/runtime/unit_id.hpp>
+#include <dflow/runtime/plan/unit_id.hpp>
 
 #include <cstdint>
 #include <span>

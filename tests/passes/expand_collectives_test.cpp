@@ -1,4 +1,4 @@
-#include <dflow/passes/collectives/expand_collectives.hpp>
+#include <dflow/passes/expand_collectives.hpp>
 
 #include <dflow/core/device_name.hpp>
 #include <dflow/dflow.hpp>

@@ -3,8 +3,8 @@
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/runtime/call_kernel.hpp>
 #include <dflow/runtime/frames/frames_kernel.hpp>
-#include <dflow/runtime/plan.hpp>
-#include <dflow/runtime/plan_kernels.hpp>
+#include <dflow/runtime/plan/plan.hpp>
+#include <dflow/runtime/plan/plan_kernels.hpp>
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include <dflow/runtime/plan_units.hpp>
+#include <dflow/runtime/plan/plan_units.hpp>
 
 #include "catch.hpp"
 

@@ -1,11 +1,11 @@
-#include <dflow/runtime/plan_constants.hpp>
+#include <dflow/runtime/plan/plan_constants.hpp>
 
 #include "support/proof_device.hpp"
 
 #include <dflow/core/memory/device_memory.hpp>
 #include <dflow/dflow.hpp>
 #include <dflow/graph/step_graph.hpp>
-#include <dflow/runtime/plan.hpp>
+#include <dflow/runtime/plan/plan.hpp>
 
 #include "catch.hpp"
 

@@ -1,6 +1,6 @@
 // Training in 16 bits as a whole: loss scales with what else goes between gradients and updates, and layers that
 // compute in 16 bits.
-#include <dflow/train/precision/loss_scale_optimizer.hpp>
+#include <dflow/train/fitting/loss_scale_optimizer.hpp>
 
 #include "catch.hpp"
 #include "support/errors.hpp"

@@ -1,4 +1,4 @@
-#include <dflow/runtime/joins/plan_joins.hpp>
+#include <dflow/runtime/plan/plan_joins.hpp>
 
 #include <dflow/dflow.hpp>
 #include <dflow/graph/graph_store.hpp>

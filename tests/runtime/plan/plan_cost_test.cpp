@@ -1,4 +1,4 @@
-#include <dflow/runtime/plan.hpp>
+#include <dflow/runtime/plan/plan.hpp>
 
 #include <dflow/dflow.hpp>
 #include <dflow/passes/prune.hpp>

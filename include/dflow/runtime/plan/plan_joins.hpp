@@ -2,7 +2,7 @@
 
 #include <dflow/graph/step_graph.hpp>
 #include <dflow/kernels/contract/kernel_table.hpp>
-#include <dflow/runtime/unit_id.hpp>
+#include <dflow/runtime/plan/unit_id.hpp>
 
 #include <cstdint>
 #include <span>

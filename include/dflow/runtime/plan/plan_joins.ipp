@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/base/position_table.hpp>
-#include <dflow/runtime/joins/plan_joins.hpp>
+#include <dflow/runtime/plan/plan_joins.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -3,11 +3,11 @@
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/kernels/contract/host_arguments.hpp>
 #include <dflow/kernels/shared/elementwise_chain.hpp>
-#include <dflow/runtime/joins/plan_joins.hpp>
-#include <dflow/runtime/plan.hpp>
-#include <dflow/runtime/plan_kernels.hpp>
-#include <dflow/runtime/plan_units.hpp>
-#include <dflow/runtime/repeating.hpp>
+#include <dflow/runtime/plan/plan.hpp>
+#include <dflow/runtime/plan/plan_joins.hpp>
+#include <dflow/runtime/plan/plan_kernels.hpp>
+#include <dflow/runtime/plan/plan_units.hpp>
+#include <dflow/runtime/plan/repeating.hpp>
 
 #include <algorithm>
 #include <map>
