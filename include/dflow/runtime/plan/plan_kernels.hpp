@@ -3,6 +3,7 @@
 #include <dflow/graph/step_graph.hpp>
 #include <dflow/kernels/contract/kernel.hpp>
 #include <dflow/kernels/contract/kernel_table.hpp>
+#include <dflow/runtime/plan/plan_joins.hpp>
 
 #include <memory>
 #include <string>
@@ -18,6 +19,26 @@ namespace dflow::detail {
 
 struct CalledPlans;
 
+/// What the nodes of a step run.
+///
+/// A fed placeholder has no kernel, since its slot is the feed's, and neither has a constant, which lives in its slot.
+/// A constant that comes after nodes that run has a kernel without outputs: what waits for the constant waits for them.
+///
+/// Thread safety: a value type.
+struct NodeKernels {
+  IndexedVector<StepNodeId, const AnyKernel*> kernels;       ///< null: the node does not run
+  IndexedVector<StepNodeId, const KernelEntry*> entries;     ///< null for constants and calls as well
+  IndexedVector<StepNodeId, PlanJoins::Candidate> joinable;  ///< how a node runs as one with others
+  IndexedVector<StepNodeId, double> cost_ns;
+  bool carries_dead = false;  ///< some kernel makes dead outputs
+  bool nests = false;         ///< some kernel does
+
+  bool runs(StepNodeId id) const { return kernels[id] != nullptr; }
+};
+
+/// Calls `options.check`, where there is one, at a node now and then.
+void check_in(const PlanOptions& options, const StepGraph& graph, StepNodeId id);
+
 /// Makes the kernels of one plan, and of what it calls.
 ///
 /// Thread safety: used by the thread that compiles.
@@ -27,6 +48,9 @@ class PlanKernels {
   PlanKernels(const StepGraph& graph, const DeviceContext& device, const PlanOptions& options)
       : graph_(graph), device_(device), options_(options) {}
 
+  /// Makes the kernels of all nodes. Errors: InvalidArgument for a placeholder that is not fed; those of the functions
+  /// below; whatever `options.check` throws.
+  NodeKernels make_all();
   /// The row of the table that a node's kernel is made by. Errors: NotFound if there is none for its element types,
   /// InvalidArgument if the op is another one of that name, with the node added.
   const KernelEntry& entry_of(const Node& node);
@@ -47,12 +71,15 @@ class PlanKernels {
     kept.push_back(std::move(kernel));
     return *kept.back();
   }
+  PlanJoins::Candidate joinable(const KernelInit& init) const;
+  const AnyKernel& after_controls();
 
   const StepGraph& graph_;
   const DeviceContext& device_;
   const PlanOptions& options_;
   std::unordered_map<const OpDef*, const KernelEntry*> entry_of_op_;
   std::shared_ptr<CalledPlans> own_called_;
+  const AnyKernel* after_controls_ = nullptr;
 };
 
 }  // namespace dflow::detail

@@ -1,14 +1,91 @@
 #pragma once
 
 #include <dflow/graph/graph_store.hpp>
+#include <dflow/kernels/shared/elementwise_chain.hpp>
 #include <dflow/runtime/call_kernel.hpp>
 #include <dflow/runtime/frames/frames_kernel.hpp>
 #include <dflow/runtime/plan/plan.hpp>
 #include <dflow/runtime/plan/plan_kernels.hpp>
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace dflow::detail {
+
+/// Of a constant that others wait for: its tensor is there from the beginning, what it was built after is not.
+class AfterControlInputs final : public AnyKernel {
+ public:
+  AfterControlInputs() : AnyKernel(KernelTraits{}) {}
+  void run(KernelContext&) const override {}
+  double cost_ns() const noexcept override { return 0; }
+};
+
+void check_in(const PlanOptions& options, const StepGraph& graph, StepNodeId id) {
+  const bool is_due = id.value() % 256 == 0 || graph.node(id).op == &op_def<ElementwiseChain>;  // compiled for long
+  if (options.check != nullptr && is_due) (*options.check)();
+}
+
+NodeKernels PlanKernels::make_all() {
+  const std::size_t num_nodes = graph_.nodes.size();
+  NodeKernels all;
+  all.kernels.resize(num_nodes);
+  all.entries.resize(num_nodes);
+  all.joinable.resize(num_nodes);
+  all.cost_ns.resize(num_nodes);
+  const auto run_as = [&](StepNodeId id, const AnyKernel& kernel) {
+    all.kernels[id] = &kernel;
+    all.carries_dead |= kernel.traits().makes_dead_outputs;
+    all.nests |= kernel.traits().nests;
+  };
+  std::vector<OutputInfo> inputs;
+  for (const StepNodeId id : graph_.nodes.indices()) {
+    check_in(options_, graph_, id);
+    const StepNode& node = graph_.node(id);
+    if (node.is_fed_only) continue;
+    if (node.op->role == OpRole::constant) {
+      const std::span<const StepNodeId> controls = graph_.controls_of(node);
+      const bool is_late =
+          std::any_of(controls.begin(), controls.end(), [&](StepNodeId control) { return all.runs(control); });
+      if (is_late) run_as(id, after_controls());
+      continue;
+    }
+    if (node.op->role == OpRole::placeholder) {
+      throw_error(
+          invalid_argument(str_cat("placeholder '", node->name, "' must be fed a ", dflow::name(node->outputs[0].dtype),
+                                   " tensor of shape ", node->outputs[0].shape.to_string()))
+              .with_node(node.op->name, node->name)
+              .with_location(node->where));
+    }
+    if (calls_functions(node.op->role)) {
+      const AnyKernel& kernel = make_call(node);
+      run_as(id, kernel);
+      all.cost_ns[id] = std::max(kernel.cost_ns(), 1.0);
+      continue;
+    }
+    all.entries[id] = &entry_of(*node);
+    inputs.clear();
+    for (const StepEndpoint input : graph_.inputs_of(node)) inputs.push_back(graph_.output(input));
+    const KernelInit init{*node, inputs, device_, all.entries[id], options_.kernels};
+    run_as(id, make(init));
+    all.cost_ns[id] = estimated_ns(*all.kernels[id], *all.entries[id], init);
+    all.joinable[id] = joinable(init);
+  }
+  return all;
+}
+
+PlanJoins::Candidate PlanKernels::joinable(const KernelInit& init) const {
+  if (!options_.joins_nodes || init.entry->joint == nullptr) return {};
+  const JointKernel* const joint = init.entry->joint(init.node.types);
+  if (joint == nullptr) return {};
+  const std::optional<std::int64_t> bytes = joint->held_bytes(init);
+  return bytes ? PlanJoins::Candidate{joint, *bytes} : PlanJoins::Candidate{};
+}
+
+const AnyKernel& PlanKernels::after_controls() {
+  if (after_controls_ == nullptr) after_controls_ = &own(std::make_unique<AfterControlInputs>());
+  return *after_controls_;
+}
 
 const KernelEntry& PlanKernels::entry_of(const Node& node) {
   const KernelEntry*& entry = entry_of_op_[node.op];
