@@ -5,6 +5,8 @@
 #include <dflow/graph/step_graph.hpp>
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -36,6 +38,20 @@ class BasicPruneScratch {
 ///
 /// Thread safety: used by one call at a time.
 using PruneScratch = detail::BasicPruneScratch<NodeId>;
+
+/// Working memory for calls in many threads: one takes it, others meanwhile have their own.
+///
+/// Thread safety: safe.
+class SparePruneScratch {
+ public:
+  /// Never null.
+  std::unique_ptr<PruneScratch> take();
+  void give_back(std::unique_ptr<PruneScratch> scratch) noexcept;
+
+ private:
+  std::mutex mutex_;
+  std::unique_ptr<PruneScratch> spare_;  ///< null while a call has it
+};
 
 /// The part of a graph that a step needs: everything the fetches and targets depend on, stopping at feeds. A
 /// placeholder that is fed and a target needs nothing. `visit` is called with the id that each node has in the graph

@@ -237,6 +237,20 @@ class Pruner {
 
 }  // namespace detail
 
+std::unique_ptr<PruneScratch> SparePruneScratch::take() {
+  std::unique_ptr<PruneScratch> taken;
+  {
+    const std::lock_guard lock(mutex_);
+    taken = std::move(spare_);
+  }
+  return taken != nullptr ? std::move(taken) : std::make_unique<PruneScratch>();
+}
+
+void SparePruneScratch::give_back(std::unique_ptr<PruneScratch> scratch) noexcept {
+  const std::lock_guard lock(mutex_);
+  spare_.swap(scratch);
+}
+
 StepGraph prune(const GraphStore& graph, std::span<const Endpoint> feeds, std::span<const Endpoint> fetches,
                 std::span<const NodeId> targets, PruneScratch& scratch, FunctionRef<void(NodeId, StepNode&)> visit) {
   const detail::PrunedStore source{graph, graph.nodes()};

@@ -3,7 +3,7 @@
 #include <dflow/base/clock.hpp>
 #include <dflow/base/function_ref.hpp>
 #include <dflow/base/spread_bits.hpp>
-#include <dflow/passes/functions.hpp>
+#include <dflow/passes/compile_step.hpp>
 #include <dflow/passes/fusion/chains.hpp>
 #include <dflow/passes/fusion/fuse.hpp>
 #include <dflow/passes/place.hpp>
@@ -51,8 +51,7 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
   Chains chains;                         ///< the same
   std::unique_ptr<PartCompiler> compiler;
   StepCache cache;
-  std::mutex scratch_mutex;
-  std::unique_ptr<PruneScratch> scratch;  ///< null while a compilation uses it
+  SparePruneScratch scratch;
   mutable std::mutex log_mutex;
   std::shared_ptr<const StepGraph> last_placed;  ///< the nodes of the step compiled last; null with one device
   std::atomic<std::uint64_t> next_step{0};
@@ -100,11 +99,15 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
   void check_limits(const StepLimits& limits) const;
   std::string signature_of(const FedEdges& fed, std::span<const AnyOutput> edges,
                            std::span<const Operation> targets) const;
-  StepGraph prune_and_place(const FedEdges& fed, std::span<const AnyOutput> edges, std::span<const Operation> targets);
+  /// Errors: InvalidArgument for a target in the body of a function.
+  StepRequest request_of(const FedEdges& fed, std::span<const AnyOutput> edges, std::span<const Operation> targets,
+                         bool streams) const;
   /// A step without parts. Errors: InvalidArgument for an edge of another graph, and for one that carries a handle.
   std::shared_ptr<CompiledStep> describe_step(const FedEdges& fed, std::span<const AnyOutput> edges) const;
   void add_parts(CompiledStep& step, std::vector<Partition> parts, const StepLimits& limits,
                  FunctionRef<void()>* check);
+  /// For `last_placed`.
+  void note_placed(const StepGraph& step);
   std::shared_ptr<CompiledStep> make_step(const FedEdges& fed, std::span<const AnyOutput> edges,
                                           std::span<const Operation> targets, const StepLimits& limits, bool streams);
   std::shared_ptr<CompiledStep> make_remote_step(const FedEdges& fed, std::span<const AnyOutput> edges,

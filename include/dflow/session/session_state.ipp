@@ -4,18 +4,14 @@
 #include <dflow/core/memory/pool_allocator.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/send_recv/send_recv.hpp>
-#include <dflow/passes/check_receives.hpp>
-#include <dflow/passes/expand_collectives.hpp>
-#include <dflow/passes/optimize.hpp>
+#include <dflow/passes/compile_step.hpp>
 #include <dflow/passes/partition.hpp>
 #include <dflow/runtime/default_devices.hpp>
 #include <dflow/session/session_state.hpp>
 
-#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <set>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -275,65 +271,21 @@ inline void require_outside(const Node& node, std::string_view what) {
                   .with_location(node.where));
 }
 
-/// Bodies have the constants around them by value (`captures_of`), and would not see what is fed.
-inline void require_not_fed(NodeId id, const StepNode& node, std::span<const Endpoint> feeds) {
-  if (node.op->role != OpRole::constant || feeds.empty()) return;
-  if (std::none_of(feeds.begin(), feeds.end(), [&](Endpoint fed) { return fed.node == id; })) return;
-  throw_error(
-      invalid_argument(str_cat("constant '", node->name, "' cannot be fed: the body of a function has its value. ",
-                               "Feed a placeholder, or let the body read an identity of the constant"))
-          .with_node(node.op->name, node->name)
-          .with_location(node->where));
-}
-
 }  // namespace detail
 
-StepGraph Session::State::prune_and_place(const FedEdges& fed, std::span<const AnyOutput> edges,
-                                          std::span<const Operation> targets) {
-  std::vector<Endpoint> feed_points, fetch_points;
-  std::vector<NodeId> target_ids;
-  for (std::size_t i = 0; i < fed.size(); ++i) feed_points.push_back(fed[i].endpoint());
-  for (const AnyOutput& edge : edges) fetch_points.push_back(edge.endpoint());
+StepRequest Session::State::request_of(const FedEdges& fed, std::span<const AnyOutput> edges,
+                                       std::span<const Operation> targets, bool streams) const {
+  StepRequest request;
+  request.streams = streams;
+  for (std::size_t i = 0; i < fed.size(); ++i) request.feeds.push_back(fed[i].endpoint());
+  for (const AnyOutput& edge : edges) request.fetches.push_back(edge.endpoint());
   for (const Operation& target : targets) {
-    target_ids.push_back(target.node_id());
+    request.targets.push_back(target.node_id());
     if (target.node_id().is_valid() && target.node_id().position() < graph->size()) {
       detail::require_outside(target.node(), "run");
     }
   }
-
-  std::unique_ptr<PruneScratch> room;
-  {
-    const std::lock_guard lock(scratch_mutex);
-    room = std::move(scratch);
-  }
-  if (room == nullptr) room = std::make_unique<PruneScratch>();
-  placement->extend(*graph);
-  StepGraph pruned = [&] {
-    const Placement::Reader placed(*placement);
-    const auto place = [&](NodeId id, StepNode& node) {
-      node.placed_on = static_cast<std::int32_t>(placed.device_of(id));
-    };
-    StepGraph step = prune(*graph, feed_points, fetch_points, target_ids, *room, place);
-    const auto place_in_body = [&](NodeId id, StepNode& node) {
-      detail::require_not_fed(id, node, feed_points);
-      place(id, node);
-    };
-    BodyOptions bodies;
-    bodies.lowers = options.passes.lower_control_flow;
-    bodies.raises.everywhere = options.passes.raise_control_flow;
-    for (const DeviceInfo& each : placement->devices()) {
-      bodies.raises.on_devices.push_back(memory_of(each) != host_memory_of(each));
-    }
-    attach_bodies(*graph, step, *room, place_in_body, bodies);
-    std::vector<CollectiveDevice> here;
-    here.reserve(devices.size());
-    for (const std::shared_ptr<Device>& each : devices) here.push_back({&each->context(), each->collectives()});
-    expand_collectives(step, placement->devices(), here);
-    return step;
-  }();
-  const std::lock_guard lock(scratch_mutex);
-  scratch = std::move(room);
-  return pruned;
+  return request;
 }
 
 /// Checked here, since a step that was compiled before is found without a look at its nodes.
@@ -391,40 +343,33 @@ std::shared_ptr<CompiledStep> Session::State::make_step(const FedEdges& fed, std
   std::shared_ptr<CompiledStep> step = describe_step(fed, edges);
   step->streams = streams;
 
-  StepGraph pruned = prune_and_place(fed, edges, targets);
-  check_receives(pruned);
-  if (streams) step->needed_feeds = needed_feeds(pruned);
-  for (const StepNode& node : pruned.nodes) step->uses_rendezvous |= node.op->role == OpRole::send;
-  if (checked != nullptr) (*checked)();
-  PassContext pass;
-  pass.check = checked;
-  pass.fusions = &fusions;
-  pass.chains = &chains;
-  pass.feeds_come_apart = streams;
-  for (std::size_t d = 0; d < devices.size() && pass.host == nullptr; ++d) {
-    const DeviceContext& context = devices[d]->context();
-    if (context.memory != nullptr || context.is_asynchronous) continue;
-    pass.host = &context;
-    pass.kernels = &kernels[d];
-  }
-  pruned = optimize(std::move(pruned), options.passes, pass);
-  if (placement->devices().size() > 1) {
-    auto placed = std::make_shared<StepGraph>();
-    placed->nodes = pruned.nodes;
-    placed->graph = pruned.graph;
-    placed->made = pruned.made;
-    placed->calls = pruned.calls;
-    std::shared_ptr<const StepGraph> last = std::move(placed);  // what it replaces goes without the lock
-    const std::lock_guard lock(log_mutex);
-    last_placed.swap(last);
-  }
-  Partitions parts = partition(std::move(pruned), placement->devices(), kernels, client);
-  add_parts(*step, std::move(parts.parts), limits, checked);
-  step->sends = std::move(parts.sends);
-  step->receives = std::move(parts.receives);
-  step->known = std::move(parts.known);
+  std::vector<CollectiveDevice> here;
+  here.reserve(devices.size());
+  for (const std::shared_ptr<Device>& each : devices) here.push_back({&each->context(), each->collectives()});
+  auto note = [&](const StepGraph& placed) { note_placed(placed); };
+  FunctionRef<void(const StepGraph&)> note_ref(note);
+  DealtStep dealt = compile_step(*graph, request_of(fed, edges, targets, streams), options.passes,
+                                 {*placement, kernels, here, client, fusions, chains}, scratch, {checked, &note_ref});
+  step->needed_feeds = std::move(dealt.needed_feeds);
+  step->uses_rendezvous = dealt.uses_rendezvous;
+  add_parts(*step, std::move(dealt.partitions.parts), limits, checked);
+  step->sends = std::move(dealt.partitions.sends);
+  step->receives = std::move(dealt.partitions.receives);
+  step->known = std::move(dealt.partitions.known);
   step->settle();
   return step;
+}
+
+void Session::State::note_placed(const StepGraph& step) {
+  if (placement->devices().size() <= 1) return;
+  auto placed = std::make_shared<StepGraph>();
+  placed->nodes = step.nodes;
+  placed->graph = step.graph;
+  placed->made = step.made;
+  placed->calls = step.calls;
+  std::shared_ptr<const StepGraph> last = std::move(placed);  // what it replaces goes without the lock
+  const std::lock_guard lock(log_mutex);
+  last_placed.swap(last);
 }
 
 /// Its parts are the master's to make: here it is names.

@@ -3,6 +3,7 @@
 /// Bodies of the core: a part of <dflow/src/core.hpp>.
 
 #include <dflow/passes/check_receives.ipp>
+#include <dflow/passes/compile_step.ipp>
 #include <dflow/passes/expand_collectives.ipp>
 #include <dflow/passes/fusion/chains.ipp>
 #include <dflow/passes/fusion/fuse.ipp>
