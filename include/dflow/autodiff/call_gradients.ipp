@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,18 +19,18 @@
 #include <utility>
 #include <variant>
 
-namespace dflow {
-
-/// A function that may call itself inside: of those calls the gradient is a call too.
-struct GraphStore::OpenGradient {
-  NodeId function;
-  std::optional<detail::FunctionHandle> gradient;  ///< once there is one
-  OpenGradient* outer = nullptr;
-};
-
-}  // namespace dflow
-
 namespace dflow::detail {
+
+/// A function of which a call is being differentiated, in the scope in which that is done. It may call itself inside:
+/// of those calls the gradient is a call too.
+struct OpenGradient final : ScopeExtension {
+  OpenGradient(NodeId of, std::optional<FunctionHandle> known, std::shared_ptr<OpenGradient> around)
+      : function(of), gradient(std::move(known)), outer(std::move(around)) {}
+
+  NodeId function;
+  std::optional<FunctionHandle> gradient;  ///< once there is one
+  std::shared_ptr<OpenGradient> outer;
+};
 
 /// What is known of the shape may have been lost on the way.
 inline AnyOutput with_shape(const AnyOutput& x, const PartialShape& shape) {
@@ -228,22 +229,25 @@ class CallGradient {
   /// A call inside of a body whose gradient is being built is differentiated by calling that.
   std::vector<AnyOutput> build_call(std::vector<AnyOutput> dxs) {
     const NodeId function = edges_.function(0);
-    GraphStore::OpenGradient* open = find_open(function);
+    const std::shared_ptr<OpenGradient> open = find_open(function);
     const bool is_own_call = open != nullptr && open->gradient && graph_.node(call_).function == open->gradient->begin;
     if (open == nullptr || is_own_call || !kept_.empty()) {
-      GraphStore::OpenGradient own{function, open == nullptr ? std::nullopt : open->gradient,
-                                   graph_.scope().open_gradient};
-      GraphStore::Scope scope = graph_.scope();
-      scope.open_gradient = &own;
-      const ScopeGuard inside = graph_.enter(std::move(scope));
+      const ScopeGuard inside = enter_open(function, open == nullptr ? std::nullopt : open->gradient);
       return build_of_bodies(std::move(dxs));
     }
     if (!open->gradient) open->gradient = define_gradient(function);
     return call_gradient(*open->gradient, std::move(dxs));
   }
 
-  GraphStore::OpenGradient* find_open(NodeId function) const {
-    for (GraphStore::OpenGradient* open = graph_.scope().open_gradient; open != nullptr; open = open->outer) {
+  ScopeGuard enter_open(NodeId function, std::optional<FunctionHandle> gradient) {
+    GraphStore::Scope scope = graph_.scope();
+    scope.extensions.set(
+        std::make_shared<OpenGradient>(function, std::move(gradient), scope.extensions.find<OpenGradient>()));
+    return graph_.enter(std::move(scope));
+  }
+
+  std::shared_ptr<OpenGradient> find_open(NodeId function) const {
+    for (auto open = graph_.scope().extensions.find<OpenGradient>(); open != nullptr; open = open->outer) {
       if (open->function == function) return open;
       // What is part of that function's body is another one in each call of it.
       if (graph_.is_inside(graph_.node(function).function, open->function)) break;
@@ -291,10 +295,7 @@ class CallGradient {
       known.result_shapes.push_back(x.dtype() == DType::variant ? PartialShape::unknown() : x.shape());
     }
     const auto build_it = [&](const FunctionHandle& self, std::span<const AnyOutput> given) {
-      GraphStore::OpenGradient open{function, self, graph_.scope().open_gradient};
-      GraphStore::Scope scope = graph_.scope();
-      scope.open_gradient = &open;
-      const ScopeGuard inside_of = graph_.enter(std::move(scope));
+      const ScopeGuard inside_of = enter_open(function, self);
       const BuiltNode y = forward.call(given.first(num_arguments), {});
       std::vector<AnyOutput> ys, xs, stops(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(num_arguments));
       for (const Endpoint capture : forward.captures) stops.push_back(edge(capture));

@@ -3,6 +3,7 @@
 #include <dflow/base/unique_function.hpp>
 #include <dflow/graph/graph.hpp>
 #include <dflow/graph/node_list.hpp>
+#include <dflow/graph/scope_extensions.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -19,8 +20,6 @@
 #include <vector>
 
 namespace dflow {
-
-struct VariableScopeState;
 
 /// The nodes of a graph, its name index, its collections and its scope stack: what `Graph` owns and what Outputs point
 /// into. Node ids count up in the order of appending, and a node once appended is never changed.
@@ -51,9 +50,6 @@ class GraphStore {
     virtual std::size_t count_call() noexcept = 0;
   };
 
-  /// A function of which a call is being differentiated; `autodiff/call_gradients.ipp` says what is known of it.
-  struct OpenGradient;
-
   /// What nodes built now take over.
   struct Scope {
     std::string name_prefix;  ///< "" or "layer1/"
@@ -63,9 +59,7 @@ class GraphStore {
     NodeId colocated_with;
     NodeId function;  ///< the one whose body is built
     std::shared_ptr<ForeignEdges> foreign;
-    OpenGradient* open_gradient = nullptr;  ///< the innermost one, which lives as long as the scope
-    /// By which variables are found by name (`train/variables/variable_scope.hpp`); null outside of those scopes.
-    std::shared_ptr<VariableScopeState> variables;
+    ScopeExtensions extensions;  ///< of floors above
     /// Where in the user's program the nodes come from that are built now. It wins over the place a builder is given
     /// (`At::where`), which inside the library is a line of the library: so whatever a gradient, a layer or an
     /// optimizer builds carries the line that the user wrote. Code of the user's that a library function calls back

@@ -65,17 +65,18 @@ std::string without_numbers(std::string_view name) {
 /// Opens the scopes of replica `number`, whose nodes and variables are named apart from those of the first.
 ScopeGuard enter_replica(GraphStore& graph, std::size_t number, MirroredReplica& replica) {
   GraphStore::Scope scope = graph.scope();
+  const auto around = scope.extensions.find<VariableScopeState>();
   if (number > 0) {
     const std::string name = graph.unique_scope_name(str_cat("replica_", number));
     auto variables = std::make_shared<VariableScopeState>(*dflow::detail::variable_scope_of(graph));
-    variables->is_outermost |= scope.variables == nullptr;
+    variables->is_outermost |= around == nullptr;
     variables->taken.clear();
     variables->path = variables->path_of(std::string_view(name).substr(scope.name_prefix.size()));
     replica.variable_prefix = variables->path + "/";
     scope.name_prefix = name + "/";
-    scope.variables = std::move(variables);
-  } else if (scope.variables != nullptr && !scope.variables->path.empty()) {
-    replica.variable_prefix = scope.variables->path + "/";
+    scope.extensions.set(std::move(variables));
+  } else if (around != nullptr && !around->path.empty()) {
+    replica.variable_prefix = around->path + "/";
   }
   replica.scope = scope;
   return graph.enter(std::move(scope));

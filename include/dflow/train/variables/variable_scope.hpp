@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/graph/graph.hpp>
+#include <dflow/graph/scope_extensions.hpp>
 #include <dflow/ops/state/typed_variable.hpp>
 #include <dflow/train/initializers.hpp>
 #include <dflow/train/regularizers.hpp>
@@ -49,7 +50,7 @@ struct GetVariableOptions {
 };
 
 /// What variables are called and shared by inside of a variable scope.
-struct VariableScopeState {
+struct VariableScopeState final : ScopeExtension {
   std::string path;  ///< of its variables: "" or "tower/layer1"
   Reuse reuse = Reuse::never;
   Initializer initializer = init::glorot_uniform();

@@ -25,12 +25,12 @@ std::string VariableScopeState::take_name(std::string_view name) {
 namespace detail {
 
 std::shared_ptr<VariableScopeState> variable_scope_of(GraphStore& graph) {
-  const std::shared_ptr<VariableScopeState>& current = graph.scope().variables;
+  const auto current = graph.scope().extensions.find<VariableScopeState>();
   return current != nullptr ? current : std::make_shared<VariableScopeState>();
 }
 
 std::shared_ptr<VariableScopeState> open_variable_scope(const GraphStore& graph) {
-  const std::shared_ptr<VariableScopeState>& current = graph.scope().variables;
+  const auto current = graph.scope().extensions.find<VariableScopeState>();
   return current != nullptr && !current->is_outermost ? current : nullptr;
 }
 
@@ -183,7 +183,7 @@ ScopeGuard VariableScope::enter(GraphStore& graph, std::string_view name,
   std::optional<ScopeGuard> names;
   if (!name.empty()) names.emplace(enter_name_scope(graph, name, where));
   GraphStore::Scope scope = graph.scope();
-  scope.variables = state;
+  scope.extensions.set(state);
   return graph.enter(std::move(scope));
 }
 
