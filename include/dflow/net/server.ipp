@@ -5,16 +5,16 @@
 #include <dflow/base/threads/elastic_pool.hpp>
 #include <dflow/core/device_name.hpp>
 #include <dflow/core/memory/pool_allocator.hpp>
-#include <dflow/net/asio/asio_transport.hpp>
-#include <dflow/net/cluster_tasks.hpp>
 #include <dflow/net/inspect/metrics.hpp>
-#include <dflow/net/inspect/wait_watch.hpp>
 #include <dflow/net/log_lines.hpp>
+#include <dflow/net/master/cluster_tasks.hpp>
 #include <dflow/net/master/master.hpp>
-#include <dflow/net/peers.hpp>
 #include <dflow/net/server.hpp>
+#include <dflow/net/tasks/peers.hpp>
+#include <dflow/net/tasks/wait_watch.hpp>
+#include <dflow/net/tasks/worker.hpp>
 #include <dflow/net/transport/accept_loop.hpp>
-#include <dflow/net/worker.hpp>
+#include <dflow/net/transport/sockets/asio_transport.hpp>
 #include <dflow/runtime/default_devices.hpp>
 #include <dflow/session/target.hpp>
 

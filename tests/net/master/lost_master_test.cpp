@@ -1,7 +1,7 @@
 // A session of a remote master over connections that are lost.
 #include <catch2/catch.hpp>
 #include <dflow/dflow.hpp>
-#include <dflow/net/master/remote_master.hpp>
+#include <dflow/net/client/remote_master.hpp>
 #include <dflow/net/server.hpp>
 #include <dflow/net/simulation/simulated_network.hpp>
 

@@ -5,9 +5,9 @@
 #include <dflow/base/system_seed.hpp>
 #include <dflow/dflow.hpp>
 #include <dflow/graph/graph_def_archive.hpp>
-#include <dflow/net/inspect/inspect.hpp>
-#include <dflow/net/peers.hpp>
+#include <dflow/net/client/inspect.hpp>
 #include <dflow/net/server.hpp>
+#include <dflow/net/tasks/peers.hpp>
 
 #include <cmath>
 #include <future>

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <dflow/base/clock.hpp>
-#include <dflow/net/client_sessions.hpp>
-#include <dflow/net/cluster_tasks.hpp>
-#include <dflow/net/master/master_messages.hpp>
+#include <dflow/net/master/cluster_tasks.hpp>
 #include <dflow/net/protocol/connection.hpp>
-#include <dflow/net/visit.hpp>
+#include <dflow/net/protocol/master_messages.hpp>
+#include <dflow/net/protocol/visit.hpp>
+#include <dflow/net/tasks/client_sessions.hpp>
 #include <dflow/runtime/op_set.hpp>
 
 #include <chrono>

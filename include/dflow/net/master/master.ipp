@@ -3,8 +3,8 @@
 #include <dflow/core/device_name.hpp>
 #include <dflow/graph/graph_def_archive.hpp>
 #include <dflow/net/master/master.hpp>
-#include <dflow/net/master/reset_devices.hpp>
 #include <dflow/net/protocol/clock_offset.hpp>
+#include <dflow/net/tasks/reset_devices.hpp>
 #include <dflow/op/import.hpp>
 #include <dflow/ops/send_recv/send_recv.hpp>
 #include <dflow/runtime/device.hpp>
