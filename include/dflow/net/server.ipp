@@ -316,7 +316,7 @@ class ClusterTarget final : public SessionTarget {
   std::string task() const override { return state_->task; }
   std::uint64_t incarnation() const noexcept override { return state_->options.incarnation; }
 
-  std::unique_ptr<RemoteTasks> open(const OpTable& ops) override {
+  std::unique_ptr<RemoteTasks> open_tasks(const OpTable& ops) override {
     if (ops.fingerprint() != state_->options.ops.ops().fingerprint()) {
       throw_error(invalid_argument("the session has other ops than its target: give both the same `ops`"));
     }

@@ -2,6 +2,7 @@
 
 #include <dflow/base/clock.hpp>
 #include <dflow/core/cancellation.hpp>
+#include <dflow/net/client/fetched_tensors.ipp>
 #include <dflow/net/client/remote_session_client.ipp>
 #include <dflow/net/master/cluster_tasks.hpp>
 #include <dflow/net/protocol/call.hpp>
@@ -27,10 +28,11 @@ namespace dflow::net::detail {
 /// that it needs, and one request more waits for the end of the step.
 ///
 /// Thread safety: safe.
-class PartialRunAtMaster final : public RemotePartialRun, public std::enable_shared_from_this<PartialRunAtMaster> {
+class RemotePartialRunClient final : public RemotePartialRun,
+                                     public std::enable_shared_from_this<RemotePartialRunClient> {
  public:
-  PartialRunAtMaster(std::shared_ptr<const StepAtMaster> step, std::vector<std::vector<bool>> needed_feeds,
-                     Events events)
+  RemotePartialRunClient(std::shared_ptr<const RemoteStepRequest> step, std::vector<std::vector<bool>> needed_feeds,
+                         Events events)
       : step_(std::move(step)),
         needed_feeds_(std::move(needed_feeds)),
         events_(std::move(events)),
@@ -38,7 +40,7 @@ class PartialRunAtMaster final : public RemotePartialRun, public std::enable_sha
         is_asked_for_(step_->names.fetches.size()) {}
 
   /// Whatever has become of it the master need not keep it any more.
-  ~PartialRunAtMaster() override {
+  ~RemotePartialRunClient() override {
     if (connection_ == nullptr) return;
     try {
       connection_->call(make_call(Method::end_partial_run, to_body(name_)), [](const Status&, const std::string&) {});
@@ -230,7 +232,7 @@ class PartialRunAtMaster final : public RemotePartialRun, public std::enable_sha
     done(std::move(status));
   }
 
-  const std::shared_ptr<const StepAtMaster> step_;
+  const std::shared_ptr<const RemoteStepRequest> step_;
   const std::vector<std::vector<bool>> needed_feeds_;
   Events events_;
   std::weak_ptr<StepHandle> handle_;

@@ -1,23 +1,21 @@
 #pragma once
 
 #include <dflow/base/clock.hpp>
-#include <dflow/base/system_seed.hpp>
-#include <dflow/base/threads/pool_event.hpp>
+#include <dflow/base/str_cat.hpp>
 #include <dflow/graph/graph_def_archive.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/net/client/remote_master.hpp>
-#include <dflow/net/log_lines.hpp>
+#include <dflow/net/client/thin_client.ipp>
 #include <dflow/net/protocol/call.hpp>
 #include <dflow/net/protocol/master_messages.hpp>
 #include <dflow/net/tasks/peers.hpp>
-#include <dflow/net/transport/sockets/asio_transport.hpp>
+#include <dflow/session/target.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -25,60 +23,6 @@
 #include <vector>
 
 namespace dflow::net {
-
-namespace detail {
-
-/// The connections of a process that is no task and has no ops.
-struct ThinClient {
-  std::string task;
-  std::uint64_t incarnation = 0;
-  std::shared_ptr<Clock> clock;
-  std::shared_ptr<Peers> peers;
-  Duration startup_timeout{};
-
-  ThinClient(const ClusterSpec& cluster, ServerOptions o) : startup_timeout(o.startup_timeout) {
-    if (o.clock == nullptr) o.clock = std::make_shared<RealClock>();
-    if (o.random == nullptr) o.random = system_seed;
-    if (o.transport == nullptr) o.transport = std::make_shared<AsioTransport>(AsioTransportOptions{.clock = o.clock});
-    clock = o.clock;
-    incarnation = o.incarnation != 0 ? o.incarnation : o.random();
-    task = str_cat("/job:client/replica:0/task:", incarnation % 2'000'000'000);
-    o.log = log_lines(task, std::move(o.log));
-    Peers::Options to;
-    to.transport = std::move(o.transport);
-    to.connection.self = {{}, task, incarnation, 0};
-    to.connection.secret = cluster.secret();
-    to.connection.clock = clock;
-    to.connection.random = std::move(o.random);
-    to.connection.log = std::move(o.log);
-    to.connection.heartbeat_interval = o.silence_timeout / 5;
-    to.connection.heartbeat_timeout = o.silence_timeout;
-    for (const ClusterSpec::Task& other : cluster.tasks()) to.addresses.emplace(other.name, other.address);
-    peers = std::make_shared<Peers>(std::move(to));
-  }
-};
-
-/// Calls `begin(done)` and waits until `done` is called with a status.
-template <class Begin>
-void wait_for_status(ThreadPool* pool, const Begin& begin) {
-  struct Waiting {
-    PoolEvent ended;
-    Status outcome;
-  };
-  const auto waiting = std::make_shared<Waiting>();
-  begin([waiting](Status status) {
-    waiting->outcome = std::move(status);
-    waiting->ended.set();
-  });
-  if (pool != nullptr) {
-    pool->wait(waiting->ended);
-  } else {
-    waiting->ended.wait_blocking();
-  }
-  throw_if_error(waiting->outcome);
-}
-
-}  // namespace detail
 
 struct RemoteMaster::State {
   detail::ThinClient client;
@@ -107,17 +51,17 @@ struct RemoteMaster::State {
 namespace detail {
 
 /// A session as its client has it: what its graph is made of, and how much of that the master has.
-class SessionAtMaster : public std::enable_shared_from_this<SessionAtMaster> {
+class RemoteSessionClient : public std::enable_shared_from_this<RemoteSessionClient> {
  public:
   using Ready = UniqueFunction<void(Status, std::shared_ptr<Connection>)>;
 
   /// `clock` is what the deadlines of its steps are by.
-  SessionAtMaster(std::shared_ptr<RemoteMaster::State> state, CreateSession create, std::shared_ptr<Clock> clock)
+  RemoteSessionClient(std::shared_ptr<RemoteMaster::State> state, CreateSession create, std::shared_ptr<Clock> clock)
       : state_(std::move(state)), create_(std::move(create)), clock_(std::move(clock)) {}
 
   /// Over the connection that there is now: where the master had not lost the one that the session was made over when
   /// this took its place, the session is there still.
-  ~SessionAtMaster() {
+  ~RemoteSessionClient() {
     if (!is_there_) return;
     const std::shared_ptr<Connection> connection = state_->client.peers->find(state_->master, Channel::control);
     if (connection != nullptr && connection->peer().incarnation == incarnation_) end_there(*connection, number_);
@@ -326,56 +270,11 @@ class SessionAtMaster : public std::enable_shared_from_this<SessionAtMaster> {
   std::shared_ptr<Sending> sending_;
 };
 
-/// What a step is made of that the master runs.
-struct StepAtMaster {
-  std::shared_ptr<SessionAtMaster> session;
+/// What a client asks the master to run as one step.
+struct RemoteStepRequest {
+  std::shared_ptr<RemoteSessionClient> session;
   std::size_t num_nodes = 0;  ///< of the graph that it is a step of
   RemoteSession::StepNames names;
-};
-
-/// The tensors of one reply of a master's, as they come.
-///
-/// Thread safety: one thread at a time.
-class FetchedTensors {
- public:
-  /// The elements of an only tensor are received where they stay.
-  StatusOr<PayloadMemory> place(std::string_view body, std::uint64_t size) {
-    try {
-      const RunSessionReply reply = from_body<RunSessionReply>(body);
-      if (reply.fetches.size() == 1 && reply.fetches[0].bytes == size && reply.fetches[0].head.dtype != DType::string) {
-        only_ = AnyTensor(reply.fetches[0].head.dtype, reply.fetches[0].head.shape);
-        return PayloadMemory{{static_cast<std::byte*>(only_.raw_data()), static_cast<std::size_t>(size)},
-                             std::make_shared<AnyTensor>(only_)};
-      }
-      elements_ = AnyTensor(DType::uint8, Shape({static_cast<std::int64_t>(size)}));
-      return PayloadMemory{{static_cast<std::byte*>(elements_.raw_data()), static_cast<std::size_t>(size)},
-                           std::make_shared<AnyTensor>(elements_)};
-    } catch (...) {
-      return status_of_current_exception();
-    }
-  }
-
-  /// Errors: DataLoss for other tensors than those of these names and types.
-  std::vector<AnyTensor> take(const RunSessionReply& reply, std::span<const std::string> names,
-                              std::span<const DType> types) {
-    if (reply.fetches.size() != types.size()) throw_error(data_loss("a reply with another number of tensors"));
-    std::span<const std::byte> elements;
-    if (elements_.is_initialized()) {
-      elements = {static_cast<const std::byte*>(elements_.raw_data()), elements_.bytes()};
-    }
-    std::vector<AnyTensor> tensors;
-    for (std::size_t i = 0; i < types.size(); ++i) {
-      if (reply.fetches[i].head.dtype != types[i]) {
-        throw_error(data_loss(str_cat("'", names[i], "' comes as ", name(reply.fetches[i].head.dtype))));
-      }
-      if (only_.is_initialized()) check_elements(only_);
-      tensors.push_back(only_.is_initialized() ? std::move(only_) : take_from_payload(reply.fetches[i], elements));
-    }
-    return tensors;
-  }
-
- private:
-  AnyTensor only_, elements_;
 };
 
 }  // namespace detail

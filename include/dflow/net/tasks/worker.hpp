@@ -63,7 +63,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   TaskStatus status() const;
 
  private:
-  struct Session;
+  struct ClientShares;
   struct Run;
 
   void list_devices(Responder& respond);
@@ -74,8 +74,8 @@ class Worker : public std::enable_shared_from_this<Worker> {
   void cancel_step(const CancelStep& cancel);
   void receive_tensor(const Incoming& request, Responder& respond);
   void take_tensor(const Visit& visit, const PushTensor& push);
-  std::shared_ptr<CompiledStep> compile(Session& session, const SharePartitions& partitions);
-  static void end_registering(Session& session, std::uint64_t number, std::shared_ptr<CompiledStep> step,
+  std::shared_ptr<CompiledStep> compile(ClientShares& session, const SharePartitions& partitions);
+  static void end_registering(ClientShares& session, std::uint64_t number, std::shared_ptr<CompiledStep> step,
                               const Status& status);
   void start(std::shared_ptr<Run> run);
   void finish(const std::shared_ptr<Run>& run, const Status& status);
@@ -88,7 +88,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   const Clock::time_point began_;
   mutable std::mutex mutex_;
   Status stopped_;
-  detail::ClientSessions<Session> sessions_;
+  detail::ClientSessions<ClientShares> sessions_;
   std::multimap<std::uint64_t, std::shared_ptr<Run>> running_;  ///< by step, whose number a client chooses
 };
 

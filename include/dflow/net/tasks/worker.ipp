@@ -9,9 +9,9 @@
 
 namespace dflow::net {
 
-/// What one session of a client's keeps here.
-struct Worker::Session {
-  explicit Session(std::unique_ptr<PartCompiler> with) : compiler(std::move(with)) {}
+/// The shares of steps that one session of a client keeps here.
+struct Worker::ClientShares {
+  explicit ClientShares(std::unique_ptr<PartCompiler> with) : compiler(std::move(with)) {}
 
   struct Share {
     std::shared_ptr<CompiledStep> step;  ///< null while it is compiled
@@ -100,14 +100,14 @@ void Worker::list_devices(Responder& respond) {
 /// stands for the same share.
 void Worker::register_share(const Visit& visit, Incoming& request, Responder& respond) {
   const ShareName name = from_body<ShareName>(request.body);
-  std::shared_ptr<Session> session;
+  std::shared_ptr<ClientShares> session;
   {
     const std::lock_guard lock(mutex_);
     throw_if_error(stopped_);
     if (visit.is_over()) throw_error(unavailable("the connection has ended"));
     session = sessions_.find(visit.id(), name.session);
     if (session == nullptr) {
-      session = std::make_shared<Session>(std::make_unique<PartCompiler>(
+      session = std::make_shared<ClientShares>(std::make_unique<PartCompiler>(
           options_.devices, options_.ops.kernels(), PartCompiler::Options{options_.pool.get(), options_.clock.get()}));
       sessions_.add(visit.id(), name.session, session, options_.max_sessions);
     }
@@ -119,7 +119,7 @@ void Worker::register_share(const Visit& visit, Incoming& request, Responder& re
     if (is_new && session->shares.size() >= options_.max_shares) {
       throw_error(resource_exhausted(str_cat("more than ", options_.max_shares, " shares of one session")));
     }
-    Session::Share& share = session->shares[name.share];
+    ClientShares::Share& share = session->shares[name.share];
     is_registered = share.step != nullptr;
     try {
       if (!is_registered) share.waiting.push_back(std::move(respond));
@@ -149,7 +149,7 @@ void Worker::register_share(const Visit& visit, Incoming& request, Responder& re
   }
 }
 
-void Worker::end_registering(Session& session, std::uint64_t number, std::shared_ptr<CompiledStep> step,
+void Worker::end_registering(ClientShares& session, std::uint64_t number, std::shared_ptr<CompiledStep> step,
                              const Status& status) {
   std::vector<Responder> waiting;
   {
@@ -169,7 +169,7 @@ void Worker::end_registering(Session& session, std::uint64_t number, std::shared
   }
 }
 
-std::shared_ptr<CompiledStep> Worker::compile(Session& session, const SharePartitions& partitions) {
+std::shared_ptr<CompiledStep> Worker::compile(ClientShares& session, const SharePartitions& partitions) {
   auto step = std::make_shared<CompiledStep>();
   step->pool = options_.pool.get();
   for (const SharePartitions::Partition& partition : partitions.partitions) {
@@ -191,13 +191,13 @@ std::shared_ptr<CompiledStep> Worker::compile(Session& session, const ShareParti
 }
 
 void Worker::forget_share(const Visit::Id& visit, const ShareName& name) {
-  std::shared_ptr<Session> session;
+  std::shared_ptr<ClientShares> session;
   {
     const std::lock_guard lock(mutex_);
     session = sessions_.find(visit, name.session);
   }
   if (session == nullptr) return;
-  Session::Share share;  // goes without the lock
+  ClientShares::Share share;  // goes without the lock
   const std::lock_guard lock(session->mutex);
   const auto found = session->shares.find(name.share);
   if (found == session->shares.end()) return;
@@ -206,13 +206,13 @@ void Worker::forget_share(const Visit::Id& visit, const ShareName& name) {
 }
 
 void Worker::close_session(const Visit::Id& visit, std::uint64_t session) {
-  std::shared_ptr<Session> closed;
+  std::shared_ptr<ClientShares> closed;
   const std::lock_guard lock(mutex_);
   closed = sessions_.take(visit, session);
 }
 
 void Worker::forget(const Visit& visit, const Status& why) {
-  std::vector<std::shared_ptr<Session>> closed;
+  std::vector<std::shared_ptr<ClientShares>> closed;
   {
     const std::lock_guard lock(mutex_);
     closed = sessions_.take_all(visit.id());
@@ -229,7 +229,7 @@ void Worker::run_share(const Visit& visit, Incoming& request, Responder& respond
   run->request = from_body<RunShare>(request.body);
   run->owner = visit.owner();
   const ShareName name = run->request.name;
-  std::shared_ptr<Session> session;
+  std::shared_ptr<ClientShares> session;
   {
     const std::lock_guard lock(mutex_);
     throw_if_error(stopped_);
@@ -384,7 +384,7 @@ TaskStatus Worker::status() const {
   status.incarnation = options_.incarnation;
   status.age_ns = age_ns(began_);
   for (const std::shared_ptr<Device>& device : options_.devices) status.devices.push_back(device->name());
-  std::vector<std::shared_ptr<Session>> sessions;
+  std::vector<std::shared_ptr<ClientShares>> sessions;
   {
     const std::lock_guard lock(mutex_);
     status.num_sessions = sessions_.size();
