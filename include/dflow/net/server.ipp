@@ -68,12 +68,9 @@ class ServerService final : public Peers::Service {
     if (const std::shared_ptr<Master> master = master_.lock(); master != nullptr) {
       if (master->handle(visit, request, respond)) return;
     }
-    const auto method = static_cast<Method>(request.method);
-    const bool takes_ops = method >= Method::list_devices && method <= Method::push_tensor;
-    if (client.op_fingerprint == 0 && takes_ops) {
+    if (client.op_fingerprint == 0 && needs_ops(static_cast<Method>(request.method))) {
       return respond(failed_precondition(
-          str_cat("'", client.task, "' has no ops: it may ask for ", static_cast<int>(Method::task_status), " to ",
-                  static_cast<int>(Method::end_partial_run), ", and not for request ", request.method)));
+          str_cat("'", client.task, "' has no ops, and request ", request.method, " is for clients that have ops")));
     }
     const std::shared_ptr<Worker> worker = worker_.lock();
     if (worker == nullptr) return respond(unavailable("this task has ended"));

@@ -59,6 +59,13 @@ net::SharePartitions one_part() {
 
 }  // namespace
 
+TEST_CASE("requests of shares and tensors need ops, and no others do") {
+  for (int number = 0; number <= 30; ++number) {
+    INFO("method " << number);
+    CHECK(net::needs_ops(static_cast<net::Method>(number)) == (number >= 1 && number <= 8));
+  }
+}
+
 TEST_CASE("messages come back as they were sent") {
   CHECK(there_and_back(two_devices()) == two_devices());
   CHECK(there_and_back(net::ShareName{3, 9}) == net::ShareName{3, 9});

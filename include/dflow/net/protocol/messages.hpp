@@ -45,6 +45,24 @@ enum class Method : std::uint16_t {
   end_partial_run = 20,  ///< PartialRunName -> nothing
 };
 
+/// True for requests of a step's shares and tensors. Their peers run the same graph, so both need the same ops: a
+/// client without ops must not send one.
+constexpr bool needs_ops(Method method) noexcept {
+  switch (method) {
+    case Method::list_devices:
+    case Method::register_share:
+    case Method::forget_share:
+    case Method::close_session:
+    case Method::run_share:
+    case Method::cancel_step:
+    case Method::receive_tensor:
+    case Method::push_tensor:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // What goes over the wire as the body of a request or reply, little-endian: lengths and counts are varints (LEB128),
 // strings a length and bytes. `read` believes nothing: DataLoss for what is malformed or has bytes left over,
 // OutOfRange beyond a limit. docs/wire-format.md is their written form.
