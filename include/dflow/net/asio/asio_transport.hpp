@@ -1,0 +1,8 @@
+#pragma once
+
+/// This header has moved to <dflow/net/transport/sockets/asio_transport.hpp>, and this place of it will go.
+
+#include <dflow/net/transport/sockets/asio_transport.hpp>
+
+#pragma message( \
+        "<dflow/net/asio/asio_transport.hpp> has moved: include <dflow/net/transport/sockets/asio_transport.hpp>")
