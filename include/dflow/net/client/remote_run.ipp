@@ -24,7 +24,7 @@
 
 namespace dflow::net::detail {
 
-/// One run of a step at the master.
+/// One run of a step that the master runs, in the client's process.
 class RemoteRun final : public StepPart, public std::enable_shared_from_this<RemoteRun> {
  public:
   /// Borrowed memory is its lender's when the step has ended, and may still be on its way then.
