@@ -11,8 +11,8 @@
 #include "contestant.hpp"
 
 #include <dflow/base/system_seed.hpp>
-#include <dflow/net/asio/asio_transport.hpp>
 #include <dflow/net/protocol/connection.hpp>
+#include <dflow/net/transport/sockets/asio_transport.hpp>
 
 #include <chrono>
 #include <condition_variable>

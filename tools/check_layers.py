@@ -2,11 +2,13 @@
 """Checks the rules that keep the folders of include/dflow/ floors.
 
 - a file includes its own floor and lower ones only; the umbrella dflow.hpp is never included inside;
+- inside a floor of FOLDER_ORDER a file includes its own folder and those before it, so the floor's folders are a DAG;
 - train/ speaks graph and session only;
 - each heavy header has one door, and so has the CPU: what is not the CPU's own knows no type of devices;
 - what an op is (op/) knows none, and no floor knows an op by its name: nothing outside of ops/ and the kernels spells one as a string;
 - includes form no cycle, and what is included exists;
-- headers stay within 400 lines, every other file within 800, folders of the library within 40 files.
+- no file includes a forwarding header, which only says where a public header has gone;
+- headers stay within 400 lines, every other file within 800, folders of the library within 40 files, and a folder has 4 files.
 
 Usage: tools/check_layers.py [ROOT]
 Prints one line per violation as file:line: message; exits 1 if there is any.
@@ -14,6 +16,8 @@ Prints one line per violation as file:line: message; exits 1 if there is any.
 
 import re
 import sys
+from collections import Counter
+from functools import cache
 from pathlib import Path
 
 FLOORS = {
@@ -23,6 +27,18 @@ FLOORS = {
 
 # Folders that a folder must not include although they lie below it.
 FORBIDDEN = {"train": {"kernels", "runtime", "net"}, "op": {"ops"}, "interop": {"kernels", "runtime", "net"}}
+
+# A floor's folders, the lowest first: a file includes its own folder and those that stand before it. Folders in one tuple do
+# not know each other. "." are the files that lie in the floor's own folder. A folder that is not named counts as the folder
+# that it lies in. A floor that is missing here is not checked.
+FOLDER_ORDER = {
+    "base": [".", "text", "files", "threads"],
+    "io": [("compression", "proto"), "checkpoint/parts", "records", ".", ("summary", "checkpoint/own"), "checkpoint/tensorflow", "checkpoint"],
+    "state": [".", ("tables", "readers")],
+    "kernels": ["contract", "shared", ("collectives", "state"), ("cpu", "cuda")],
+    "net": ["transport", "transport/sockets", "protocol", "inspect", "tasks", "master", ".", ("client", "simulation")],
+    "trace": [".", "events"],
+}  # fmt: skip
 
 # Folders that know no op by its name.
 NAMELESS = {"base", "core", "io", "graph", "op", "autodiff", "runtime", "passes", "session"}
@@ -35,7 +51,7 @@ DOORS = [
     (re.compile(r"^dflow/runtime/cpu_device\."), re.compile(r"^(runtime/(cpu_device|default_devices)\.|src/)")),
     (re.compile(r"^dflow/kernels/cuda/"), re.compile(r"^(kernels/cuda/|runtime/cuda)")),
     (re.compile(r"^(cuda|cub/|thrust/|cublas|cudnn|nvrtc|nccl|curand|nvtx)"), re.compile(r"^kernels/cuda/")),
-    (re.compile(r"^(asio|openssl/)"), re.compile(r"^net/asio")),
+    (re.compile(r"^(asio|openssl/)"), re.compile(r"^net/(asio\.hpp$|transport/sockets/)")),
     (re.compile(r"^cereal/"), re.compile(r"^graph/graph_def_archive\.ipp$")),
     (re.compile(r"^zlib\.h"), re.compile(r"^io/compression/(deflate|gzip|zlib_stream)\.ipp$")),
     (re.compile(r"^nlohmann/"), re.compile(r"^(graph/graph_def_json|trace/chrome_trace|net/cluster_spec_json|io/safetensors)\.ipp$")),
@@ -45,6 +61,16 @@ DOORS = [
 MAX_HEADER_LINES = 400
 MAX_FILE_LINES = 800
 MAX_FOLDER_FILES = 40
+# Those of the folders in it count, too.
+MIN_FOLDER_FILES = 4
+# Folders with fewer files, as they are today: this list only gets shorter.
+SMALL_FOLDERS = {
+    "include/dflow/interop", "include/dflow/kernels/cpu/random", "include/dflow/kernels/cpu/routines/state",
+    "include/dflow/kernels/cpu/send_recv", "include/dflow/kernels/cpu/summary", "include/dflow/kernels/cuda/capture",
+    "include/dflow/kernels/cuda/driver", "include/dflow/kernels/cuda/random", "include/dflow/ops/collective",
+    "include/dflow/ops/send_recv", "include/dflow/runtime/cuda", "include/dflow/src/units/data", "include/dflow/src/units/io",
+    "include/dflow/src/units/tables", "include/dflow/src/units/trace", "include/dflow/src/units/train", "src/runtime",
+}  # fmt: skip
 # A device as a third party writes it, in one file: headers that count as files.
 WHOLE_FILES = {"tests/support/proof_device.hpp"}
 SOURCE_SUFFIXES = {".hpp", ".ipp", ".cpp", ".cu", ".h", ".py", ".cmake", ".sh"}
@@ -67,6 +93,37 @@ def library_files(root):
         for path in sorted(folder.rglob("*")):
             if path.suffix in CODE_SUFFIXES:
                 yield path, path.relative_to(folder).as_posix()
+
+
+@cache
+def is_forwarding(path):
+    """True for a header that says where a public header has gone."""
+    return path.suffix == ".hpp" and "#pragma message" in path.read_text(errors="replace")
+
+
+def place_of(relative):
+    """(rank, folder) of a library file in its floor's order, the nearest folder that has one; None without any."""
+    floor, *folders = relative.split("/")[:-1]
+    ranks = {}
+    for rank, group in enumerate(FOLDER_ORDER[floor]):
+        ranks.update((folder, rank) for folder in (group if isinstance(group, tuple) else (group,)))
+    for end in range(len(folders), 0, -1):
+        folder = "/".join(folders[:end])
+        if folder in ranks:
+            return ranks[folder], folder
+    return (ranks["."], ".") if not folders and "." in ranks else None
+
+
+def check_order(where, relative, name):
+    """Yields the message about one include directive inside a floor whose folders have an order."""
+    floor = relative.split("/")[0]
+    if floor not in FOLDER_ORDER or not name.startswith(f"dflow/{floor}/"):
+        return
+    source, target = place_of(relative), place_of(name.removeprefix("dflow/"))
+    if source is None or target is None or source[1] == target[1] or target[0] < source[0]:
+        return
+    names = ["its own files" if folder == "." else f"{folder}/" for _, folder in (source, target)]
+    yield f"{where}: in {floor}/, {names[0]} must not include {names[1]}: FOLDER_ORDER"
 
 
 def floor_of(relative):
@@ -114,12 +171,18 @@ def check_library(root):
         node = "dflow/" + relative if path.is_relative_to(include) else None
         if node:
             graph[node] = []
+            if folder in FOLDER_ORDER and place_of(relative) is None and not is_forwarding(path):
+                problems.append(f"{path.relative_to(root)}:1: its folder has no place in FOLDER_ORDER")
         for number, quote, name in includes_of(path):
             where = f"{path.relative_to(root)}:{number}"
             problems += check_include(where, relative, folder, quote, name)
+            if node and not is_forwarding(path):
+                problems += check_order(where, relative, name)
             if name.startswith("dflow/"):
                 if not (include / name).exists():
                     problems.append(f"{where}: {name} does not exist")
+                elif is_forwarding(include / name):
+                    problems.append(f"{where}: {name} has moved, as it says")
                 elif node:
                     graph[node].append(name)
                     lines[node, name] = number
@@ -174,12 +237,29 @@ def check_names(root):
     return problems
 
 
+def check_small_folders(root):
+    """One message per folder with too few files, and per exception that is none any more."""
+    counts = Counter()
+    for path, _ in library_files(root):
+        if not is_forwarding(path):
+            counts.update(folder.as_posix() for folder in path.relative_to(root).parents)
+    problems = []
+    for folder, count in sorted(counts.items()):
+        is_exception = folder in SMALL_FOLDERS
+        if count < MIN_FOLDER_FILES and not is_exception and folder.startswith(("include/dflow/", "src/")):
+            problems.append(f"{folder}:1: {count} files, a folder has {MIN_FOLDER_FILES}")
+        elif count >= MIN_FOLDER_FILES and is_exception:
+            problems.append(f"{folder}:1: {count} files, and SMALL_FOLDERS still names it")
+    return problems
+
+
 def check_sizes(root):
     problems = []
     for folder in sorted({path.parent for path, _ in library_files(root)}):
         count = sum(path.suffix in CODE_SUFFIXES for path in folder.iterdir())
         if count > MAX_FOLDER_FILES:
             problems.append(f"{folder.relative_to(root)}:1: {count} files, the limit is {MAX_FOLDER_FILES}")
+    problems += check_small_folders(root)
     for folder in ("include", "src", "tests", "examples", "benchmarks", "tools", "cmake", "scripts", "conan", "ports"):
         for path in sorted((root / folder).rglob("*")):
             if not path.is_file() or path.suffix not in SOURCE_SUFFIXES:

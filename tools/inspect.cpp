@@ -1,7 +1,7 @@
 // dflow-inspect: asks the tasks of a running cluster what they do and what they wait for.
+#include <dflow/net/client/inspect.hpp>
+#include <dflow/net/client/remote_master.hpp>
 #include <dflow/net/cluster_spec.hpp>
-#include <dflow/net/inspect/inspect.hpp>
-#include <dflow/net/master/remote_master.hpp>
 
 #include <CLI/CLI.hpp>
 #include <dflow/base/status.hpp>

@@ -2,7 +2,6 @@
 """Measures what dflow costs a program that uses it, and prints the table of the README.
 
     compile       CPU time and memory to compile a hello file with <dflow/dflow.hpp>, -O0 and -O2
-    header_only   the same file in header-only mode with all ops, -O0
     library       bytes of libdflow.a
     binary        bytes of a stripped static program with a table of ten ops, and with all ops
     memory        peak resident memory of small models in training
@@ -12,7 +11,7 @@
 
 Usage: tools/measure_costs.py [--build DIR] [--compiler CXX] [--only ROW,ROW...] [--repeats N] [--write]
 The library is taken from DIR (default build/release, made by `cmake --preset release && cmake --build --preset release`);
-without it only `compile` and `header_only` are measured. `build` takes many minutes and is measured only where it is named.
+without it only `compile` is measured. `build` takes many minutes and is measured only where it is named.
 Times are the best of N runs (default 3). --write puts the table between the marks `costs: begin` and `costs: end` of
 README.md: rows that were measured replace those there, others stay.
 """
@@ -198,9 +197,6 @@ class Costs:
              "-o", precompiled / "dflow.hpp.gch"])
         self.compile_hello("compile a hello file with `<dflow/dflow.hpp>` precompiled, -O2", ["-O2", f"-I{precompiled.parent}"], "", self.repeats)
 
-    def header_only(self):
-        self.compile_hello("a hello file in header-only mode, all ops, -O0", ["-O0", "-DDFLOW_HEADER_ONLY"], "90 / 30 s", 1)
-
     def library(self):
         archive = self.build / "libdflow.a"
         stripped = self.folder / "libdflow.a"
@@ -322,9 +318,9 @@ def write(text):
 
 
 def main():
-    rows = {"compile": Costs.compile, "header_only": Costs.header_only, "library": Costs.library, "binary": Costs.binary,
+    rows = {"compile": Costs.compile, "library": Costs.library, "binary": Costs.binary,
             "memory": Costs.memory, "start": Costs.start, "cuda": Costs.cuda, "build": Costs.build_all}
-    without_library = ("compile", "header_only", "build")
+    without_library = ("compile", "build")
     parser = argparse.ArgumentParser(description="Measures what dflow costs a program that uses it.")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "release")
     parser.add_argument("--compiler", default=os.environ.get("CXX", "g++"))

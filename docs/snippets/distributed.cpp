@@ -1,9 +1,9 @@
 // What docs/distributed.md shows: run without flags, the cluster is this process.
 
 #include <dflow/dflow.hpp>
-#include <dflow/net/asio/asio_transport.hpp>
-#include <dflow/net/master/remote_master.hpp>
+#include <dflow/net/client/remote_master.hpp>
 #include <dflow/net/server.hpp>
+#include <dflow/net/transport/sockets/asio_transport.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -136,7 +136,7 @@ int share_by_name(const df::net::ClusterSpec& cluster) {
 /// Takes certificates, so it is compiled only.
 [[maybe_unused]] int serve_by_tls(const df::net::ClusterSpec& cluster) {
   // [tls]
-  df::net::AsioTransportOptions sockets;  // <dflow/net/asio/asio_transport.hpp>
+  df::net::AsioTransportOptions sockets;  // <dflow/net/transport/sockets/asio_transport.hpp>
   sockets.tls = df::net::TlsOptions{
       .certificate_chain_file = "task.crt", .private_key_file = "task.key", .ca_file = "cluster.crt"};
   sockets.log = [](std::string_view line) { std::clog << line << '\n'; };  // who was turned away; else nobody is told

@@ -1,8 +1,8 @@
 // Reads bytes as each message that tasks send each other; what is read must come back as it is.
 #include <dflow/base/status.hpp>
 #include <dflow/net/inspect/task_log.hpp>
-#include <dflow/net/master/master_messages.hpp>
-#include <dflow/net/messages.hpp>
+#include <dflow/net/protocol/master_messages.hpp>
+#include <dflow/net/protocol/messages.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 // What one client may keep in a task, and that it is gone with the client.
 #include <dflow/base/threads/thread_pool.hpp>
-#include <dflow/net/peers.hpp>
+#include <dflow/net/tasks/peers.hpp>
+#include <dflow/net/tasks/worker.hpp>
 #include <dflow/net/transport/memory_transport.hpp>
-#include <dflow/net/worker.hpp>
 #include <dflow/runtime/default_devices.hpp>
 
 #include "catch.hpp"

@@ -1,6 +1,6 @@
 // What TensorFlow's tests of its distributed runtime expect of rendezvous, executors, masters and sessions, of clusters
 // here.
-#include <dflow/net/inspect/inspect.hpp>
+#include <dflow/net/client/inspect.hpp>
 #include <dflow/net/server.hpp>
 
 #include <dflow/dflow.hpp>

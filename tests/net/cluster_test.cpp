@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <dflow/dflow.hpp>
-#include <dflow/net/asio/asio_transport.hpp>
+#include <dflow/net/transport/sockets/asio_transport.hpp>
 
 #include <atomic>
 #include <chrono>

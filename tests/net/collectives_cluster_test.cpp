@@ -4,7 +4,7 @@
 #include "support/collective_members.hpp"
 
 #include <dflow/dflow.hpp>
-#include <dflow/net/asio/asio_transport.hpp>
+#include <dflow/net/transport/sockets/asio_transport.hpp>
 
 #include "catch.hpp"
 #include "cluster_harness.hpp"

@@ -1,7 +1,7 @@
 // A parameter server that answers runs with what is not its to send.
 #include <dflow/dflow.hpp>
-#include <dflow/net/messages.hpp>
 #include <dflow/net/protocol/connection.hpp>
+#include <dflow/net/protocol/messages.hpp>
 #include <dflow/net/server.hpp>
 #include <dflow/net/transport/memory_transport.hpp>
 

@@ -5,8 +5,8 @@
 #include "support/failing_new.hpp"
 
 #include <dflow/dflow.hpp>
-#include <dflow/net/master/remote_master.hpp>
-#include <dflow/net/step_table.hpp>
+#include <dflow/net/client/remote_master.hpp>
+#include <dflow/net/tasks/step_table.hpp>
 #include <dflow/net/transport/memory_transport.hpp>
 
 #include <chrono>

@@ -20,7 +20,7 @@ LIBRARY = {
         'struct Sum\n    : Reduction<"Sum", FloatTypes> {};\n'
         "using UnaryOps = TypeList<Neg, Sum>;\n",
     "include/dflow/ops/math/unary.ipp": "",
-    "src/ops/math.cpp": "#include <dflow/ops/math/unary.ipp>\n",
+    "include/dflow/src/units/ops/math.hpp": "#include <dflow/ops/math/unary.ipp>\n",
 }  # fmt: skip
 
 
@@ -68,9 +68,19 @@ class CheckLists(unittest.TestCase):
                         "include/dflow/ops/audio/list.hpp: is missing")  # fmt: skip
 
     def test_bodies_and_headers_that_are_not_included(self):
-        self.assert_one({"include/dflow/ops/math/more.ipp": ""}, "src/ops/math.cpp: does not include dflow/ops/math/more.ipp")
+        faults = self.omissions({"include/dflow/ops/math/more.ipp": ""})
+        self.assertIn("src/units/ops/math.hpp: does not include dflow/ops/math/more.ipp", faults[0])
         self.assert_one({"include/dflow/ops/math/more.hpp": 'struct Neg : StandardOp<"Neg"> {};\n'},
                         "list.hpp: does not include dflow/ops/math/more.hpp")  # fmt: skip
+
+    def test_a_body_in_no_unit_or_in_two(self):
+        self.assert_one({"include/dflow/core/shape.ipp": ""}, "include/dflow/core/shape.ipp: is in no unit")
+        body = "#include <dflow/core/shape.ipp>\n"
+        self.assertEqual([], self.omissions({"include/dflow/core/shape.ipp": "", "include/dflow/src/units/core/a.hpp": body}))
+        self.assert_one({"include/dflow/core/shape.ipp": "", "include/dflow/src/units/core/a.hpp": body,
+                         "include/dflow/src/units/core/b.hpp": body}, "shape.ipp: is compiled twice")
+        self.assertEqual([], self.omissions({"include/dflow/core/shape.ipp": body, "include/dflow/core/part.ipp": "",
+                                             "include/dflow/src/units/core/a.hpp": body + "#include <dflow/core/part.ipp>\n"}))
 
 
 if __name__ == "__main__":

@@ -5,16 +5,16 @@
 #include <dflow/base/threads/elastic_pool.hpp>
 #include <dflow/core/device_name.hpp>
 #include <dflow/core/memory/pool_allocator.hpp>
-#include <dflow/net/asio/asio_transport.hpp>
-#include <dflow/net/cluster_tasks.hpp>
 #include <dflow/net/inspect/metrics.hpp>
-#include <dflow/net/inspect/wait_watch.hpp>
 #include <dflow/net/log_lines.hpp>
+#include <dflow/net/master/cluster_tasks.hpp>
 #include <dflow/net/master/master.hpp>
-#include <dflow/net/peers.hpp>
 #include <dflow/net/server.hpp>
+#include <dflow/net/tasks/peers.hpp>
+#include <dflow/net/tasks/wait_watch.hpp>
+#include <dflow/net/tasks/worker.hpp>
 #include <dflow/net/transport/accept_loop.hpp>
-#include <dflow/net/worker.hpp>
+#include <dflow/net/transport/sockets/asio_transport.hpp>
 #include <dflow/runtime/default_devices.hpp>
 #include <dflow/session/target.hpp>
 
@@ -68,12 +68,9 @@ class ServerService final : public Peers::Service {
     if (const std::shared_ptr<Master> master = master_.lock(); master != nullptr) {
       if (master->handle(visit, request, respond)) return;
     }
-    const auto method = static_cast<Method>(request.method);
-    const bool takes_ops = method >= Method::list_devices && method <= Method::push_tensor;
-    if (client.op_fingerprint == 0 && takes_ops) {
+    if (client.op_fingerprint == 0 && needs_ops(static_cast<Method>(request.method))) {
       return respond(failed_precondition(
-          str_cat("'", client.task, "' has no ops: it may ask for ", static_cast<int>(Method::task_status), " to ",
-                  static_cast<int>(Method::end_partial_run), ", and not for request ", request.method)));
+          str_cat("'", client.task, "' has no ops, and request ", request.method, " is for clients that have ops")));
     }
     const std::shared_ptr<Worker> worker = worker_.lock();
     if (worker == nullptr) return respond(unavailable("this task has ended"));
@@ -316,7 +313,7 @@ class ClusterTarget final : public SessionTarget {
   std::string task() const override { return state_->task; }
   std::uint64_t incarnation() const noexcept override { return state_->options.incarnation; }
 
-  std::unique_ptr<RemoteTasks> open(const OpTable& ops) override {
+  std::unique_ptr<RemoteTasks> open_tasks(const OpTable& ops) override {
     if (ops.fingerprint() != state_->options.ops.ops().fingerprint()) {
       throw_error(invalid_argument("the session has other ops than its target: give both the same `ops`"));
     }

@@ -39,9 +39,9 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
 
   const GraphStore* graph;
   SessionOptions options;
-  std::vector<std::shared_ptr<Device>> devices;  ///< of this process
-  std::unique_ptr<RemoteTasks> remote;           ///< null without a target
-  std::unique_ptr<RemoteSession> at_master;      ///< null unless a master in another process keeps the session
+  std::vector<std::shared_ptr<Device>> devices;   ///< of this process
+  std::unique_ptr<RemoteTasks> remote;            ///< null without a target
+  std::unique_ptr<RemoteSession> remote_session;  ///< null unless a master in another process keeps the session
   DeviceInfo client;
   ThreadPool* pool = nullptr;            ///< runs the units of steps
   Allocator* host_allocator = nullptr;   ///< of fetches that come from other memories

@@ -64,8 +64,8 @@ Session::State::State(const Graph& session_graph, SessionOptions session_options
   client.name = here.to_string();
   client.incarnation = o.target != nullptr ? o.target->incarnation() : o.incarnation;
   if (o.target != nullptr) {
-    if (at_master != nullptr) return;
-    remote = o.target->open(o.ops.ops());
+    if (remote_session != nullptr) return;
+    remote = o.target->open_tasks(o.ops.ops());
     for (const DeviceInfo& device : remote->devices()) {
       infos.push_back(device);
       kernels.push_back(o.ops.kernels().for_type(device.type));
@@ -91,10 +91,10 @@ std::shared_ptr<ThreadPool> make_session_pool(int num_threads) {
 void Session::State::take_target() {
   SessionOptions& o = options;
   if (!o.devices.empty()) throw_error(invalid_argument("a session cannot have both a target and devices of its own"));
-  at_master = o.target->open_session(*graph, o);
+  remote_session = o.target->open_session(*graph, o);
   o.devices = devices = o.target->local_devices();
   if (!devices.empty() || o.pool != nullptr) return;
-  o.pool = detail::make_session_pool(at_master != nullptr ? 1 : o.num_threads);
+  o.pool = detail::make_session_pool(remote_session != nullptr ? 1 : o.num_threads);
 }
 
 void Session::State::make_devices() {
@@ -335,7 +335,7 @@ void Session::State::add_parts(CompiledStep& step, std::vector<Partition> parts,
 std::shared_ptr<CompiledStep> Session::State::make_step(const FedEdges& fed, std::span<const AnyOutput> edges,
                                                         std::span<const Operation> targets, const StepLimits& limits,
                                                         bool streams) {
-  if (at_master != nullptr) return make_remote_step(fed, edges, targets, streams);
+  if (remote_session != nullptr) return make_remote_step(fed, edges, targets, streams);
   auto check = [&] { check_limits(limits); };
   FunctionRef<void()> check_ref(check);
   FunctionRef<void()>* const checked = limits.any() ? &check_ref : nullptr;
@@ -398,7 +398,7 @@ std::shared_ptr<CompiledStep> Session::State::make_remote_step(const FedEdges& f
     step->streams = true;
     step->needed_feeds = needed_feeds(prune(*graph, feed_points, fetch_points, target_ids));
   }
-  step->remote = at_master->step(*graph, std::move(names));
+  step->remote = remote_session->step(*graph, std::move(names));
   step->settle();
   return step;
 }

@@ -149,9 +149,9 @@ class SessionTarget {
   /// Looks for the other tasks, and blocks until all have been found. Errors: Unavailable when they have not in time,
   /// with a list of those that are missing, among them who has another table of ops; InvalidArgument if the target
   /// itself has another one than `ops`.
-  virtual std::unique_ptr<RemoteTasks> open(const OpTable& ops) = 0;
-  /// Instead of `open`, where a master in another process is to keep the session; null, as by default, where this
-  /// process does. Blocks until the master has the graph and has found the other tasks. Errors: as of `open`;
+  virtual std::unique_ptr<RemoteTasks> open_tasks(const OpTable& ops) = 0;
+  /// Instead of `open_tasks`, where a master in another process is to keep the session; null, as by default, where this
+  /// process does. Blocks until the master has the graph and has found the other tasks. Errors: as of `open_tasks`;
   /// InvalidArgument for what the master's ops cannot make a graph of.
   virtual std::unique_ptr<RemoteSession> open_session(const GraphStore& graph, const SessionOptions& options);
 };

@@ -3,9 +3,9 @@
 #include <dflow/base/clock.hpp>
 #include <dflow/base/threads/thread_pool.hpp>
 #include <dflow/dflow.hpp>
-#include <dflow/net/asio/asio_transport.hpp>
 #include <dflow/net/server.hpp>
 #include <dflow/net/transport/memory_transport.hpp>
+#include <dflow/net/transport/sockets/asio_transport.hpp>
 
 #include <catch2/catch.hpp>
 

@@ -2,8 +2,8 @@
 
 #include <dflow/base/clock.hpp>
 #include <dflow/dflow.hpp>
-#include <dflow/net/inspect/inspect.hpp>
-#include <dflow/net/messages.hpp>
+#include <dflow/net/client/inspect.hpp>
+#include <dflow/net/protocol/messages.hpp>
 
 #include <catch2/catch.hpp>
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <dflow/base/threads/thread_pool.hpp>
-#include <dflow/net/messages.hpp>
 #include <dflow/net/protocol/connection.hpp>
+#include <dflow/net/protocol/messages.hpp>
 #include <dflow/net/transport/memory_transport.hpp>
 
 #include <atomic>

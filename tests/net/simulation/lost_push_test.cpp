@@ -1,5 +1,5 @@
 // Tensors that one task has sent to another unasked, over a connection that was lost before they were read.
-#include <dflow/net/step_table.hpp>
+#include <dflow/net/tasks/step_table.hpp>
 
 #include "catch.hpp"
 #include "simulated_tasks.hpp"

@@ -1,5 +1,5 @@
 // How long who makes a session waits for tasks that have not come.
-#include <dflow/net/peers.hpp>
+#include <dflow/net/tasks/peers.hpp>
 
 #include "catch.hpp"
 #include "simulated_tasks.hpp"

@@ -1,5 +1,5 @@
 // What was sent over a connection that its sender has lost, or by a start of a task that another one has replaced.
-#include <dflow/net/peers.hpp>
+#include <dflow/net/tasks/peers.hpp>
 
 #include "catch.hpp"
 #include "simulated_tasks.hpp"

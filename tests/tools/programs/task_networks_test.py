@@ -163,7 +163,7 @@ class Networks(unittest.TestCase):
                 self.assertIn(module[4:], run.stdout)
 
     def test_more_tasks_than_networks_are_an_error(self):
-        run = self.run_rig(["--tasks", "1"], ["--ps", "0", "--workers", "2"], ["sleep", "1000"])
+        run = self.run_rig(["--tasks", "1"], ["--ps", "0", "--workers", "2"], ["sh", "-c", "sleep 1000"])
         self.assertEqual(run.returncode, 2)
         self.assertIn("there are 1 networks and more tasks", run.stderr)
 

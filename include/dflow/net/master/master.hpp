@@ -1,11 +1,11 @@
 #pragma once
 
 #include <dflow/base/clock.hpp>
-#include <dflow/net/client_sessions.hpp>
-#include <dflow/net/cluster_tasks.hpp>
-#include <dflow/net/master/master_messages.hpp>
+#include <dflow/net/master/cluster_tasks.hpp>
 #include <dflow/net/protocol/connection.hpp>
-#include <dflow/net/visit.hpp>
+#include <dflow/net/protocol/master_messages.hpp>
+#include <dflow/net/protocol/visit.hpp>
+#include <dflow/net/tasks/client_sessions.hpp>
 #include <dflow/runtime/op_set.hpp>
 
 #include <chrono>
@@ -61,7 +61,7 @@ class Master : public std::enable_shared_from_this<Master> {
   std::size_t num_sessions() const;
 
  private:
-  class Kept;
+  class HostedSession;
   struct Ending;
   struct Run;
   struct Partial;
@@ -80,19 +80,19 @@ class Master : public std::enable_shared_from_this<Master> {
   std::vector<std::string> others_that_match(const std::vector<std::string>& filters) const;
   ClusterTasks::Options cluster_options() const;
   /// Errors: NotFound.
-  std::shared_ptr<Kept> find(const Visit::Id& visit, std::uint64_t session) const;
+  std::shared_ptr<HostedSession> find(const Visit::Id& visit, std::uint64_t session) const;
   /// Takes it out; null if it is not there.
-  std::shared_ptr<Kept> take(const Visit::Id& visit, std::uint64_t session);
+  std::shared_ptr<HostedSession> take(const Visit::Id& visit, std::uint64_t session);
   /// With the mutex held: counts `bytes` more of the client's graphs. Errors: ResourceExhausted.
-  void reserve(const Visit::Id& visit, Kept& session, std::uint64_t bytes);
+  void reserve(const Visit::Id& visit, HostedSession& session, std::uint64_t bytes);
   /// Ends them, and lets go of them in the pool.
-  void drop(std::vector<std::shared_ptr<Kept>> sessions, const Status& why);
+  void drop(std::vector<std::shared_ptr<HostedSession>> sessions, const Status& why);
   void start(const std::shared_ptr<Run>& run);
 
   const Options options_;
   mutable std::mutex mutex_;
   Status stopped_;
-  detail::ClientSessions<Kept> sessions_;
+  detail::ClientSessions<HostedSession> sessions_;
   std::uint64_t next_session_ = 1;
 };
 

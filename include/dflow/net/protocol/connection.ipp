@@ -1,8 +1,8 @@
 #pragma once
 
-#include <dflow/net/messages.hpp>
 #include <dflow/net/protocol/connection.hpp>
 #include <dflow/net/protocol/connection_messages.ipp>
+#include <dflow/net/protocol/messages.hpp>
 
 #include <algorithm>
 #include <utility>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/net/messages.hpp>
 #include <dflow/net/protocol/connection.hpp>
+#include <dflow/net/protocol/messages.hpp>
 
 #include <array>
 #include <cstring>

@@ -2,11 +2,11 @@
 
 /// Bodies of the cluster: a part of <dflow/src/net.hpp>.
 
-#include <dflow/net/master/master_messages.ipp>
-#include <dflow/net/messages.ipp>
 #include <dflow/net/protocol/clock_offset.ipp>
 #include <dflow/net/protocol/connection.ipp>
 #include <dflow/net/protocol/frame_stream.ipp>
 #include <dflow/net/protocol/handshake.ipp>
 #include <dflow/net/protocol/identity.ipp>
-#include <dflow/net/step_table.ipp>
+#include <dflow/net/protocol/master_messages.ipp>
+#include <dflow/net/protocol/messages.ipp>
+#include <dflow/net/tasks/step_table.ipp>

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <dflow/base/clock.hpp>
+#include <dflow/base/duration.hpp>
+#include <dflow/base/status.hpp>
+#include <dflow/base/str_cat.hpp>
+#include <dflow/base/system_seed.hpp>
+#include <dflow/base/threads/pool_event.hpp>
+#include <dflow/base/threads/thread_pool.hpp>
+#include <dflow/net/cluster_spec.hpp>
+#include <dflow/net/log_lines.hpp>
+#include <dflow/net/server.hpp>
+#include <dflow/net/tasks/peers.hpp>
+#include <dflow/net/transport/sockets/asio_transport.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace dflow::net::detail {
+
+/// The connections of a process that is no task and has no ops.
+struct ThinClient {
+  std::string task;
+  std::uint64_t incarnation = 0;
+  std::shared_ptr<Clock> clock;
+  std::shared_ptr<Peers> peers;
+  Duration startup_timeout{};
+
+  ThinClient(const ClusterSpec& cluster, ServerOptions o) : startup_timeout(o.startup_timeout) {
+    if (o.clock == nullptr) o.clock = std::make_shared<RealClock>();
+    if (o.random == nullptr) o.random = system_seed;
+    if (o.transport == nullptr) o.transport = std::make_shared<AsioTransport>(AsioTransportOptions{.clock = o.clock});
+    clock = o.clock;
+    incarnation = o.incarnation != 0 ? o.incarnation : o.random();
+    task = str_cat("/job:client/replica:0/task:", incarnation % 2'000'000'000);
+    o.log = log_lines(task, std::move(o.log));
+    Peers::Options to;
+    to.transport = std::move(o.transport);
+    to.connection.self = {{}, task, incarnation, 0};
+    to.connection.secret = cluster.secret();
+    to.connection.clock = clock;
+    to.connection.random = std::move(o.random);
+    to.connection.log = std::move(o.log);
+    to.connection.heartbeat_interval = o.silence_timeout / 5;
+    to.connection.heartbeat_timeout = o.silence_timeout;
+    for (const ClusterSpec::Task& other : cluster.tasks()) to.addresses.emplace(other.name, other.address);
+    peers = std::make_shared<Peers>(std::move(to));
+  }
+};
+
+/// Calls `begin(done)` and waits until `done` is called with a status.
+template <class Begin>
+void wait_for_status(ThreadPool* pool, const Begin& begin) {
+  struct Waiting {
+    PoolEvent ended;
+    Status outcome;
+  };
+  const auto waiting = std::make_shared<Waiting>();
+  begin([waiting](Status status) {
+    waiting->outcome = std::move(status);
+    waiting->ended.set();
+  });
+  if (pool != nullptr) {
+    pool->wait(waiting->ended);
+  } else {
+    waiting->ended.wait_blocking();
+  }
+  throw_if_error(waiting->outcome);
+}
+
+}  // namespace dflow::net::detail

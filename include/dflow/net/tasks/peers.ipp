@@ -1,0 +1,653 @@
+#pragma once
+
+#include <dflow/base/threads/spin_lock.hpp>
+#include <dflow/net/protocol/call.hpp>
+#include <dflow/net/protocol/messages.hpp>
+#include <dflow/net/tasks/peers.hpp>
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+namespace dflow::net {
+
+Peers::Service::~Service() = default;
+void Peers::Service::on_lost(const TaskIdentity&, std::uint64_t, const Status&) {}
+std::uint64_t Peers::Service::mark() const noexcept { return 0; }
+Peers::~Peers() = default;
+
+/// What a connection calls; it outlives what it calls, so it asks whether that is still there.
+class Peers::Link final : public Connection::Handler {
+ public:
+  Link(std::weak_ptr<Peers> peers, std::shared_ptr<Service> service)
+      : peers_(std::move(peers)), service_(std::move(service)) {}
+
+  void on_request(const std::shared_ptr<Connection>& connection, Incoming request, Responder respond) override {
+    const std::shared_ptr<Peers> keep = peers_.lock();
+    const std::shared_ptr<const Visit> visit = this->visit();
+    if (keep == nullptr || service_ == nullptr || visit == nullptr) {
+      return respond(unavailable("this task has ended"));
+    }
+    try {
+      service_->on_request(connection->peer(), *visit, request, respond);
+    } catch (...) {
+      const Status why = status_of_current_exception();
+      if (respond.is_due()) return respond(why);
+      // A post has nobody to answer: its sender, and who waits for what it says, learn of it by the connection's end.
+      connection->close(why);
+    }
+  }
+
+  void on_closed(Connection& connection, const Status& why) override {
+    if (const std::shared_ptr<Peers> peers = peers_.lock()) peers->remove(connection, why);
+  }
+
+  void join(std::shared_ptr<const Visit> visit) {
+    const dflow::detail::SpinGuard guard(lock_);
+    visit_.swap(visit);
+  }
+  /// Null before it has joined one.
+  std::shared_ptr<const Visit> visit() const {
+    const dflow::detail::SpinGuard guard(lock_);
+    return visit_;
+  }
+
+  /// The service's mark when the connection was lost, or another one took its place. Guarded by the peers' mutex.
+  std::optional<std::uint64_t> lost_at;
+
+ private:
+  const std::weak_ptr<Peers> peers_;
+  const std::shared_ptr<Service> service_;
+  mutable dflow::detail::SpinLock lock_;
+  std::shared_ptr<const Visit> visit_;
+};
+
+// ---- connections ----
+
+void Peers::accept(std::unique_ptr<Stream> stream) {
+  std::uint64_t number = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!closed_.ok()) return;
+    number = next_handshake_++;
+    handshakes_.try_emplace(number);
+  }
+  const auto link = std::make_shared<Link>(weak_from_this(), service_);
+  const auto opened = [weak = weak_from_this(), link, number](const Status& status,
+                                                              const std::shared_ptr<Connection>& connection) {
+    const std::shared_ptr<Peers> self = weak.lock();
+    if (self != nullptr) self->end_handshake(number);
+    if (!status.ok()) return;  // the handshake has logged why
+    if (self != nullptr) return self->add(connection, link);
+    connection->close(unavailable("this task has ended"));
+  };
+  limit_handshakes(number, Connection::open(std::move(stream), Role::acceptor, options_.connection, link, opened));
+}
+
+void Peers::end_handshake(std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  handshakes_.erase(number);
+}
+
+void Peers::limit_handshakes(std::uint64_t number, const std::shared_ptr<Connection>& newest) {
+  std::shared_ptr<Connection> let_go;
+  Status closed;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = handshakes_.find(number);
+    if (found == handshakes_.end()) return;  // it has ended meanwhile
+    found->second = newest;
+    closed = closed_;
+    if (closed.ok() && handshakes_.size() <= options_.max_handshakes) return;
+    auto chosen = std::find_if(handshakes_.begin(), handshakes_.end(), [&](const auto& entry) {
+      const std::shared_ptr<Connection> connection = entry.second.lock();
+      return connection != newest && (connection == nullptr || !connection->is_introduced());
+    });
+    if (chosen == handshakes_.end()) chosen = handshakes_.begin();
+    let_go = chosen->second.lock();
+    handshakes_.erase(chosen);
+  }
+  if (!closed.ok()) return newest->close(closed);
+  if (let_go == nullptr) return;
+  let_go->close(unavailable(
+      str_cat("more than ", options_.max_handshakes, " that have connected have not proved yet who they are")));
+}
+
+// ---- what takes the place of what ----
+
+Status Peers::refusal_of(const Connection& connection) {
+  const TaskIdentity& peer = connection.peer();
+  if (!note_start(peer)) return aborted(str_cat(peer.task, " has been started anew since this one was started"));
+  if (connection.role() == Role::connector || options_.addresses.contains(peer.task)) return {};
+  // One that this takes the place of does not count.
+  const auto num_clients = std::count_if(open_.begin(), open_.end(), [&](const auto& entry) {
+    const Connection& other = *entry.second.connection;
+    return other.role() == Role::acceptor && !options_.addresses.contains(entry.first.first) &&
+           (entry.first != Place{peer.task, connection.channel()} || other.peer().incarnation != peer.incarnation);
+  });
+  if (static_cast<std::size_t>(num_clients) < options_.max_client_connections) return {};
+  return resource_exhausted(str_cat("more than ", options_.max_client_connections, " connections of clients"));
+}
+
+bool Peers::note_start(const TaskIdentity& peer) {
+  if (!options_.addresses.contains(peer.task)) return true;
+  std::uint64_t& latest = latest_starts_[peer.task];
+  if (peer.incarnation < latest) return false;
+  latest = peer.incarnation;
+  return true;
+}
+
+/// Who connects again has lost what it had opened before. What this side has opened the other may have too: two that
+/// open at the same time have both.
+std::vector<std::pair<Peers::Open, Status>> Peers::superseded_by(const Connection& connection) const {
+  const TaskIdentity& peer = connection.peer();
+  const bool is_task = options_.addresses.contains(peer.task);
+  std::vector<std::pair<Open, Status>> superseded;
+  for (const Channel channel : {Channel::control, Channel::data}) {
+    const auto [begin, end] = open_.equal_range({peer.task, channel});
+    for (auto found = begin; found != end; ++found) {
+      const std::shared_ptr<Connection>& other = found->second.connection;
+      if (other->peer().incarnation != peer.incarnation) {
+        if (is_task) superseded.emplace_back(found->second, aborted(str_cat(peer.task, " has been started anew")));
+      } else if (channel == connection.channel() && other->role() == Role::acceptor &&
+                 connection.role() == Role::acceptor) {
+        superseded.emplace_back(found->second, unavailable(str_cat(peer.task, " has connected again")));
+      }
+    }
+  }
+  return superseded;
+}
+
+// ---- open connections ----
+
+/// What its client has opened before, and kept open when its last visit ended, is part of the new one.
+void Peers::visit(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Link>& link) {
+  const TaskIdentity& peer = connection->peer();
+  const auto known = visits_.find({peer.task, peer.incarnation});
+  std::shared_ptr<Visit> visit = known == visits_.end() ? nullptr : known->second;
+  if (visit == nullptr) {
+    visit = std::make_shared<Visit>(peer, next_visit_++);
+    visits_.emplace(std::pair(peer.task, peer.incarnation), visit);
+    for (const Channel channel : {Channel::control, Channel::data}) {
+      const auto [begin, end] = open_.equal_range({peer.task, channel});
+      for (auto found = begin; found != end; ++found) {
+        if (found->second.connection->peer().incarnation == peer.incarnation) found->second.link->join(visit);
+      }
+    }
+  }
+  link->join(visit);
+}
+
+void Peers::add(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Link>& link) {
+  const TaskIdentity& peer = connection->peer();
+  Status closed, refused;
+  std::vector<std::pair<Open, Status>> superseded;
+  {
+    const std::lock_guard lock(mutex_);
+    closed = closed_;
+    if (closed.ok()) closed = refused = refusal_of(*connection);
+    if (closed.ok() && connection->is_open()) {
+      superseded = superseded_by(*connection);
+      for (const auto& [open, why] : superseded) {
+        const bool is_same_start = open.connection->peer().incarnation == peer.incarnation;
+        if (is_same_start && service_ != nullptr) open.link->lost_at = service_->mark();
+      }
+      const auto added = open_.emplace(Place{peer.task, connection->channel()}, Open{connection, link});
+      try {
+        visit(connection, link);
+      } catch (...) {
+        open_.erase(added);
+        throw;
+      }
+    }
+  }
+  for (const auto& [open, why] : superseded) open.connection->close(why);
+  if (!refused.ok() && options_.connection.log) {
+    options_.connection.log(str_cat("no connection with incarnation ", peer.incarnation, ": ", refused.to_string()));
+  }
+  if (!closed.ok()) connection->close(closed);
+  // It may have ended before it was known here.
+  if (!connection->is_open()) remove(*connection, unavailable("the connection has ended"));
+}
+
+/// Whatever there is no memory for, the rest is done: who is not told would wait for ever.
+void Peers::remove(Connection& connection, const Status& why) {
+  const TaskIdentity& peer = connection.peer();
+  const auto is_of_peer = [&](const auto& place, const Connection& other) {
+    return place.first == peer.task && other.peer().incarnation == peer.incarnation;
+  };
+  Open removed;
+  std::shared_ptr<Visit> over;
+  std::uint64_t mark = 0;
+  bool is_lost_task = false;
+  // A client that has opened no control connection has its sessions all the same.
+  bool is_gone = true;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [place, open] : open_) {
+      if (open.connection.get() == &connection) {
+        removed = open;
+      } else if (is_of_peer(place, *open.connection) &&
+                 (place.second == Channel::control || connection.channel() == Channel::data)) {
+        is_gone = false;
+      }
+    }
+    if (removed.connection == nullptr) return;
+    is_lost_task = closed_.ok() && connection.channel() == Channel::control && options_.addresses.contains(peer.task);
+    std::erase_if(open_, [&](const auto& entry) { return entry.second.connection == removed.connection; });
+    // From here on another connection may be opened and used.
+    if (service_ != nullptr) mark = removed.link->lost_at.value_or(service_->mark());
+    const auto visit = std::find_if(visits_.begin(), visits_.end(), [&](const auto& entry) {
+      return entry.first.first == peer.task && entry.first.second == peer.incarnation;
+    });
+    if (is_gone && visit != visits_.end()) {
+      over = std::move(visit->second);
+      visits_.erase(visit);
+      over->end();
+    }
+  }
+  if (is_lost_task) log([&] { return str_cat("the connection with ", peer.task, " is lost: ", why.message()); });
+  if (connection.channel() == Channel::control && service_ != nullptr) {
+    detail::tell([&] { service_->on_lost(peer, mark, why); });
+  }
+  detail::tell([&] {
+    if (std::vector<std::uint64_t> steps = connection.unread_posts(); !steps.empty()) {
+      recall(peer, std::move(steps), why);
+    }
+  });
+  if (over != nullptr && service_ != nullptr) detail::tell([&] { service_->on_gone(*over, why); });
+}
+
+std::shared_ptr<Connection> Peers::find(const std::string& task, Channel channel) const {
+  const std::lock_guard lock(mutex_);
+  const auto [begin, end] = open_.equal_range({task, channel});
+  // The newest: one of a task that has been started anew comes after those of the one before.
+  for (auto found = end; found != begin;) {
+    if ((--found)->second.connection->is_open()) return found->second.connection;
+  }
+  return nullptr;
+}
+
+std::multimap<Peers::Place, Peers::Open>::iterator Peers::find_open(const Place& place) {
+  const auto [begin, end] = open_.equal_range(place);
+  for (auto found = end; found != begin;) {
+    if ((--found)->second.connection->is_open()) return found;
+  }
+  return open_.end();
+}
+
+void Peers::connect(const std::string& task, Channel channel, Clock::time_point until, Done done) {
+  if (std::shared_ptr<Connection> open = find(task, channel)) return done(Status(), std::move(open));
+  // Whom nobody can connect to is reached by what it has opened, whatever for.
+  if (!options_.addresses.contains(task)) {
+    const Channel other = channel == Channel::control ? Channel::data : Channel::control;
+    if (std::shared_ptr<Connection> open = find(task, other)) return done(Status(), std::move(open));
+  }
+  const Place place{task, channel};
+  Status refused;
+  bool is_first = false;
+  std::shared_ptr<Connection> open;
+  {
+    const std::lock_guard lock(mutex_);
+    // Another attempt may have come to its end since: a second connection would take the place of its.
+    if (const auto found = find_open(place); found != open_.end()) {
+      open = found->second.connection;
+    } else if (!closed_.ok()) {
+      refused = closed_;
+    } else if (!options_.addresses.contains(task)) {
+      refused = unavailable(str_cat(task, " is not connected, and has no address here")).with_task(task);
+    } else {
+      std::vector<Waiting>& waiting = connecting_[place].waiting;
+      if (waiting.size() == waiting.capacity()) waiting.reserve(2 * waiting.size() + 1);
+      is_first = waiting.empty();  // else an attempt is under way
+      waiting.push_back({std::exchange(done, nullptr), until});
+    }
+  }
+  if (open != nullptr) return done(Status(), std::move(open));
+  if (!refused.ok()) return done(std::move(refused), nullptr);
+  if (is_first) attempt(place, options_.min_backoff);
+}
+
+Duration Peers::jittered(Duration pause) {
+  const double share = static_cast<double>(options_.connection.random() >> 11) * 0x1p-53;  // in [0, 1)
+  return Duration(static_cast<Duration::rep>(static_cast<double>(pause.count()) * (1.0 - 0.5 * share)));
+}
+
+Clock::time_point Peers::end_of_attempt(const Connecting& connecting, Duration timeout) const {
+  const Clock& clock = *options_.connection.clock;
+  const Clock::time_point limit = clock.after(timeout);
+  Clock::time_point end = clock.after(options_.min_backoff);
+  for (const Waiting& waiting : connecting.waiting) {
+    // An only attempt has all the time that one may take.
+    end = std::max(end, waiting.until == Clock::time_point{} ? limit : waiting.until);
+  }
+  return std::min(limit, end);
+}
+
+/// Those who wait are told in any case: nobody else makes another attempt as long as one is under way.
+void Peers::attempt(const Place& place, Duration backoff) noexcept {
+  try {
+    try_attempt(place, backoff);
+  } catch (...) {
+    opened(place, status_of_current_exception(), nullptr, Clock::never);
+  }
+}
+
+void Peers::try_attempt(const Place& place, Duration backoff) {
+  Clock::time_point end;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = connecting_.find(place);
+    if (found == connecting_.end()) return;  // all have been told that the task ends
+    end = end_of_attempt(found->second, options_.connect_timeout);
+  }
+  auto stream = std::make_shared<std::unique_ptr<Stream>>();
+  options_.transport->connect(options_.addresses.at(place.first), end, *stream,
+                              [self = shared_from_this(), stream, place, backoff](const Status& status) {
+                                const auto failed = [self, place, backoff](const Status& why) {
+                                  self->fail_attempt(place, why, backoff);
+                                };
+                                if (!status.ok()) return failed(status);
+                                try {
+                                  self->introduce(place, std::move(*stream), failed);
+                                } catch (...) {
+                                  failed(status_of_current_exception());
+                                }
+                              });
+}
+
+/// The handshake of an attempt.
+void Peers::introduce(const Place& place, std::unique_ptr<Stream> stream, std::function<void(const Status&)> failed) {
+  constexpr Duration least = std::chrono::milliseconds(500);  // others may have the processors
+  ConnectionOptions options = options_.connection;
+  options.channel = place.second;
+  options.expected_peer = place.first;
+  const auto link = std::make_shared<Link>(weak_from_this(), service_);
+  std::uint64_t number = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = connecting_.find(place);
+    if (found == connecting_.end()) return;  // all have been told that the task ends
+    const Clock::time_point end = end_of_attempt(found->second, options.handshake_timeout);
+    options.handshake_timeout =
+        std::min(options.handshake_timeout, std::max(least, end - options_.connection.clock->now()));
+    number = next_handshake_++;
+    openings_.try_emplace(number);
+  }
+  const auto end_opening = [weak = weak_from_this(), number] {
+    const std::shared_ptr<Peers> self = weak.lock();
+    if (self == nullptr) return;
+    const std::lock_guard lock(self->mutex_);
+    self->openings_.erase(number);
+  };
+  std::shared_ptr<Connection> begun;
+  try {
+    begun = Connection::open(std::move(stream), Role::connector, std::move(options), link,
+                             [self = shared_from_this(), place, link, failed, end_opening](
+                                 const Status& opened, std::shared_ptr<Connection> connection) {
+                               end_opening();
+                               if (!opened.ok()) return failed(opened);
+                               try {
+                                 self->add(connection, link);
+                               } catch (...) {
+                                 failed(status_of_current_exception());
+                                 throw;
+                               }
+                               self->opened(place, {}, std::move(connection), Clock::never);
+                             });
+  } catch (...) {
+    end_opening();
+    throw;
+  }
+  Status closed;
+  {
+    const std::lock_guard lock(mutex_);
+    closed = closed_;
+    if (const auto found = openings_.find(number); found != openings_.end()) found->second = begun;
+  }
+  if (!closed.ok()) begun->close(closed);
+}
+
+void Peers::fail_attempt(const Place& place, const Status& status, Duration backoff) noexcept {
+  try {
+    attempt_later(place, status, backoff);
+  } catch (...) {
+    opened(place, status_of_current_exception(), nullptr, Clock::never);
+  }
+}
+
+/// Those whose time is over are told; for the others there is another attempt, no later than the next time is over.
+void Peers::attempt_later(const Place& place, const Status& status, Duration backoff) {
+  Clock& clock = *options_.connection.clock;
+  const bool may_pass = status.code() == Code::unavailable || status.code() == Code::deadline_exceeded;
+  // Who has another secret has it at the next attempt too.
+  const Code code = status.code() == Code::unauthenticated ? status.code() : Code::unavailable;
+  const Status told(
+      code, str_cat(place.first, " cannot be reached at ", options_.addresses.at(place.first), ": ", status.message()));
+  const Clock::time_point next =
+      opened(place, told.with_task(place.first), nullptr, may_pass ? clock.now() : Clock::never);
+  if (next == Clock::never) return;
+  clock.schedule_at(std::min(clock.after(jittered(backoff)), next),
+                    [self = shared_from_this(), place, longer = std::min(2 * backoff, options_.max_backoff)] {
+                      self->attempt(place, longer);
+                    });
+}
+
+Clock::time_point Peers::opened(const Place& place, Status status, std::shared_ptr<Connection> connection,
+                                Clock::time_point due) {
+  std::vector<Waiting> told;
+  Clock::time_point next = Clock::never;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = connecting_.find(place);
+    if (found == connecting_.end()) return next;
+    std::vector<Waiting>& waiting = found->second.waiting;
+    told.swap(waiting);
+    const auto left =
+        std::stable_partition(told.begin(), told.end(), [&](const Waiting& each) { return each.until <= due; });
+    detail::tell([&] {  // without memory to wait on nobody does
+      waiting.reserve(static_cast<std::size_t>(told.end() - left));
+      for (auto each = left; each != told.end(); ++each) {
+        next = std::min(next, each->until);
+        waiting.push_back(std::move(*each));
+      }
+      told.erase(left, told.end());
+    });
+    if (waiting.empty()) connecting_.erase(found);
+    const Channel other = place.second == Channel::control ? Channel::data : Channel::control;
+    if (const auto open = find_open({place.first, other}); connection == nullptr && open != open_.end()) {
+      status = {};
+      connection = open->second.connection;
+    }
+  }
+  for (Waiting& each : told) detail::tell([&] { each.done(status, connection); });
+  return next;
+}
+
+void Peers::call(const std::string& task, Channel channel, Call call, CallDone done) {
+  std::shared_ptr<Connection> open = find(task, channel);
+  // A client that is no task can only be asked by what it has opened itself.
+  if (open == nullptr && !options_.addresses.contains(task)) open = find(task, Channel::control);
+  if (open != nullptr) return open->call(std::move(call), std::move(done));
+  connect(task, channel, {},
+          [call = std::move(call), done = std::move(done)](Status status,
+                                                           const std::shared_ptr<Connection>& connection) mutable {
+            if (!status.ok()) return done(std::move(status), {});
+            connection->call(std::move(call), std::move(done));
+          });
+}
+
+void Peers::close(const Status& why) {
+  std::vector<std::shared_ptr<Connection>> all;
+  std::map<Place, Connecting> connecting;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!closed_.ok()) return;
+    closed_ = why;
+    for (const auto& [place, open] : open_) all.push_back(open.connection);
+    for (const auto& [number, weak] : handshakes_) {
+      if (std::shared_ptr<Connection> connection = weak.lock()) all.push_back(std::move(connection));
+    }
+    for (const auto& [number, weak] : openings_) {
+      if (std::shared_ptr<Connection> connection = weak.lock()) all.push_back(std::move(connection));
+    }
+    connecting.swap(connecting_);
+  }
+  for (const std::shared_ptr<Connection>& connection : all) connection->close(why);
+  for (auto& [place, attempts] : connecting) {
+    for (Waiting& waiting : attempts.waiting) waiting.done(why, nullptr);
+  }
+}
+
+std::string Peers::address_of(const std::string& task) const {
+  const auto found = options_.addresses.find(task);
+  return found == options_.addresses.end() ? std::string() : found->second;
+}
+
+std::vector<std::shared_ptr<Connection>> Peers::connections() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<Connection>> all;
+  for (const auto& [place, open] : open_) all.push_back(open.connection);
+  return all;
+}
+
+// ---- tensors ----
+
+namespace detail {
+
+/// A tensor on its way from another task into the memory where it is wanted.
+struct ReceivedTensor {
+  RecvArgs args;
+  Rendezvous::RecvDone done;
+  std::string key;
+  AnyTensor tensor;
+  std::shared_ptr<char[]> strings;
+  std::uint64_t strings_bytes = 0;
+
+  TensorHead check_head(std::string_view body) const {
+    TensorHead head = from_body<TensorHead>(body);
+    if (head.is_dead || args.dtype == DType::invalid ||
+        (head.dtype == args.dtype && args.shape.is_compatible_with(head.shape))) {
+      return head;
+    }
+    throw_error(invalid_argument(str_cat("received ", name(head.dtype), head.shape.to_string(), " as '", key,
+                                         "', wanted ", name(args.dtype), args.shape.to_string())));
+  }
+
+  /// The memory has owners of its own: the connection may still write there when the receive has been given up.
+  PayloadMemory place(std::string_view body, std::uint64_t size) {
+    const TensorHead head = check_head(body);
+    if (head.is_dead) throw_error(data_loss(str_cat("the dead tensor '", key, "' has elements")));
+    if (head.dtype == DType::string) {
+      if (static_cast<std::uint64_t>(head.shape.num_elements()) > size) {
+        throw_error(data_loss(str_cat("'", key, "' has fewer strings than its shape says")));
+      }
+      strings = std::make_shared_for_overwrite<char[]>(size);  // untouched, it takes none before it comes
+      strings_bytes = size;
+      return {std::as_writable_bytes(std::span(strings.get(), size)), strings};
+    }
+    if (num_bytes(head.dtype, head.shape) != size) {
+      throw_error(data_loss(
+          str_cat("'", key, "' comes as ", name(head.dtype), head.shape.to_string(), " of ", size, " bytes")));
+    }
+    Allocator& allocator = args.allocator == nullptr ? default_cpu_allocator() : *args.allocator;
+    tensor = AnyTensor(head.dtype, head.shape, allocator);
+    return {{static_cast<std::byte*>(tensor.raw_data()), size}, std::make_shared<AnyTensor>(tensor)};
+  }
+
+  void finish(Status status, std::string_view body) {
+    bool is_dead = false;
+    try {
+      if (status.ok()) {
+        const TensorHead head = check_head(body);
+        is_dead = head.is_dead;
+        if (!is_dead && !tensor.is_initialized()) {
+          if (head.shape.num_elements() != 0 && strings == nullptr) {
+            throw_error(data_loss(str_cat("'", key, "' comes without its elements")));
+          }
+          tensor = AnyTensor(head.dtype, head.shape);
+          if (strings != nullptr) decode_strings({strings.get(), strings_bytes}, tensor);
+        }
+        if (!is_dead) check_elements(tensor);
+      }
+    } catch (...) {
+      status = status_of_current_exception();
+    }
+    if (!status.ok() || is_dead) tensor.reset();
+    done(std::move(status), std::move(tensor), is_dead);
+  }
+};
+
+}  // namespace detail
+
+void Peers::receive(const std::string& task, std::uint64_t step, const RendezvousKey& key, const RecvArgs& args,
+                    CancellationToken cancellation, Rendezvous::RecvDone done) {
+  const auto received = std::make_shared<detail::ReceivedTensor>();
+  received->args = args;
+  if (options_.log != nullptr && options_.log->is_on()) {
+    LogRecord record = options_.log->begin_tensor(LogRecord::What::received, step, key, task);
+    done = [done = std::move(done), log = options_.log, record = std::move(record)](Status status, AnyTensor tensor,
+                                                                                    bool is_dead) mutable {
+      log->add_tensor(std::move(record), tensor, status.code());
+      done(std::move(status), std::move(tensor), is_dead);
+    };
+  }
+  received->done = std::move(done);
+  received->key = key.tensor_name();
+  const bool is_small = args.shape.is_fully_defined() && args.dtype != DType::invalid && args.dtype != DType::string &&
+                        static_cast<std::uint64_t>(args.shape.to_shape().num_elements()) <=
+                            options_.small_tensor_bytes / size_of(args.dtype);
+  Call call = detail::make_call(Method::receive_tensor, to_body(ReceiveTensor{step, key.text()}));
+  call.cancellation = std::move(cancellation);
+  call.place_payload = [received](std::string_view body, std::uint64_t size) -> StatusOr<PayloadMemory> {
+    try {
+      return received->place(body, size);
+    } catch (...) {
+      return status_of_current_exception();
+    }
+  };
+  this->call(task, is_small ? Channel::control : Channel::data, std::move(call),
+             [received](Status status, const std::string& body) { received->finish(std::move(status), body); });
+}
+
+void Peers::push(const std::string& task, std::uint64_t step, const RendezvousKey& key, const AnyTensor& tensor,
+                 bool is_dead, UniqueFunction<void(Status)> failed) {
+  constexpr auto method = static_cast<std::uint16_t>(Method::push_tensor);
+  std::string body = to_body(PushTensor{step, {key.text(), is_dead, tensor}});
+  if (options_.log != nullptr && options_.log->is_on()) {
+    options_.log->add_tensor(options_.log->begin_tensor(LogRecord::What::sent, step, key, task), tensor);
+  }
+  if (const std::shared_ptr<Connection> open = find(task, Channel::control)) {
+    if (Status status = open->post(method, std::move(body), step); !status.ok()) failed(std::move(status));
+    return;
+  }
+  connect(task, Channel::control, {},
+          [step, body = std::move(body), failed = std::move(failed)](
+              Status status, const std::shared_ptr<Connection>& connection) mutable {
+            if (status.ok()) status = connection->post(method, std::move(body), step);
+            if (!status.ok()) failed(std::move(status));
+          });
+}
+
+/// What may not have been read the other task may wait for, or begin the step later: it is told that it does so in
+/// vain. Steps that are over there it does not know any more. One that cannot be reached now may begin the step
+/// later all the same: it is tried again for a while.
+void Peers::recall(const TaskIdentity& peer, std::vector<std::uint64_t> steps, const Status& why) {
+  const Status lost = unavailable(str_cat("the connection that tensors of the step came over is lost: ", why.message()))
+                          .with_task(options_.connection.self.task);
+  connect(peer.task, Channel::control, options_.connection.clock->after(options_.recall_timeout),
+          [weak = weak_from_this(), steps = std::move(steps), peer, lost](
+              const Status&, const std::shared_ptr<Connection>& connection) {
+            if (connection == nullptr || connection->peer().incarnation != peer.incarnation) return;
+            for (const std::uint64_t step : steps) {
+              Call call = detail::make_call(Method::cancel_step, to_body(CancelStep{step, lost}));
+              connection->call(std::move(call), [weak, step, peer](const Status& status, const std::string&) {
+                const std::shared_ptr<Peers> self = weak.lock();
+                if (self != nullptr && status.code() == Code::unavailable) self->recall(peer, {step}, status);
+              });
+            }
+          });
+}
+
+}  // namespace dflow::net

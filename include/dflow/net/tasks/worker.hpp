@@ -1,0 +1,100 @@
+#pragma once
+
+#include <dflow/base/clock.hpp>
+#include <dflow/base/function_ref.hpp>
+#include <dflow/net/inspect/metrics.hpp>
+#include <dflow/net/inspect/task_log.hpp>
+#include <dflow/net/inspect/task_status.hpp>
+#include <dflow/net/protocol/clock_offset.hpp>
+#include <dflow/net/protocol/connection.hpp>
+#include <dflow/net/protocol/messages.hpp>
+#include <dflow/net/protocol/visit.hpp>
+#include <dflow/net/tasks/client_sessions.hpp>
+#include <dflow/net/tasks/step_table.hpp>
+#include <dflow/runtime/op_set.hpp>
+#include <dflow/session/part_compiler.hpp>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dflow::net {
+
+/// What this task does for others: it lists its devices, compiles shares of their steps, runs them, and hands over
+/// tensors. The sessions of others live here until they close them or their connection is gone; the variables that
+/// their steps have made live as long as the devices.
+///
+/// Thread safety: safe. No function blocks; what takes long runs in the pool.
+class Worker : public std::enable_shared_from_this<Worker> {
+ public:
+  struct Options {
+    std::string task;
+    std::uint64_t incarnation = 0;
+    std::vector<std::shared_ptr<Device>> devices;
+    OpSet ops = standard_ops;
+    std::shared_ptr<ThreadPool> pool;  ///< compiles shares and runs the units of steps
+    std::shared_ptr<Clock> clock;
+    std::shared_ptr<StepTable> steps;
+    std::shared_ptr<TaskCounters> counters = nullptr;  ///< counts, if given
+    std::shared_ptr<TaskLog> log = nullptr;            ///< what is done for steps, if given
+    // Limits on what one client may keep here.
+    std::size_t max_sessions = 1024;
+    std::size_t max_shares = 65536;
+  };
+
+  /// Errors: those of `PartCompiler`.
+  explicit Worker(Options options);
+  ~Worker();
+
+  /// False, and nothing is done, if the method is none of a worker's. What is thrown is to be the reply.
+  bool handle(const Visit& visit, Incoming& request, Responder& respond);
+  /// Forgets the sessions that were made in a visit, and ends its steps. Precondition: it is over.
+  void forget(const Visit& visit, const Status& why);
+  /// Ends the steps that wait here for tensors of that task, which may have been lost on the way, of those that had
+  /// come here before `mark` (`StepTable::next_entry`).
+  void lose_tensors_of(const TaskIdentity& peer, std::uint64_t mark, const Status& why);
+  /// Ends all steps; none begins any more.
+  void stop(const Status& why);
+  /// What there is now: sessions, runs and what is waited for.
+  TaskStatus status() const;
+
+ private:
+  struct ClientShares;
+  struct Run;
+
+  void list_devices(Responder& respond);
+  void register_share(const Visit& visit, Incoming& request, Responder& respond);
+  void forget_share(const Visit::Id& visit, const ShareName& name);
+  void close_session(const Visit::Id& visit, std::uint64_t session);
+  void run_share(const Visit& visit, Incoming& request, Responder& respond);
+  void cancel_step(const CancelStep& cancel);
+  void receive_tensor(const Incoming& request, Responder& respond);
+  void take_tensor(const Visit& visit, const PushTensor& push);
+  std::shared_ptr<CompiledStep> compile(ClientShares& session, const SharePartitions& partitions);
+  static void end_registering(ClientShares& session, std::uint64_t number, std::shared_ptr<CompiledStep> step,
+                              const Status& status);
+  void start(std::shared_ptr<Run> run);
+  void finish(const std::shared_ptr<Run>& run, const Status& status);
+  void log_sent(const Run& run, std::span<const PushedTensor> pushed);
+  /// Ends the runs that `is_meant`.
+  void cancel_runs(FunctionRef<bool(const Run&)> is_meant, const Status& why);
+  bool logs() const noexcept { return options_.log != nullptr && options_.log->is_on(); }
+
+  const Options options_;
+  const Clock::time_point began_;
+  mutable std::mutex mutex_;
+  Status stopped_;
+  detail::ClientSessions<ClientShares> sessions_;
+  std::multimap<std::uint64_t, std::shared_ptr<Run>> running_;  ///< by step, whose number a client chooses
+};
+
+/// A wait in words that travel.
+TaskStatus::Wait describe(const StepTable::Wait& wait);
+/// The reply to `receive_tensor`.
+Outgoing tensor_reply(AnyTensor tensor, bool is_dead);
+
+}  // namespace dflow::net

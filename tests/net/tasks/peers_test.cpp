@@ -1,0 +1,256 @@
+#include <dflow/net/master/cluster_tasks.hpp>
+#include <dflow/net/tasks/peers.hpp>
+
+#include <dflow/core/tensor.hpp>
+#include <dflow/net/simulation/simulation.hpp>
+#include <dflow/net/tasks/step_table.hpp>
+#include <dflow/net/transport/memory_transport.hpp>
+
+#include "../protocol/connection_harness.hpp"
+#include "catch.hpp"
+#include "support/errors.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace dflow;
+using namespace dflow::net;
+
+namespace {
+
+const std::string peers_task = "/job:ps/replica:0/task:0";
+const std::string other_task = "/job:worker/replica:0/task:0";
+
+class NobodyElse final : public TensorSource {
+ public:
+  void receive(const std::string&, std::uint64_t, const RendezvousKey&, const RecvArgs&, CancellationToken,
+               Rendezvous::RecvDone done) override {
+    done(unavailable("there is nobody else"), {}, false);
+  }
+  void push(const std::string&, std::uint64_t, const RendezvousKey&, const AnyTensor&, bool,
+            UniqueFunction<void(Status)> failed) override {
+    failed(unavailable("there is nobody else"));
+  }
+};
+
+/// Steps that wait for tensors of the other task. Whenever a connection with it is lost another step begins before
+/// that is told.
+class WaitingService final : public Peers::Service {
+ public:
+  void on_request(const TaskIdentity&, const Visit&, Incoming&, Responder& respond) override { respond(Outgoing()); }
+  void on_gone(const Visit&, const Status&) override {}
+  void on_lost(const TaskIdentity& peer, std::uint64_t mark, const Status& why) override {
+    wait_in_a_step();
+    steps_->cancel_waits_for(peer.task, peer.incarnation, mark, why);
+    if (!has_lost_.exchange(true)) lost_.set_value();
+  }
+  std::uint64_t mark() const noexcept override { return steps_->next_entry()->load(); }
+
+  void wait_in_a_step() {
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t number = begun_.size();
+    begun_.push_back(steps_->begin(number, "client"));
+    ended_.push_back(std::make_shared<Status>());
+    begun_.back()->recv_async(
+        RendezvousKey(other_task + "/device:CPU:0", 11, peers_task + "/device:CPU:0", "x"), {.pushed = true},
+        [ended = ended_.back()](Status status, const AnyTensor&, bool) { *ended = std::move(status); });
+  }
+  /// Until the first has been told; once.
+  void await_loss() { lost_.get_future().wait(); }
+  Code ended(std::size_t number) {
+    const std::lock_guard lock(mutex_);
+    return ended_.at(number)->code();
+  }
+  void end() { steps_->cancel_all(cancelled("the test is over")); }
+
+ private:
+  const std::shared_ptr<StepTable> steps_ =
+      std::make_shared<StepTable>(StepTable::Options{.task = peers_task, .source = std::make_shared<NobodyElse>()});
+  std::atomic<bool> has_lost_{false};
+  std::promise<void> lost_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<StepRendezvous>> begun_;
+  std::vector<std::shared_ptr<Status>> ended_;
+};
+
+}  // namespace
+
+TEST_CASE("who begins to wait for a task when the connection with it is lost is not told of that loss", "[net]") {
+  const bool is_replaced = GENERATE(false, true);
+  const auto transport = std::make_shared<MemoryTransport>(std::make_shared<WorkStealingPool>(2));
+  const auto listener = transport->listen("here");
+  Peers::Options options;
+  options.transport = transport;
+  options.connection = test::options_of(peers_task);
+  const auto peers = std::make_shared<Peers>(std::move(options));
+  const auto service = std::make_shared<WaitingService>();
+  peers->set_service(service);
+  const auto connect = [&] {
+    test::Ends ends = test::connected(*transport, *listener);
+    peers->accept(std::move(ends.far));
+    test::Opening opening;
+    Connection::open(std::move(ends.near), Role::connector, test::options_of(other_task),
+                     std::make_shared<test::Owner>(), opening.done());
+    const auto connection = opening.wait().second;
+    REQUIRE(connection != nullptr);
+    test::Answered answered;
+    connection->call({}, answered.done());
+    CHECK(answered.wait().first.ok());  // the other side knows it, too
+    return connection;
+  };
+  const auto first = connect();
+  service->wait_in_a_step();
+  const auto second = is_replaced ? connect() : nullptr;
+  first->close(cancelled("done"));
+  service->await_loss();
+  CHECK(service->ended(0) != Code::ok);
+  CHECK(service->ended(1) == Code::ok);  // it waits
+  service->end();
+  if (second != nullptr) second->close(cancelled("done"));
+  peers->close(cancelled("done"));
+}
+
+namespace {
+
+/// A task that accepts connections and says nothing, and one that wants to connect to it, in one thread.
+struct SilentTask {
+  SilentTask() {
+    accept();
+    Peers::Options options;
+    options.transport = transport;
+    options.connection = test::options_of(peers_task, process->clock());
+    options.connection.log = lines.log();
+    options.addresses = {{other_task, "silent"}};
+    peers = std::make_shared<Peers>(std::move(options));
+  }
+  ~SilentTask() { listener->close(); }
+  void accept() {
+    listener->accept(stream, [this](const Status& status) {
+      if (!status.ok()) return;
+      kept.push_back(std::move(stream));
+      accept();
+    });
+  }
+  void connect(Clock::time_point until) {
+    peers->connect(other_task, Channel::control, until,
+                   [this](Status status, const auto&) { told = std::move(status); });
+  }
+
+  Simulation simulation{1};
+  std::shared_ptr<SimulatedProcess> process = simulation.start("process");
+  std::shared_ptr<MemoryTransport> transport = std::make_shared<MemoryTransport>(process->pool());
+  std::unique_ptr<Listener> listener = transport->listen("silent");
+  std::unique_ptr<Stream> stream;
+  std::vector<std::unique_ptr<Stream>> kept;
+  test::Lines lines;
+  std::shared_ptr<Peers> peers;
+  std::optional<Status> told;
+};
+
+}  // namespace
+
+TEST_CASE("whoever ends waits for no handshake of its own, and logs nothing afterwards", "[net]") {
+  SilentTask silent;
+  silent.connect({});
+  silent.simulation.run_for(std::chrono::milliseconds(100));
+  CHECK(silent.kept.size() == 1);
+  CHECK_FALSE(silent.told.has_value());
+  silent.peers->close(cancelled("the task ends"));
+  REQUIRE(silent.told.has_value());
+  CHECK(silent.told->code() == Code::cancelled);
+  silent.simulation.run_for(std::chrono::milliseconds(10));
+  const std::weak_ptr<Peers> gone = silent.peers;
+  silent.peers = nullptr;
+  CHECK(gone.expired());
+  const std::size_t said = silent.lines.count("");
+  silent.simulation.run_for(std::chrono::hours(1));
+  CHECK(silent.lines.count("") == said);
+}
+
+TEST_CASE("a handshake takes no longer than those who wait for it", "[net]") {
+  SilentTask silent;
+  const auto begin = silent.simulation.now();
+  silent.connect(silent.simulation.after(std::chrono::milliseconds(700)));
+  CHECK(silent.simulation.run_until([&] { return silent.told.has_value(); },
+                                    silent.simulation.after(std::chrono::minutes(1))));
+  REQUIRE(silent.told.has_value());
+  CHECK(silent.told->code() == Code::unavailable);
+  const auto took = silent.simulation.now() - begin;
+  CHECK(took >= std::chrono::milliseconds(700));
+  CHECK(took < std::chrono::milliseconds(1300));
+  silent.peers->close(cancelled("the test is over"));
+}
+
+TEST_CASE("tasks that do not answer are named in the log, by their addresses, ever more seldom", "[net]") {
+  SilentTask silent;
+  ClusterTasks::Options options;
+  options.client = peers_task;
+  options.peers = silent.peers;
+  options.steps = std::make_shared<StepTable>(StepTable::Options{.task = peers_task, .source = silent.peers});
+  options.clock = silent.process->clock();
+  options.pool = silent.process->pool();
+  std::optional<Status> found;
+  const auto done = [&](Status status, const auto&) { found = std::move(status); };
+  ClusterTasks::find_async(options, {other_task}, std::chrono::seconds(60), done);
+  silent.simulation.run_for(std::chrono::milliseconds(1900));
+  CHECK(silent.lines.count("a session has waited") == 0);
+  silent.simulation.run_for(std::chrono::milliseconds(200));
+  CHECK(silent.lines.count("a session has waited for 2 s for 1 of 1 other tasks: " + other_task + " (silent)") == 1);
+  silent.simulation.run_for(std::chrono::minutes(5));
+  CHECK(silent.lines.count("a session has waited") == 4);  // at 2, 6, 14 and 30 s
+  REQUIRE(found.has_value());
+  CHECK(found->code() == Code::unavailable);
+  CHECK(mentions(*found, "cannot be reached at silent"));
+  silent.peers->close(cancelled("the test is over"));
+}
+
+TEST_CASE("clients may be so many, and tasks of the cluster come besides", "[net]") {
+  const auto transport = std::make_shared<MemoryTransport>(std::make_shared<WorkStealingPool>(2));
+  const auto listener = transport->listen("here");
+  test::Lines lines;
+  Peers::Options options;
+  options.transport = transport;
+  options.connection = test::options_of(peers_task);
+  options.connection.log = lines.log();
+  options.addresses = {{other_task, "nowhere"}};
+  options.max_client_connections = 2;
+  const auto peers = std::make_shared<Peers>(std::move(options));
+  peers->set_service(std::make_shared<WaitingService>());
+  std::vector<std::shared_ptr<Connection>> connections;
+  const auto is_let_in = [&](const std::string& name, Channel channel = Channel::control) {
+    test::Ends ends = test::connected(*transport, *listener);
+    peers->accept(std::move(ends.far));
+    auto its = test::options_of(name);
+    its.channel = channel;
+    test::Opening opening;
+    const auto owner = std::make_shared<test::Owner>();
+    Connection::open(std::move(ends.near), Role::connector, std::move(its), owner, opening.done());
+    connections.push_back(opening.wait().second);
+    REQUIRE(connections.back() != nullptr);
+    test::Answered answered;
+    connections.back()->call({}, answered.done());
+    return answered.wait().first.ok();
+  };
+  CHECK(is_let_in("/job:client/replica:0/task:1"));
+  CHECK(is_let_in("/job:client/replica:0/task:2"));
+  CHECK_FALSE(is_let_in("/job:client/replica:0/task:3"));
+  CHECK(is_let_in(other_task));
+  CHECK(lines.count("more than 2 connections of clients") == 1);
+  // What the same start of a client has lost, and this side has not missed yet, does not count against it.
+  CHECK(is_let_in("/job:client/replica:0/task:1"));
+  CHECK(is_let_in("/job:client/replica:0/task:1"));
+  CHECK_FALSE(is_let_in("/job:client/replica:0/task:3"));
+  // Its other channel is one more, and those who connect again are let in all the same.
+  CHECK_FALSE(is_let_in("/job:client/replica:0/task:1", Channel::data));
+  CHECK(is_let_in("/job:client/replica:0/task:2"));
+  for (const auto& connection : connections) connection->close(cancelled("done"));
+  peers->close(cancelled("done"));
+}
