@@ -1,4 +1,5 @@
-// A program of one file with an op table of its own: it compiles the core and the parts of the families that the table names.
+// A program of one file with an op table of its own: it compiles the core and the parts of the families that the table
+// names.
 #include <dflow/dflow.hpp>
 #include <dflow/src/core.hpp>
 #include <dflow/src/ops/array.hpp>
@@ -9,8 +10,8 @@
 
 namespace df = dflow;
 
-constexpr auto table = df::ops<df::Placeholder, df::Const, df::Identity, df::MatMul, df::BiasAdd, df::Add, df::Mul, df::Relu,
-                               df::Reshape, df::Softmax>;
+constexpr auto table = df::ops<df::Placeholder, df::Const, df::Identity, df::MatMul, df::BiasAdd, df::Add, df::Mul,
+                               df::Relu, df::Reshape, df::Softmax>;
 
 int main() {
   df::Graph graph;
