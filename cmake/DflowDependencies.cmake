@@ -1,5 +1,5 @@
-# Finds what is installed; nothing is downloaded. Required: threads, Eigen, cereal, Asio. Optional: oneDNN, zlib,
-# nlohmann-json, OpenSSL; CUDA and cuDNN are looked for in DflowCuda.cmake.
+# Finds what is installed; nothing is downloaded. Required: threads, Eigen, cereal with RapidJSON, which Debian's package
+# depends on and the others hold, Asio. Optional: oneDNN, zlib, OpenSSL; CUDA and cuDNN are looked for in DflowCuda.cmake.
 
 find_package(Threads REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
@@ -25,5 +25,4 @@ endfunction()
 
 dflow_find_component(ONEDNN dnnl)
 dflow_find_component(ZLIB ZLIB)
-dflow_find_component(JSON nlohmann_json)
 dflow_find_component(OPENSSL OpenSSL)

@@ -25,7 +25,6 @@ class DflowRecipe(ConanFile):
         "shared": [True, False],
         "with_onednn": [True, False],
         "with_zlib": [True, False],
-        "with_json": [True, False],
         "with_openssl": [True, False],
         "system_dependencies": [True, False],
     }
@@ -33,7 +32,6 @@ class DflowRecipe(ConanFile):
         "shared": False,
         "with_onednn": False,
         "with_zlib": True,
-        "with_json": True,
         "with_openssl": True,
         "system_dependencies": False,
     }
@@ -58,8 +56,6 @@ class DflowRecipe(ConanFile):
         self.requires("asio/[>=1.18 <1.31]", transitive_headers=True)
         if self.options.with_zlib:
             self.requires("zlib/[>=1.2.11 <2]")
-        if self.options.with_json:
-            self.requires("nlohmann_json/[>=3.11 <4]", transitive_headers=True)
         if self.options.with_openssl:
             self.requires("openssl/[>=1.1.1 <4]", transitive_headers=True)
         if self.options.with_onednn:
@@ -76,7 +72,6 @@ class DflowRecipe(ConanFile):
         toolchain.cache_variables["DFLOW_WITH_CUDA"] = "OFF"
         toolchain.cache_variables["DFLOW_WITH_ONEDNN"] = "ON" if self.options.with_onednn else "OFF"
         toolchain.cache_variables["DFLOW_WITH_ZLIB"] = "ON" if self.options.with_zlib else "OFF"
-        toolchain.cache_variables["DFLOW_WITH_JSON"] = "ON" if self.options.with_json else "OFF"
         toolchain.cache_variables["DFLOW_WITH_OPENSSL"] = "ON" if self.options.with_openssl else "OFF"
         toolchain.generate()
         deps = CMakeDeps(self)

@@ -25,7 +25,7 @@ INCLUDE = ROOT / "include"
 BUILD = ROOT / "build" / "headers"
 UNITS = INCLUDE / "dflow" / "src" / "units"
 KERNEL_UNITS = {"kernels", "linalg", "loops", "routines", "tables"}
-OPTIONAL = {"DFLOW_HAS_ONEDNN=1": "dnnl.hpp", "DFLOW_HAS_ZLIB=1": "zlib.h", "DFLOW_HAS_JSON=1": "nlohmann/json.hpp",
+OPTIONAL = {"DFLOW_HAS_ONEDNN=1": "dnnl.hpp", "DFLOW_HAS_ZLIB=1": "zlib.h",
             "DFLOW_HAS_OPENSSL=1": "openssl/ssl.h"}
 
 

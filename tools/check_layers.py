@@ -52,10 +52,10 @@ DOORS = [
     (re.compile(r"^dflow/kernels/cuda/"), re.compile(r"^(kernels/cuda/|runtime/cuda)")),
     (re.compile(r"^(cuda|cub/|thrust/|cublas|cudnn|nvrtc|nccl|curand|nvtx)"), re.compile(r"^kernels/cuda/")),
     (re.compile(r"^(asio|openssl/)"), re.compile(r"^net/(asio\.hpp$|transport/sockets/)")),
-    (re.compile(r"^cereal/"), re.compile(r"^graph/graph_def_archive\.ipp$")),
-    (re.compile(r"^zlib\.h"), re.compile(r"^io/compression/(deflate|gzip|zlib_stream)\.ipp$")),
-    (re.compile(r"^nlohmann/"), re.compile(r"^(graph/graph_def_json|trace/chrome_trace|net/cluster_spec_json|io/safetensors)\.ipp$")),
-    (re.compile(r"^(CLI/|catch2/|benchmark/)"), re.compile(r"^$")),
+    (re.compile(r"^cereal/(?!external/rapidjson/)"), re.compile(r"^graph/graph_def_archive\.ipp$")),
+    (re.compile(r"^zlib\.h"), re.compile(r"^io/compression/zlib_stream\.ipp$")),
+    (re.compile(r"^(rapidjson/|cereal/external/rapidjson/)"), re.compile(r"^io/json/reader\.ipp$")),
+    (re.compile(r"^(CLI/|catch2/|benchmark/|nlohmann/)"), re.compile(r"^$")),
 ]
 
 MAX_HEADER_LINES = 400

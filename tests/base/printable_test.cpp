@@ -31,6 +31,7 @@ TEST_CASE("what is no UTF-8 becomes U+FFFD, byte by byte") {
   for (const std::string& text : {std::string(), std::string("plain"), std::string("\0", 1), std::string("\xc3\xa9"),
                                   std::string("\xe2\x82\xac \xf0\x9f\x98\x80"), std::string("\xf4\x8f\xbf\xbf")}) {
     CHECK(dflow::valid_utf8(text) == text);
+    CHECK(dflow::is_utf8(text));
   }
   CHECK(dflow::valid_utf8("a\xff z") == "a" + replaced + " z");
   CHECK(dflow::valid_utf8("cut \xe2\x82") == "cut " + replaced + replaced);
@@ -38,4 +39,8 @@ TEST_CASE("what is no UTF-8 becomes U+FFFD, byte by byte") {
   CHECK(dflow::valid_utf8("\xed\xa0\x80") == replaced + replaced + replaced);
   CHECK(dflow::valid_utf8("\xf4\x90\x80\x80") == replaced + replaced + replaced + replaced);
   CHECK(dflow::valid_utf8("\xe0\x80\x80!") == replaced + replaced + replaced + "!");
+  for (const char* text :
+       {"a\xff z", "cut \xe2\x82", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe0\x80\x80!"}) {
+    CHECK(!dflow::is_utf8(text));
+  }
 }

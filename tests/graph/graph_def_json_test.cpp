@@ -5,7 +5,6 @@
 #include "catch.hpp"
 #include "graph/random_graph_def.hpp"
 #include "support/errors.hpp"
-#include "support/json_component.hpp"
 
 #include <array>
 #include <bit>
@@ -30,7 +29,6 @@ std::string json_with_attrs(const std::string& attrs) {
 }  // namespace
 
 TEST_CASE("a GraphDef with every kind of attribute and every element type survives the JSON form", "[graph_def]") {
-  if (!testing::has_json()) return;
   const GraphDef def = test::def_of_everything();
   const std::string text = to_json(def);
   const GraphDef back = from_json(text);
@@ -46,7 +44,6 @@ TEST_CASE("a GraphDef with every kind of attribute and every element type surviv
 }
 
 TEST_CASE("random GraphDefs survive the JSON form", "[graph_def]") {
-  if (!testing::has_json()) return;
   for (std::uint32_t seed = 0; seed < 300; ++seed) {
     INFO("seed " << seed);
     const GraphDef def = test::random_graph_def(seed);
@@ -55,13 +52,11 @@ TEST_CASE("random GraphDefs survive the JSON form", "[graph_def]") {
 }
 
 TEST_CASE("an empty graph survives the JSON form", "[graph_def]") {
-  if (!testing::has_json()) return;
   const GraphDef def = to_graph_def(Graph());
   CHECK(from_json(to_json(def)) == def);
 }
 
 TEST_CASE("JSON reads well", "[graph_def]") {
-  if (!testing::has_json()) return;
   GraphDef def;
   NodeDef& node = def.nodes.emplace_back();
   node.name = "layer1/y";
@@ -81,7 +76,6 @@ TEST_CASE("JSON reads well", "[graph_def]") {
 }
 
 TEST_CASE("a person's JSON may leave out what is empty and order members freely", "[graph_def]") {
-  if (!testing::has_json()) return;
   const GraphDef def =
       from_json(R"({"collections": [], "nodes": [{"op": "NoOp", "name": "a"}, {"inputs": ["^a"], "name": "b",
       "op": "NoOp", "attrs": {"x": {"int": -9223372036854775808}}}], "seed": 18446744073709551615, "version": 1})");
@@ -92,7 +86,6 @@ TEST_CASE("a person's JSON may leave out what is empty and order members freely"
 }
 
 TEST_CASE("a zero in a JSON graph is zero whatever its decimals and exponent", "[graph_def]") {
-  if (!testing::has_json()) return;
   const std::string decimals(40, '0');
   for (const std::string& zero :
        {std::string("0e-30"), std::string("0E+400"), "0." + decimals, "0." + decimals + "e9"}) {
@@ -109,7 +102,6 @@ TEST_CASE("a zero in a JSON graph is zero whatever its decimals and exponent", "
 }
 
 TEST_CASE("a real in a JSON graph is the nearest double however many digits it has", "[graph_def]") {
-  if (!testing::has_json()) return;
   // 2^64 - 1 and one digit more: a reader of 64-bit significands rounds it up to nothing.
   const std::string reals =
       "184467440737095516155, 18446744073709551616, -18446744073709551615, 0.1000000000000000055511151231257827, "
@@ -122,7 +114,6 @@ TEST_CASE("a real in a JSON graph is the nearest double however many digits it h
 }
 
 TEST_CASE("a JSON graph may leave seed and collections out and has its members in any order", "[graph_def]") {
-  if (!testing::has_json()) return;
   const GraphDef def = from_json(R"({"nodes": [{"op": "NoOp", "name": "a"}], "version": 1})");
   CHECK(def.nodes.size() == 1);
   CHECK(def.seed == 0);
@@ -134,7 +125,6 @@ TEST_CASE("a JSON graph may leave seed and collections out and has its members i
 }
 
 TEST_CASE("what may come twice in a GraphDef stands twice in its JSON form", "[graph_def]") {
-  if (!testing::has_json()) return;
   const GraphDef def = from_json(json_with_attrs(R"({"a": {"int": 1}, "b": {"int": 2}, "a": {"int": 3}})"));
   REQUIRE(def.nodes.at(0).attrs.size() == 3);
   CHECK(def.nodes[0].attrs[2].first == "a");
@@ -143,14 +133,12 @@ TEST_CASE("what may come twice in a GraphDef stands twice in its JSON form", "[g
 }
 
 TEST_CASE("a tensor in a JSON graph has its members in any order", "[graph_def]") {
-  if (!testing::has_json()) return;
   const GraphDef def =
       from_json(json_with_attrs(R"({"a": {"tensor": {"values": [1, 2.5], "shape": "[2]", "dtype": "double"}}})"));
   CHECK(attr_equal(def.nodes.at(0).attrs.at(0).second, AnyTensor(Tensor<double>({2}, {1, 2.5}))));
 }
 
 TEST_CASE("a JSON graph is read in time that grows with its length, many members or not", "[graph_def]") {
-  if (!testing::has_json()) return;
   std::string attrs = "{";
   constexpr std::size_t count = 100'000;  // a search for each among all before it would take minutes
   for (std::size_t i = 0; i < count; ++i) attrs += (i == 0 ? "\"" : ",\"") + std::to_string(i) + R"(":{"bool":true})";
@@ -160,7 +148,6 @@ TEST_CASE("a JSON graph is read in time that grows with its length, many members
 }
 
 TEST_CASE("text that is UTF-8 stands as it is in a JSON graph, and other bytes as base64", "[graph_def]") {
-  if (!testing::has_json()) return;
   const auto written = [](const std::string& name) {
     GraphDef def;
     def.nodes.emplace_back().name = name;
@@ -181,7 +168,6 @@ TEST_CASE("text that is UTF-8 stands as it is in a JSON graph, and other bytes a
 }
 
 TEST_CASE("reals and shapes are spelled in a JSON graph so that they read back", "[graph_def]") {
-  if (!testing::has_json()) return;
   const auto read = [](const std::string& kind, const std::string& text) {
     return from_json(json_with_attrs(str_cat(R"({"a": {")", kind, R"(": ")", text, R"("}})")))
         .nodes.at(0)
@@ -209,7 +195,6 @@ TEST_CASE("reals and shapes are spelled in a JSON graph so that they read back",
 }
 
 TEST_CASE("malformed JSON graphs are InvalidArgument and say why", "[graph_def]") {
-  if (!testing::has_json()) return;
   struct Case {
     std::string text;
     const char* message;
@@ -222,14 +207,15 @@ TEST_CASE("malformed JSON graphs are InvalidArgument and say why", "[graph_def]"
       {"3", "an object is due, not 3"},
       {"{}", "version"},
       {deep, "nested deeper"},
-      {R"({"version": 1, "seed": 0, "nodes": [],})", "line 1, column 39"},
-      {R"({"version": 1, "seed": 0, "nodes": []} x)", "expected end of input"},
+      {R"({"version": 1, "seed": 0, "nodes": [],})", "line 1, offset 38: a name in quotes is due"},
+      {R"({"version": 1, "seed": 0, "nodes": []} x)", "line 1, offset 39: the text goes on after its value"},
       {R"({"version": 1, "seed": 0, "collections": []})", "there is no 'nodes'"},
       {R"({"nodes": []})", "there is no 'version'"},
       {R"({"version": 1, "nodes": [], "nodes": []})", "a graph has one 'nodes'"},
       {"{\"version\": 1,\n \"seed\": 0, \n\n \"nodess\": []}", "a graph has no 'nodess'"},
-      {"{\"version\": 1,\n \"nodes\": [{\"name\":\n \"a, \\\"{\"}],\n 1}", "line 4, column 2"},
-      {"{\"version\": 1,\n \"nodes\": [],\n \"seed\": 1e999}", "line 3: "},
+      {"{\"version\": 1,\n \"nodes\": [{\"name\":\n \"a, \\\"{\"}],\n 1}",
+       "line 4, offset 49: a name in quotes is due"},
+      {"{\"version\": 1,\n \"nodes\": [],\n \"seed\": 1e999}", "seed: an integer is due, not 1e999"},
       {R"({"version": 1, "nodes": []})" + "\0{}"s, "zero byte"},
       {"{\"version\": 1, \"nodes\": [],\n \"seed\": \"x\"}", "seed: an integer is due, not \"x\""},
       {"{\"version\": 1, \"nodes\": [],\n \"collections\": [\n{}, {\"nmae\": \"a\"}]}",
@@ -239,8 +225,9 @@ TEST_CASE("malformed JSON graphs are InvalidArgument and say why", "[graph_def]"
       {R"({"version": -1, "seed": 0, "nodes": [], "collections": []})", ""},
       {R"({"version": "1", "seed": 0, "nodes": [], "collections": []})", ""},
       {R"({"version": 1, "seed": 0.5, "nodes": [], "collections": []})", "seed: an integer is due, not 0.5"},
-      {R"({"version": 1, "seed": 184467440737095516155, "nodes": [], "collections": []})", ""},
-      {R"({"version": 1, "seed": 1e309, "nodes": [], "collections": []})", "number overflow"},
+      {R"({"version": 1, "seed": 184467440737095516155, "nodes": [], "collections": []})",
+       "seed: 184467440737095516155 is out of range"},
+      {R"({"version": 1, "seed": 1e309, "nodes": [], "collections": []})", "seed: an integer is due, not 1e309"},
       {R"({"version": 1, "seed": 0, "nodes": {}, "collections": []})", "a list is due, not object"},
       {R"({"version": 1, "seed": 0, "nodes": [[]], "collections": []})", "object"},
       {R"({"version": 1, "seed": 0, "nodes": [7], "collections": []})", "node 0"},
@@ -260,8 +247,8 @@ TEST_CASE("malformed JSON graphs are InvalidArgument and say why", "[graph_def]"
       {json_with_attrs(R"({"a": {"int": 1.5}})"), ""},
       {json_with_attrs(R"({"a": {"int": 9223372036854775808}})"), "9223372036854775808 is out of range"},
       {json_with_attrs(R"({"a": {"float": "x"}})"), ""},
-      {json_with_attrs(R"({"a": {"float": 1e999}})"), ""},
-      {json_with_attrs(R"({"a": {"float": NaN}})"), "invalid literal"},
+      {json_with_attrs(R"({"a": {"float": 1e999}})"), "1e999 is out of range"},
+      {json_with_attrs(R"({"a": {"float": NaN}})"), "line 1, offset 86: a value is due"},
       {json_with_attrs(R"({"a": {"float_text": "x"}})"), "'x'"},
       {json_with_attrs(R"({"a": {"shape": "[1,]"}})"), "not a shape"},
       {json_with_attrs(R"({"a": {"shape": "[1,-2]"}})"), "not a shape"},
@@ -295,7 +282,6 @@ TEST_CASE("malformed JSON graphs are InvalidArgument and say why", "[graph_def]"
 }
 
 TEST_CASE("every truncation of a JSON graph fails cleanly", "[graph_def]") {
-  if (!testing::has_json()) return;
   const std::string text = to_json(test::random_graph_def(1));
   for (std::size_t size = 0; size + 2 < text.size(); ++size) {
     REQUIRE(status_of([&] { return from_json(std::string_view(text).substr(0, size)); }).code() ==
@@ -304,7 +290,6 @@ TEST_CASE("every truncation of a JSON graph fails cleanly", "[graph_def]") {
 }
 
 TEST_CASE("a damaged JSON graph fails cleanly or loads as some graph", "[graph_def]") {
-  if (!testing::has_json()) return;
   const std::string text = to_json(test::random_graph_def(3));
   std::mt19937 random(3);
   for (int i = 0; i < 5'000; ++i) {
@@ -316,7 +301,6 @@ TEST_CASE("a damaged JSON graph fails cleanly or loads as some graph", "[graph_d
 }
 
 TEST_CASE("a newer version of a JSON graph is InvalidArgument", "[graph_def]") {
-  if (!testing::has_json()) return;
   GraphDef def;
   def.version = GraphDef::current_version + 1;
   const Status newer = status_of([&] { return from_json(to_json(def)); });
@@ -325,7 +309,6 @@ TEST_CASE("a newer version of a JSON graph is InvalidArgument", "[graph_def]") {
 }
 
 TEST_CASE("a tensor of resource handles cannot be saved as JSON", "[graph_def]") {
-  if (!testing::has_json()) return;
   GraphDef def;
   std::array<std::byte, 16> memory{};
   def.nodes.emplace_back().attrs.emplace_back("a", AnyTensor::adopt(DType::resource, {}, memory.data(), 16, {}));

@@ -53,11 +53,6 @@ Code code_of_safetensors(std::string_view header) {
   return code_of([&] { return read_safetensors_of(safetensors_file(header, "\0\0\0\0\0\0\0\0"sv, header.size())); });
 }
 
-/// False for a library built without nlohmann-json.
-bool safetensors_has_json() {
-  return code_of([] { return read_safetensors_of(safetensors_file("{}", "", 2)); }) != Code::unimplemented;
-}
-
 std::string safetensors_of(const std::vector<NamedTensor>& tensors, const dflow::SafetensorsMetadata& metadata = {}) {
   dflow::MemoryFileSystem files;
   dflow::write_safetensors(files, "/m.safetensors", tensors, metadata);
@@ -66,14 +61,7 @@ std::string safetensors_of(const std::vector<NamedTensor>& tensors, const dflow:
 
 }  // namespace
 
-TEST_CASE("a library without nlohmann-json says that it reads and writes no safetensors files") {
-  if (safetensors_has_json()) return;
-  CHECK(code_of_safetensors("{}") == Code::unimplemented);
-  CHECK(code_of([] { return safetensors_of({{"a", Tensor<float>(1.0f)}}); }) == Code::unimplemented);
-}
-
 TEST_CASE("a safetensors file that the format's own library wrote is read, all of it or one tensor") {
-  if (!safetensors_has_json()) return;
   dflow::MemoryFileSystem files;
   files.write_file_atomically("/m.safetensors", std::string_view(*dflow::from_base64(golden_safetensors)));
   const dflow::SafetensorsReader reader(files, "/m.safetensors");
@@ -91,7 +79,6 @@ TEST_CASE("a safetensors file that the format's own library wrote is read, all o
 }
 
 TEST_CASE("a reader of a safetensors file that was moved from says so") {
-  if (!safetensors_has_json()) return;
   dflow::MemoryFileSystem files;
   files.write_file_atomically("/m.safetensors", std::string_view(*dflow::from_base64(golden_safetensors)));
   dflow::SafetensorsReader reader(files, "/m.safetensors");
@@ -105,7 +92,6 @@ TEST_CASE("a reader of a safetensors file that was moved from says so") {
 }
 
 TEST_CASE("a safetensors file is written as the format's own library writes it, to the byte") {
-  if (!safetensors_has_json()) return;
   CHECK(safetensors_of({{"n", Tensor<std::int64_t>(7)},
                         {"w", golden_weights()},
                         {"e", Tensor<dflow::Half>(Shape{0, 3})},
@@ -114,7 +100,6 @@ TEST_CASE("a safetensors file is written as the format's own library writes it, 
 }
 
 TEST_CASE("tensors of every type of the format go to safetensors files and back, aligned") {
-  if (!safetensors_has_json()) return;
   std::vector<NamedTensor> tensors;
   dflow::for_each_type<dflow::PlainTypes>([&]<class T>() {
     if constexpr (!std::is_same_v<T, std::complex<double>>) {
@@ -138,7 +123,6 @@ TEST_CASE("tensors of every type of the format go to safetensors files and back,
 }
 
 TEST_CASE("a safetensors file cut short anywhere, or too long, is DataLoss") {
-  if (!safetensors_has_json()) return;
   const std::string file = *dflow::from_base64(golden_safetensors);
   for (std::size_t length = 0; length < file.size(); ++length) {
     CHECK(code_of([&] { return read_safetensors_of(std::string_view(file).substr(0, length)); }) == Code::data_loss);
@@ -147,7 +131,6 @@ TEST_CASE("a safetensors file cut short anywhere, or too long, is DataLoss") {
 }
 
 TEST_CASE("a flipped bit in the header of a safetensors file is found, or names another tensor of as many bytes") {
-  if (!safetensors_has_json()) return;
   const std::string file = *dflow::from_base64(golden_safetensors);
   for (std::size_t bit = 0; bit < 8 * (8 + 272); ++bit) {
     std::string damaged = file;
@@ -164,7 +147,6 @@ TEST_CASE("a flipped bit in the header of a safetensors file is found, or names 
 }
 
 TEST_CASE("a safetensors header that breaks a rule of the format is DataLoss") {
-  if (!safetensors_has_json()) return;
   CHECK(code_of_safetensors(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}  )") == Code::ok);
   CHECK(code_of_safetensors(R"({"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]},)"
                             R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})") == Code::ok);
@@ -214,7 +196,6 @@ TEST_CASE("a safetensors header that breaks a rule of the format is DataLoss") {
 }
 
 TEST_CASE("a tensor of a type that dflow has not is listed, and what is beside it is read") {
-  if (!safetensors_has_json()) return;
   const std::string_view header =
       R"({"a":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[],"data_offsets":[4,8]}})";
   dflow::MemoryFileSystem files;
@@ -230,14 +211,12 @@ TEST_CASE("a tensor of a type that dflow has not is listed, and what is beside i
 }
 
 TEST_CASE("a truth value of a safetensors file but 0 and 1 is DataLoss") {
-  if (!safetensors_has_json()) return;
   const std::string_view header = R"({"a":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}})";
   CHECK(code_of([&] { return read_safetensors_of(safetensors_file(header, "\1\2", header.size())); }) ==
         Code::data_loss);
 }
 
 TEST_CASE("what a safetensors file has no room for is not written, and leaves nothing") {
-  if (!safetensors_has_json()) return;
   dflow::MemoryFileSystem files;
   const auto code = [&](const std::vector<NamedTensor>& tensors, const dflow::SafetensorsMetadata& metadata = {}) {
     return code_of([&] { dflow::write_safetensors(files, "/m", tensors, metadata); });

@@ -2,6 +2,7 @@
 
 #include "catch.hpp"
 
+#include <dflow/base/files/crc32.hpp>
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
 
@@ -24,7 +25,7 @@ std::span<const std::byte> zip_bytes(std::string_view text) {
 }
 
 bool zip_has_zlib() {
-  return code_of([] { return dflow::deflate({}); }) != Code::unimplemented;
+  return code_of([] { return dflow::deflated({}, dflow::CompressionFormat::raw); }) != Code::unimplemented;
 }
 
 void add_to(dflow::ZipWriter& archive, std::string_view name, std::string_view content) {
@@ -41,6 +42,27 @@ std::string zip_of(const dflow::ZipOptions& options, std::string_view first, std
   archive.finish();
   file.finish();
   return files.read_file("/a.zip");
+}
+
+std::string zip_deflated(std::string_view content) {
+  const std::array pieces{zip_bytes(content)};
+  return dflow::deflated(pieces, dflow::CompressionFormat::raw);
+}
+
+/// An archive whose first entry is said to be `size` bytes, those of `content`, deflated to `packed`.
+std::string zip_of_packed(std::string_view packed, std::string_view content, std::size_t size) {
+  std::string archive = zip_of({}, packed, "");
+  const auto patch = [&](std::size_t at, std::uint32_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i) archive[at + static_cast<std::size_t>(i)] = static_cast<char>(value >> 8 * i);
+  };
+  // Method, checksum and size of the entry's own header and of its line in the directory.
+  for (const auto& [begin, method] : {std::pair(std::size_t{0}, 8), std::pair(archive.find("PK\1\2"), 10)}) {
+    const std::size_t at = begin + static_cast<std::size_t>(method);
+    patch(at, 8, 2);
+    patch(at + 6, dflow::crc32(content), 4);
+    patch(at + 14, static_cast<std::uint32_t>(size), 4);
+  }
+  return archive;
 }
 
 /// The contents of an archive, one behind the other.
@@ -136,6 +158,25 @@ TEST_CASE("entries of a ZIP archive that overlap, or claim more than they can ho
     archive[second + 28] = 5;
     CHECK(code_of([&] { return read_zip(archive); }) == Code::data_loss);
   }
+}
+
+TEST_CASE("a deflated entry is one stream of just its size, and an error names it") {
+  if (!zip_has_zlib()) return;
+  const std::string content = "hello hello hello", packed = zip_deflated(content);
+  CHECK(read_zip(zip_of_packed(packed, content, content.size())) == content);
+  const auto refuses = [&](const std::string& held, std::size_t size, std::string_view what) {
+    const dflow::Status status = status_of([&] { return read_zip(zip_of_packed(held, content, size)); });
+    CHECK(status.code() == Code::data_loss);
+    CHECK(mentions(status, what));
+    CHECK(mentions(status, "at offset "));
+  };
+  refuses(packed, content.size() - 1, "entry 'first' holds more than it should");
+  refuses(packed, content.size() + 1, "entry 'first' holds less than it should");
+  refuses(packed.substr(0, packed.size() - 1), content.size(), "entry 'first' is cut short");
+  refuses(packed + "x", content.size(), "entry 'first' has bytes behind its end");
+  refuses(packed + packed, content.size(), "entry 'first' has bytes behind its end");
+  refuses(packed + packed, 2 * content.size(), "entry 'first' holds less than it should");
+  refuses("\x07 and more", content.size(), "entry 'first' is damaged: invalid block type");
 }
 
 TEST_CASE("more than there is in an entry is not read, and the checksum is of all of it") {

@@ -54,10 +54,6 @@ class SpecFile {
   std::string path_;
 };
 
-bool reads_json() {
-  return code_of([] { return ClusterSpec::from_tf_config("{}"); }) != Code::unimplemented;
-}
-
 std::string parse_error(std::string_view text) {
   return error_of([&] { return ClusterSpec::parse(text); });
 }
@@ -240,13 +236,11 @@ TEST_CASE("a file holds a cluster in either form", "[net]") {
         "/job:worker/replica:0/task:0");
   const SpecFile bad("ps=a:1,a:1\n");
   CHECK(contains(flags_error({"--cluster_file=" + bad.path()}), bad.path()));
-  if (!reads_json()) return;
   const SpecFile json("\n {\"cluster\": {\"ps\": [\"a:1\"]}}");
   CHECK(ClusterSpec::from_file(json.path()) == ClusterSpec::parse("ps=a:1"));
 }
 
 TEST_CASE("TF_CONFIG is read in TensorFlow's form", "[net]") {
-  if (!reads_json()) return;
   const std::string_view text =
       R"({"cluster": {"chief": ["c:1"], "worker": ["w0:1", "w1:1"], "ps": ["p:1"]},
           "task": {"type": "worker", "index": 1}, "environment": "cloud", "rpc_layer": "grpc"})";
@@ -266,7 +260,6 @@ TEST_CASE("TF_CONFIG is read in TensorFlow's form", "[net]") {
 }
 
 TEST_CASE("a TF_CONFIG that is none is refused by name", "[net]") {
-  if (!reads_json()) return;
   CHECK(contains(tf_config_error("{"), "no JSON"));
   CHECK(contains(tf_config_error("[]"), "an object is due, not array"));
   CHECK(contains(tf_config_error(R"({"cluster": 1})"), "'cluster' is no object but number"));

@@ -16,7 +16,6 @@
 
 #include "catch.hpp"
 #include "support/errors.hpp"
-#include "support/json_component.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -142,7 +141,7 @@ Graph sample_graph() {
 TEST_CASE("a graph is the same after export and import", "[import]") {
   const GraphDef def = to_graph_def(sample_graph());
   std::vector<GraphDef> all{def, from_binary(to_binary(def))};
-  if (testing::has_json()) all.push_back(from_json(to_json(def)));
+  all.push_back(from_json(to_json(def)));
   for (const GraphDef& travelled : all) {
     const Graph graph = import_graph(travelled, table());
     CHECK(without_places(to_graph_def(graph)) == without_places(def));

@@ -8,7 +8,6 @@
 
 #include "catch.hpp"
 #include "support/errors.hpp"
-#include "support/json_component.hpp"
 
 #include <stdexcept>
 #include <string>
@@ -193,7 +192,7 @@ TEST_CASE("lists and functions survive a GraphDef", "[signature]") {
   const GraphDef def = to_graph_def(in.graph);
   const OpTable table = signature_ops;
   std::vector<GraphDef> written{from_binary(to_binary(def))};
-  if (testing::has_json()) written.push_back(from_json(to_json(def)));
+  written.push_back(from_json(to_json(def)));
   for (const GraphDef& saved : written) {
     CHECK(saved == def);
     const Graph back = import_graph(saved, table);

@@ -1,7 +1,6 @@
 #include "random_call.hpp"
 
 #include "op_runner.hpp"
-#include "support/json_component.hpp"
 
 #include <dflow/graph/graph_def_json.hpp>
 #include <dflow/op/op_table.hpp>
@@ -521,8 +520,7 @@ RandomCall random_call(const OpDef& op, std::uint64_t seed) {
 }
 
 std::string RandomCall::to_string() const {
-  std::string text =
-      str_cat("op ", op, ", case seed ", seed, ", mode ", mode, "\n", testing::has_json() ? to_json(def) : "no JSON");
+  std::string text = str_cat("op ", op, ", case seed ", seed, ", mode ", mode, "\n", to_json(def));
   for (const auto& [name, tensor] : feeds) text += str_cat("\nfeed ", name, " = ", tensor.to_string(4096));
   text += "\non the second device of the second session:";
   for (const std::string& name : on_second) text += " " + name;

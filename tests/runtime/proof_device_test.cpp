@@ -10,7 +10,6 @@
 
 #include "catch.hpp"
 #include "support/control_flow_forms.hpp"
-#include "support/json_component.hpp"
 
 #include <array>
 #include <functional>
@@ -440,5 +439,5 @@ TEST_CASE("a traced step names the device's nodes", "[runtime][proof]") {
     CHECK(node.output_shapes.find('3') != std::string::npos);
   }
   CHECK(is_there);
-  if (testing::has_json()) CHECK_FALSE(chrome_trace(metadata.stats).empty());
+  CHECK_FALSE(chrome_trace(metadata.stats).empty());
 }

@@ -2,7 +2,6 @@
 
 #include "catch.hpp"
 #include "support/errors.hpp"
-#include "support/json_component.hpp"
 
 #include <cstdint>
 #include <limits>
@@ -12,7 +11,6 @@
 #include <nlohmann/json.hpp>
 
 TEST_CASE("A step's statistics become one slice per node and one process per device") {
-  if (!dflow::testing::has_json()) return;
   dflow::StepStats stats;
   stats.step_id = 7;
   stats.total_ns = 5'500;
@@ -37,14 +35,12 @@ TEST_CASE("A step's statistics become one slice per node and one process per dev
 }
 
 TEST_CASE("A step without nodes is valid JSON too") {
-  if (!dflow::testing::has_json()) return;
   const auto json = nlohmann::json::parse(dflow::chrome_trace({}));
   CHECK(json["traceEvents"].is_array());
   CHECK(json["traceEvents"].empty());
 }
 
 TEST_CASE("Names of any bytes make a valid trace") {
-  if (!dflow::testing::has_json()) return;
   dflow::StepStats stats;
   stats.nodes.push_back({"\xff\xfe", "\x80", "\xc3", 0, 1, 0, 0, "\xed\xa0\x80"});
   const auto json = nlohmann::json::parse(dflow::chrome_trace(stats));
@@ -52,7 +48,6 @@ TEST_CASE("Names of any bytes make a valid trace") {
 }
 
 TEST_CASE("Statistics of another task are a trace whatever they say") {
-  if (!dflow::testing::has_json()) return;
   constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
   dflow::StepStats stats;
   for (int i = 0; i < 20'000; ++i)
@@ -61,8 +56,3 @@ TEST_CASE("Statistics of another task are a trace whatever they say") {
   CHECK(json["traceEvents"].size() == 40'000);
 }
 #endif
-
-TEST_CASE("A library built without nlohmann-json says so of a trace") {
-  if (dflow::testing::has_json()) return;
-  CHECK(code_of([] { return dflow::chrome_trace({}); }) == dflow::Code::unimplemented);
-}

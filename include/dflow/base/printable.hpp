@@ -21,4 +21,9 @@ std::string printable(std::string_view text, std::size_t max_bytes = 4096);
 /// Thread safety: may be called from any thread.
 std::string valid_utf8(std::string_view text);
 
+/// The text is UTF-8 already.
+///
+/// Thread safety: may be called from any thread.
+bool is_utf8(std::string_view text) noexcept;
+
 }  // namespace dflow

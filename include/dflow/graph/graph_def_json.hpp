@@ -19,17 +19,16 @@ namespace dflow {
 /// as text under "float_text".
 ///
 /// Errors: InvalidArgument for a tensor that cannot be saved (resource handles, quantised elements); OutOfRange for
-/// more than `GraphDef::max_listed_shapes`; Unimplemented in a library built without nlohmann-json.
+/// more than `GraphDef::max_listed_shapes`.
 std::string to_json(const GraphDef& def);
 
 /// Reads what `to_json` wrote or a person edited, members in any order. Those that are unknown are errors, so that a
 /// misspelt one is noticed, and so are those that stand twice; names of types and attributes are taken as they stand.
 /// "seed", "collections" and what is empty may be left out, but for a node's "name" and "op".
 ///
-/// Errors: InvalidArgument that names the line and column of what is no JSON (RFC 8259), or the members and items that
-/// lead to what is no graph, one of more than `GraphDef::max_nodes` nodes, or lists of more than
-/// `GraphDef::max_listed_shapes` shapes; Unimplemented in a library built without nlohmann-json. Text that nests deeper
-/// than a graph does is refused where it does.
+/// Errors: InvalidArgument that names the line and the offset of what is no JSON (RFC 8259), or the members and items
+/// that lead to what is no graph, one of more than `GraphDef::max_nodes` nodes, or lists of more than
+/// `GraphDef::max_listed_shapes` shapes. Text that nests deeper than a graph does is refused where it does.
 GraphDef from_json(std::string_view text);
 
 }  // namespace dflow

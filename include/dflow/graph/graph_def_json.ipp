@@ -1,10 +1,13 @@
 #pragma once
 
 #include <dflow/base/files/base64.hpp>
+#include <dflow/base/printable.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/graph/graph_def_json.hpp>
 #include <dflow/graph/saved_attr.hpp>
+#include <dflow/io/json/value.hpp>
+#include <dflow/io/json/writer.hpp>
 
 #include <algorithm>
 #include <array>
@@ -22,15 +25,13 @@
 #include <variant>
 #include <vector>
 
-#if defined(DFLOW_HAS_JSON)
-#include <nlohmann/json.hpp>
+namespace dflow::detail::graph_json {
 
-namespace dflow::detail::json {
+using json::Value;
 
-using Json = nlohmann::ordered_json;
-
-inline constexpr std::size_t max_depth = 12;               // a graph's own nesting is 8
-inline constexpr std::size_t list_depth = 2;               // of a graph's nodes and its collections
+// A graph's own nesting is 8. One name may stand twice where a GraphDef is a list of pairs.
+inline constexpr json::Limits limits{
+    .max_depth = 12, .max_bytes = std::numeric_limits<std::size_t>::max(), .allows_duplicates = true};
 inline constexpr std::int64_t most_values_as_text = 1024;  // a larger tensor is written as base64
 
 inline constexpr std::string_view real_text = "float_text", real_list_text = "list(float_text)";
@@ -43,14 +44,9 @@ inline constexpr std::uint64_t plain_nan = 0x7ff8000000000000u;
 [[noreturn]] inline void fail(std::string message) { throw_error(invalid_argument(std::move(message))); }
 
 /// Any bytes as a JSON string: as they are where they are valid UTF-8, else "base64:" and their code.
-inline std::string quote(const std::string& bytes) {
-  if (!bytes.starts_with(base64_mark)) {
-    try {
-      return Json(bytes).dump();
-    } catch (const Json::type_error&) {  // not UTF-8
-    }
-  }
-  return str_cat('"', base64_mark, to_base64(std::as_bytes(std::span(bytes))), '"');
+inline void append_bytes(std::string& out, const std::string& bytes) {
+  if (!bytes.starts_with(base64_mark) && is_utf8(bytes)) return json::append_quoted(out, bytes);
+  out.append(1, '"').append(base64_mark).append(to_base64(std::as_bytes(std::span(bytes)))).append(1, '"');
 }
 
 inline std::string unquote(const std::string& text) {
@@ -116,22 +112,18 @@ inline PartialShape shape_from_text(std::string_view text) {
 
 // ---- writing ----
 
-/// Adds a member behind those that are there, of which one may have the same name: a GraphDef is not checked.
-inline Json& append(Json& object, std::string name, Json value) {
-  return object.get_ref<Json::object_t&>().emplace_back(std::move(name), std::move(value)).second;
-}
-
-template <class Items, class ToJson>
-Json list_of(const Items& items, ToJson&& to_json) {
-  Json list = Json::array();
-  for (const auto& item : items) list.push_back(to_json(item));
+template <class Items, class ToValue>
+Value list_of(const Items& items, ToValue&& to_value) {
+  Value::Array list;
+  list.reserve(items.size());
+  for (const auto& item : items) list.push_back(to_value(item));
   return list;
 }
-inline Json list_of(std::span<const std::string> texts) { return list_of(texts, std::identity()); }
+inline Value list_of(std::span<const std::string> texts) { return list_of(texts, std::identity()); }
 
 /// Adds a tensor's elements under the name of the form that keeps their bits.
 template <class T>
-void append_elements(Json& tensor, std::span<const T> items) {
+void append_elements(Value::Object& tensor, std::span<const T> items) {
   if constexpr (is_complex_element<T>) {
     // A complex number is its two parts, one after the other.
     using Part = typename T::value_type;
@@ -145,25 +137,26 @@ void append_elements(Json& tensor, std::span<const T> items) {
              std::memcmp(&item, &nan, sizeof(T)) == 0;  // NOLINT(bugprone-suspicious-memory-comparison): the bits
     };
     if (std::all_of(items.begin(), items.end(), is_finite)) {
-      append(tensor, "values", list_of(items, [](T item) { return static_cast<double>(item); }));
+      tensor.emplace_back("values", list_of(items, [](T item) { return static_cast<double>(item); }));
     } else if (std::all_of(items.begin(), items.end(), keeps_bits)) {
-      append(tensor, "values_text", list_of(items, [](T item) { return real_to_text(static_cast<double>(item)); }));
+      tensor.emplace_back("values_text",
+                          list_of(items, [](T item) { return real_to_text(static_cast<double>(item)); }));
     } else {
-      append(tensor, "base64", to_base64(std::as_bytes(items)));
+      tensor.emplace_back("base64", to_base64(std::as_bytes(items)));
     }
   } else {
-    append(tensor, "values", list_of(items, std::identity()));
+    tensor.emplace_back("values", list_of(items, std::identity()));
   }
 }
 
-inline Json of_tensor(const AnyTensor& tensor) {
+inline Value of_tensor(const AnyTensor& tensor) {
   require_savable(tensor);
-  Json object = Json::object();
-  append(object, "dtype", name(tensor.dtype()));
+  Value::Object object;
+  object.emplace_back("dtype", name(tensor.dtype()));
   if (!tensor.is_initialized()) return object;
-  append(object, "shape", tensor.shape().to_string());
+  object.emplace_back("shape", tensor.shape().to_string());
   if (tensor.dtype() != DType::string && tensor.num_elements() > most_values_as_text) {
-    append(object, "base64", to_base64(bytes_of(tensor)));
+    object.emplace_back("base64", to_base64(bytes_of(tensor)));
     return object;
   }
   for_each_type<AllTypes>([&]<class T>() {
@@ -173,7 +166,7 @@ inline Json of_tensor(const AnyTensor& tensor) {
 }
 
 template <class T>
-Json of_value(const T& value) {
+Value of_value(const T& value) {
   if constexpr (std::is_same_v<T, std::monostate>) {
     return true;
   } else if constexpr (std::is_same_v<T, DType>) {
@@ -181,7 +174,7 @@ Json of_value(const T& value) {
   } else if constexpr (std::is_same_v<T, PartialShape>) {
     return value.to_string();
   } else if constexpr (std::is_same_v<T, FunctionName>) {
-    return Json::object({{"name", value.name}});
+    return Value::Object{{"name", value.name}};
   } else if constexpr (std::is_same_v<T, AnyTensor>) {
     return of_tensor(value);
   } else {
@@ -189,145 +182,114 @@ Json of_value(const T& value) {
   }
 }
 template <class T>
-Json of_value(const std::vector<T>& values) {
+Value of_value(const std::vector<T>& values) {
   return list_of(values, [](const T& value) { return of_value(value); });
 }
 
-inline Json of_attr(const AttrValue& value, ShapeAllowance& shapes) {
+inline Value of_attr(const AttrValue& value, ShapeAllowance& shapes) {
   if (const auto* list = std::get_if<std::vector<PartialShape>>(&value)) shapes.take(list->size());
   const auto is_finite = [](double real) { return std::isfinite(real); };
-  Json attr = Json::object();
+  Value::Object attr;
   const auto* real = std::get_if<double>(&value);
   const auto* reals = std::get_if<std::vector<double>>(&value);
   if (real != nullptr && !is_finite(*real)) {
-    append(attr, std::string(real_text), real_to_text(*real));
+    attr.emplace_back(std::string(real_text), real_to_text(*real));
   } else if (reals != nullptr && !std::all_of(reals->begin(), reals->end(), is_finite)) {
-    append(attr, std::string(real_list_text), list_of(*reals, real_to_text));
+    attr.emplace_back(std::string(real_list_text), list_of(*reals, real_to_text));
   } else {
-    append(attr, std::string(attr_kind_name(kind_of(value))),
-           std::visit([](const auto& held) { return of_value(held); }, value));
+    attr.emplace_back(std::string(attr_kind_name(kind_of(value))),
+                      std::visit([](const auto& held) { return of_value(held); }, value));
   }
   return attr;
 }
 
-inline Json of_node(const NodeDef& node, ShapeAllowance& shapes) {
-  Json object = Json::object();
+inline Value of_node(const NodeDef& node, ShapeAllowance& shapes) {
+  Value::Object object;
   const auto append_text = [&](const char* member, const std::string& text) {
-    if (!text.empty()) append(object, member, text);
+    if (!text.empty()) object.emplace_back(member, text);
   };
-  append(object, "name", node.name);
-  append(object, "op", node.op);
+  object.emplace_back("name", node.name);
+  object.emplace_back("op", node.op);
   append_text("device", node.device);
   if (!node.types.empty()) {
-    Json types = Json::object();
-    for (const auto& [param, dtype] : node.types) append(types, param, name(dtype));
-    append(object, "types", std::move(types));
+    Value::Object types;
+    for (const auto& [param, dtype] : node.types) types.emplace_back(param, name(dtype));
+    object.emplace_back("types", std::move(types));
   }
-  if (!node.inputs.empty()) append(object, "inputs", list_of(node.inputs));
+  if (!node.inputs.empty()) object.emplace_back("inputs", list_of(node.inputs));
   if (!node.attrs.empty()) {
-    Json attrs = Json::object();
-    for (const auto& [key, value] : node.attrs) append(attrs, key, of_attr(value, shapes));
-    append(object, "attrs", std::move(attrs));
+    Value::Object attrs;
+    for (const auto& [key, value] : node.attrs) attrs.emplace_back(key, of_attr(value, shapes));
+    object.emplace_back("attrs", std::move(attrs));
   }
   append_text("colocated_with", node.colocated_with);
   append_text("function", node.function);
   append_text("file", node.file);
-  if (node.line != 0) append(object, "line", node.line);
+  if (node.line != 0) object.emplace_back("line", node.line);
   return object;
 }
 
-inline Json of_graph(const GraphDef& def) {
-  Json graph = Json::object();
-  append(graph, "version", written_version(def));
-  append(graph, "seed", def.seed);
+inline Value of_graph(const GraphDef& def) {
+  Value::Object graph;
+  graph.emplace_back("version", written_version(def));
+  graph.emplace_back("seed", def.seed);
   ShapeAllowance shapes;
-  append(graph, "nodes", list_of(def.nodes, [&](const NodeDef& node) { return of_node(node, shapes); }));
-  append(graph, "collections", list_of(def.collections, [](const auto& collection) {
-           Json object = Json::object();
-           append(object, "name", collection.first);
-           append(object, "nodes", list_of(collection.second));
-           return object;
-         }));
+  graph.emplace_back("nodes", list_of(def.nodes, [&](const NodeDef& node) { return of_node(node, shapes); }));
+  graph.emplace_back("collections", list_of(def.collections, [](const auto& collection) {
+                       Value::Object object;
+                       object.emplace_back("name", collection.first);
+                       object.emplace_back("nodes", list_of(collection.second));
+                       return object;
+                     }));
   return graph;
 }
 
+inline bool is_structured(const Value& value) noexcept { return value.is_array() || value.is_object(); }
+
 /// Writes lists and objects that hold no others on one line, and the items of all others on a line each.
-inline void print(std::string& out, const Json& value, std::size_t indent = 0) {
-  if (value.is_string()) return void(out += quote(value.get_ref<const std::string&>()));
-  if (!value.is_structured()) return void(out += value.dump());
-  const bool is_flat = std::none_of(value.begin(), value.end(), [](const Json& item) { return item.is_structured(); });
-  const auto new_line = [&](std::size_t spaces) {
-    if (!is_flat) out.append(1, '\n').append(spaces, ' ');
-  };
-  out += value.is_object() ? '{' : '[';
-  for (auto item = value.begin(); item != value.end(); ++item) {
-    if (item != value.begin()) out += is_flat ? ", " : ",";
-    new_line(indent + 2);
-    if (value.is_object()) out.append(quote(item.key())).append(": ");
-    print(out, *item, indent + 2);
+inline void print(std::string& out, const Value& value, std::size_t indent = 0) {
+  switch (value.kind()) {
+    case Value::Kind::null:
+      return void(out += "null");
+    case Value::Kind::boolean:
+      return void(out += value.boolean() ? "true" : "false");
+    case Value::Kind::number:
+      return void(out += value.spelling());
+    case Value::Kind::string:
+      return append_bytes(out, value.string());
+    case Value::Kind::array:
+    case Value::Kind::object:
+      break;
   }
-  new_line(indent);
-  out += value.is_object() ? '}' : ']';
+  const auto print_all = [&](const auto& items, char begin, char end, auto&& value_of, auto&& before) {
+    const bool is_flat =
+        std::none_of(items.begin(), items.end(), [&](const auto& item) { return is_structured(value_of(item)); });
+    const auto new_line = [&](std::size_t spaces) {
+      if (!is_flat) out.append(1, '\n').append(spaces, ' ');
+    };
+    out += begin;
+    for (auto item = items.begin(); item != items.end(); ++item) {
+      if (item != items.begin()) out += is_flat ? ", " : ",";
+      new_line(indent + 2);
+      before(*item);
+      print(out, value_of(*item), indent + 2);
+    }
+    new_line(indent);
+    out += end;
+  };
+  if (value.is_array()) {
+    return print_all(value.items(), '[', ']', std::identity(), [](const Value&) {});
+  }
+  using Member = Value::Object::value_type;
+  print_all(
+      value.members(), '{', '}', [](const Member& member) -> const Value& { return member.second; },
+      [&](const Member& member) {
+        append_bytes(out, member.first);
+        out += ": ";
+      });
 }
 
 // ---- reading ----
-
-/// Builds a value from the events of nlohmann's parser as its own builder does, but of bounded depth, and with every
-/// member of an object: that one looks each name up among all before it and overwrites those that come twice.
-class Builder final : public nlohmann::json_sax<Json> {
- public:
-  explicit Builder(std::string_view text) : text_(text) {}
-
-  Json root;
-
-  bool null() override { return add(nullptr), true; }
-  bool boolean(bool value) override { return add(value), true; }
-  bool number_integer(Json::number_integer_t value) override { return add(value), true; }
-  bool number_unsigned(Json::number_unsigned_t value) override { return add(value), true; }
-  bool number_float(Json::number_float_t value, const std::string&) override { return add(value), true; }
-  bool string(std::string& value) override { return add(std::move(value)), true; }
-  bool binary(Json::binary_t&) override { return false; }
-  bool start_object(std::size_t) override { return open(Json::object()); }
-  bool key(std::string& name) override { return name_ = std::move(name), true; }
-  bool end_object() override { return open_.pop_back(), true; }
-  bool start_array(std::size_t) override { return open(Json::array()); }
-  bool end_array() override { return open_.pop_back(), true; }
-
-  bool parse_error(std::size_t position, const std::string&, const Json::exception& error) override {
-    const std::string_view before = text_.substr(0, position);
-    fail(str_cat("line ", 1 + std::count(before.begin(), before.end(), '\n'), ": ",
-                 std::string_view(error.what()).substr(0, 300)));
-  }
-
- private:
-  Json& add(Json value) {
-    if (open_.empty()) return root = std::move(value);
-    Json& container = *open_.back();
-    // A node takes many times the memory of its text.
-    if (open_.size() == list_depth && container.size() >= GraphDef::max_nodes) {
-      fail(str_cat("a list of a graph has more than ", GraphDef::max_nodes, " items"));
-    }
-    if (container.is_array()) return container.emplace_back(std::move(value));
-    return append(container, std::move(name_), std::move(value));
-  }
-  bool open(Json container) {
-    if (open_.size() >= max_depth) fail(str_cat("nested deeper than ", max_depth));
-    open_.push_back(&add(std::move(container)));
-    return true;
-  }
-
-  std::string_view text_;
-  std::string name_;
-  std::vector<Json*> open_;  ///< the containers that have not ended, outermost first
-};
-
-inline Json parse(std::string_view text) {
-  // To the parser a zero is the end.
-  if (text.find('\0') != std::string_view::npos) fail("there is a zero byte");
-  Builder builder(text);
-  Json::sax_parse(text, &builder);
-  return std::move(builder.root);
-}
 
 /// Calls `read()`, and puts the place that `place()` names before what an Error says.
 template <class Place, class Read>
@@ -339,16 +301,21 @@ void within(Place&& place, Read&& read) {
   }
 }
 
-[[noreturn]] inline void fail_due(std::string_view what, const Json& value) {
-  fail(str_cat(what, " is due, not ", value.is_structured() ? value.type_name() : value.dump().substr(0, 80)));
+[[noreturn]] inline void fail_due(std::string_view what, const Value& value) {
+  std::string found(value.kind_name());
+  if (!is_structured(value)) {
+    found.clear();
+    print(found, value);
+  }
+  fail(str_cat(what, " is due, not ", std::string_view(found).substr(0, 80)));
 }
 
 /// Calls `read(item)` for each item of a list; `place(i)` is how errors name it.
 template <class Place, class Read>
-void list(const Json& value, Place&& place, Read&& read) {
+void list(const Value& value, Place&& place, Read&& read) {
   if (!value.is_array()) fail_due("a list", value);
   std::size_t i = 0;
-  for (const Json& item : value) {
+  for (const Value& item : value.items()) {
     within([&] { return place(i); }, [&] { read(item); });
     ++i;
   }
@@ -357,19 +324,19 @@ inline std::string item_place(std::size_t i) { return str_cat("item ", i); }
 
 /// Calls `read(name, value)` for each member of an object.
 template <class Read>
-void object(const Json& value, Read&& read) {
+void object(const Value& value, Read&& read) {
   if (!value.is_object()) fail_due("an object", value);
-  for (const auto& [name, member] : value.get_ref<const Json::object_t&>()) read(unquote(name), member);
+  for (const auto& [name, member] : value.members()) read(unquote(name), member);
 }
 
 /// What reads the member of that name.
-using Member = std::pair<std::string_view, std::function<void(const Json&)>>;
+using Member = std::pair<std::string_view, std::function<void(const Value&)>>;
 
 /// Reads an object of some of these members, each once; the first `needed` must be there.
-inline void members(const Json& value, std::string_view what, std::initializer_list<Member> known,
+inline void members(const Value& value, std::string_view what, std::initializer_list<Member> known,
                     std::size_t needed = 0) {
   std::vector<bool> has(known.size());
-  object(value, [&](const std::string& name, const Json& member) {
+  object(value, [&](const std::string& name, const Value& member) {
     const auto found = std::find_if(known.begin(), known.end(), [&](const Member& each) { return each.first == name; });
     if (found == known.end()) fail(str_cat(what, " has no '", name, "'"));
     const auto index = static_cast<std::size_t>(found - known.begin());
@@ -382,33 +349,33 @@ inline void members(const Json& value, std::string_view what, std::initializer_l
   }
 }
 
-inline std::string text(const Json& value) {
+inline std::string text(const Value& value) {
   if (!value.is_string()) fail_due("a text", value);
-  return unquote(value.get_ref<const std::string&>());
+  return unquote(value.string());
 }
 
-inline bool boolean(const Json& value) {
+inline bool boolean(const Value& value) {
   if (!value.is_boolean()) fail_due("true or false", value);
-  return value.get<bool>();
+  return value.boolean();
 }
 
 template <class T>
-T integer(const Json& value) {
-  if (!value.is_number_integer()) fail_due("an integer", value);
-  const bool is_unsigned = value.is_number_unsigned();
-  if (is_unsigned ? !std::in_range<T>(value.get<std::uint64_t>()) : !std::in_range<T>(value.get<std::int64_t>())) {
-    fail(str_cat(value.dump(), " is out of range"));
-  }
-  return value.get<T>();
+T integer(const Value& value) {
+  if (!value.is_integer()) fail_due("an integer", value);
+  const std::optional<T> result = value.as_int<T>();
+  if (!result) fail(str_cat(std::string_view(value.spelling()).substr(0, 80), " is out of range"));
+  return *result;
 }
 
-inline double real(const Json& value) {
+inline double real(const Value& value) {
   if (!value.is_number()) fail_due("a number", value);
-  return value.get<double>();
+  const std::optional<double> result = value.as_double();
+  if (!result) fail(str_cat(std::string_view(value.spelling()).substr(0, 80), " is out of range"));
+  return *result;
 }
 
-inline DType dtype(const Json& value) {
-  const std::string text = json::text(value);
+inline DType dtype(const Value& value) {
+  const std::string text = graph_json::text(value);
   if (text == name(DType::invalid)) return DType::invalid;
   const std::optional<DType> parsed = parse_dtype(text);
   if (!parsed) fail(str_cat("'", text, "' is no element type"));
@@ -417,14 +384,14 @@ inline DType dtype(const Json& value) {
 
 /// Reads an element, a complex one from two values.
 template <class T>
-void read_element(Json::const_iterator& next, bool is_text, T& into) {
+void read_element(Value::Array::const_iterator& next, bool is_text, T& into) {
   if constexpr (is_complex_element<T>) {
     typename T::value_type real{}, imaginary{};
     read_element(next, is_text, real);
     read_element(next, is_text, imaginary);
     into = T(real, imaginary);
   } else if constexpr (is_floating_element<T>) {
-    const Json& value = *next++;
+    const Value& value = *next++;
     const double wide = is_text ? real_from_text(text(value)) : real(value);
     into = static_cast<T>(wide);
     if (std::isfinite(wide) && !std::isfinite(static_cast<double>(into))) {
@@ -441,35 +408,36 @@ void read_element(Json::const_iterator& next, bool is_text, T& into) {
   }
 }
 
-inline void read_elements(const Json& values, bool is_text, DType dtype, const Shape& shape, AnyTensor& into) {
+inline void read_elements(const Value& values, bool is_text, DType dtype, const Shape& shape, AnyTensor& into) {
   if (!values.is_array()) fail_due("a list", values);
   const std::size_t parts = is_complex(dtype) ? 2 : 1;
-  if (values.size() % parts != 0 || values.size() / parts != static_cast<std::size_t>(shape.num_elements())) {
-    fail(str_cat(values.size(), " values for a tensor of ", name(dtype), shape.to_string()));
+  if (values.items().size() % parts != 0 ||
+      values.items().size() / parts != static_cast<std::size_t>(shape.num_elements())) {
+    fail(str_cat(values.items().size(), " values for a tensor of ", name(dtype), shape.to_string()));
   }
   into = AnyTensor(dtype, shape);
   for_each_type<AllTypes>([&]<class T>() {
     if (dtype != dtype_of<T>) return;
-    Json::const_iterator next = values.begin();
+    Value::Array::const_iterator next = values.items().begin();
     for (T& element : into.span<T>()) read_element(next, is_text, element);
   });
 }
 
-inline void read_tensor(const Json& value, AnyTensor& into) {
+inline void read_tensor(const Value& value, AnyTensor& into) {
   DType dtype = DType::invalid;
   std::optional<Shape> shape;
   std::string form;
-  const Json* elements = nullptr;
+  const Value* elements = nullptr;
   const auto elements_as = [&](const char* name) -> Member {
-    return {name, [&, name](const Json& held) {
+    return {name, [&, name](const Value& held) {
               if (!form.empty()) fail("a tensor has its values once");
               form = name;
               elements = &held;
             }};
   };
   members(value, "a tensor",
-          {{"dtype", [&](const Json& held) { dtype = json::dtype(held); }},
-           {"shape", [&](const Json& held) { shape = shape_from_text(text(held)).to_shape(); }},
+          {{"dtype", [&](const Value& held) { dtype = graph_json::dtype(held); }},
+           {"shape", [&](const Value& held) { shape = shape_from_text(text(held)).to_shape(); }},
            elements_as("values"),
            elements_as("values_text"),
            elements_as("base64")});
@@ -480,116 +448,127 @@ inline void read_tensor(const Json& value, AnyTensor& into) {
   if (!shape || !is_element(dtype)) fail("a tensor of values needs its element type and shape");
   if (form != "base64") return read_elements(*elements, form == "values_text", dtype, *shape, into);
   if (!is_plain(dtype)) fail(str_cat("a tensor of ", name(dtype), " has no 'base64'"));
-  const std::optional<std::string> bytes =
-      elements->is_string() ? from_base64(elements->get_ref<const std::string&>()) : std::nullopt;
+  const std::optional<std::string> bytes = elements->is_string() ? from_base64(elements->string()) : std::nullopt;
   if (!bytes) fail("a tensor's base64 is malformed");
   into = tensor_of_bytes(dtype, *shape, std::as_bytes(std::span(*bytes)), Code::invalid_argument);
 }
 
-inline void read_value(const Json& value, std::monostate&) { static_cast<void>(boolean(value)); }
-inline void read_value(const Json& value, bool& into) { into = boolean(value); }
-inline void read_value(const Json& value, std::int64_t& into) { into = integer<std::int64_t>(value); }
-inline void read_value(const Json& value, double& into) { into = real(value); }
-inline void read_value(const Json& value, std::string& into) { into = text(value); }
-inline void read_value(const Json& value, DType& into) { into = dtype(value); }
-inline void read_value(const Json& value, PartialShape& into) { into = shape_from_text(text(value)); }
-inline void read_value(const Json& value, AnyTensor& into) { read_tensor(value, into); }
-inline void read_value(const Json& value, FunctionName& into) {
-  members(value, "a function", {{"name", [&](const Json& held) { into.name = text(held); }}}, 1);
+inline void read_value(const Value& value, std::monostate&) { static_cast<void>(boolean(value)); }
+inline void read_value(const Value& value, bool& into) { into = boolean(value); }
+inline void read_value(const Value& value, std::int64_t& into) { into = integer<std::int64_t>(value); }
+inline void read_value(const Value& value, double& into) { into = real(value); }
+inline void read_value(const Value& value, std::string& into) { into = text(value); }
+inline void read_value(const Value& value, DType& into) { into = dtype(value); }
+inline void read_value(const Value& value, PartialShape& into) { into = shape_from_text(text(value)); }
+inline void read_value(const Value& value, AnyTensor& into) { read_tensor(value, into); }
+inline void read_value(const Value& value, FunctionName& into) {
+  members(value, "a function", {{"name", [&](const Value& held) { into.name = text(held); }}}, 1);
 }
 template <class T>
-void read_value(const Json& value, std::vector<T>& into) {
-  list(value, item_place, [&](const Json& held) {
+void read_value(const Value& value, std::vector<T>& into) {
+  list(value, item_place, [&](const Value& held) {
     T item{};
     read_value(held, item);
     into.push_back(std::move(item));
   });
 }
 
-inline void read_attr(const Json& value, AttrValue& into, ShapeAllowance& shapes) {
-  if (value.is_object() && value.size() != 1) fail(str_cat("an attribute has one value, not ", value.size()));
-  object(value, [&](const std::string& kind, const Json& held) {
+inline void read_attr(const Value& value, AttrValue& into, ShapeAllowance& shapes) {
+  if (value.is_object() && value.members().size() != 1) {
+    fail(str_cat("an attribute has one value, not ", value.members().size()));
+  }
+  object(value, [&](const std::string& kind, const Value& held) {
     if (kind == real_text) return void(into = real_from_text(text(held)));
     if (kind == real_list_text) {
       auto& reals = into.emplace<std::vector<double>>();
-      return list(held, item_place, [&](const Json& item) { reals.push_back(real_from_text(text(item))); });
+      return list(held, item_place, [&](const Value& item) { reals.push_back(real_from_text(text(item))); });
     }
     constexpr std::size_t num_kinds = std::variant_size_v<AttrValue>;
     std::size_t number = 0;
     while (number < num_kinds && attr_kind_name(static_cast<AttrKind>(number)) != kind) ++number;
     if (number == num_kinds) fail(str_cat("'", kind, "' is no kind of attribute"));
     const auto read = [&]<class T>() {
-      if constexpr (std::is_same_v<T, std::vector<PartialShape>>) shapes.take(held.size());
+      if constexpr (std::is_same_v<T, std::vector<PartialShape>>)
+        if (held.is_array()) shapes.take(held.items().size());
       read_value(held, into.emplace<T>());
     };
     with_attr_type(number, read, std::make_index_sequence<num_kinds>{});
   });
 }
 
-inline void read_node(const Json& value, NodeDef& node, ShapeAllowance& shapes) {
-  const auto text_into = [](std::string& into) { return [&into](const Json& held) { into = text(held); }; };
-  const auto types = [&](const std::string& param, const Json& held) {
+inline void read_node(const Value& value, NodeDef& node, ShapeAllowance& shapes) {
+  const auto text_into = [](std::string& into) { return [&into](const Value& held) { into = text(held); }; };
+  const auto types = [&](const std::string& param, const Value& held) {
     within([&] { return param; }, [&] { node.types.emplace_back(param, dtype(held)); });
   };
-  const auto attrs = [&](const std::string& key, const Json& held) {
+  const auto attrs = [&](const std::string& key, const Value& held) {
     within([&] { return key; }, [&] { read_attr(held, node.attrs.emplace_back(key, AttrValue()).second, shapes); });
   };
   members(value, "a node",
           {{"name", text_into(node.name)},
            {"op", text_into(node.op)},
            {"device", text_into(node.device)},
-           {"types", [&](const Json& held) { object(held, types); }},
-           {"inputs", [&](const Json& held) { read_value(held, node.inputs); }},
-           {"attrs", [&](const Json& held) { object(held, attrs); }},
+           {"types", [&](const Value& held) { object(held, types); }},
+           {"inputs", [&](const Value& held) { read_value(held, node.inputs); }},
+           {"attrs", [&](const Value& held) { object(held, attrs); }},
            {"colocated_with", text_into(node.colocated_with)},
            {"function", text_into(node.function)},
            {"file", text_into(node.file)},
-           {"line", [&](const Json& held) { node.line = integer<std::uint32_t>(held); }}},
+           {"line", [&](const Value& held) { node.line = integer<std::uint32_t>(held); }}},
           2);
 }
 
-inline void read_graph(const Json& value, GraphDef& def) {
-  const auto version = [&](const Json& held) {
+/// A node takes many times the memory of its text.
+inline void check_length(const Value& list) {
+  if (list.is_array() && list.items().size() > GraphDef::max_nodes) {
+    fail(str_cat("a list of a graph has more than ", GraphDef::max_nodes, " items"));
+  }
+}
+
+inline void read_graph(const Value& value, GraphDef& def) {
+  const auto version = [&](const Value& held) {
     def.version = integer<std::uint32_t>(held);
     if (def.version == 0 || def.version > GraphDef::current_version) {
       fail(str_cat("this library reads versions 1 to ", GraphDef::current_version, ", not version ", def.version));
     }
   };
-  const auto nodes = [&](const Json& held) {
+  const auto nodes = [&](const Value& held) {
     const auto place = [&](std::size_t i) { return str_cat("node ", i, " '", def.nodes[i].name, "'"); };
     ShapeAllowance shapes;
-    list(held, place, [&](const Json& node) { read_node(node, def.nodes.emplace_back(), shapes); });
+    check_length(held);
+    list(held, place, [&](const Value& node) { read_node(node, def.nodes.emplace_back(), shapes); });
   };
-  const auto collections = [&](const Json& held) {
-    list(held, item_place, [&](const Json& item) {
+  const auto collections = [&](const Value& held) {
+    check_length(held);
+    list(held, item_place, [&](const Value& item) {
       auto& collection = def.collections.emplace_back();
       members(item, "a collection",
-              {{"name", [&](const Json& name) { collection.first = text(name); }},
-               {"nodes", [&](const Json& names) { read_value(names, collection.second); }}});
+              {{"name", [&](const Value& name) { collection.first = text(name); }},
+               {"nodes", [&](const Value& names) { read_value(names, collection.second); }}});
     });
   };
   members(value, "a graph",
           {{"version", version},
            {"nodes", nodes},
-           {"seed", [&](const Json& held) { def.seed = integer<std::uint64_t>(held); }},
+           {"seed", [&](const Value& held) { def.seed = integer<std::uint64_t>(held); }},
            {"collections", collections}},
           2);
 }
 
-}  // namespace dflow::detail::json
+}  // namespace dflow::detail::graph_json
 
 namespace dflow {
 
 std::string to_json(const GraphDef& def) {
   std::string text;
-  detail::json::print(text, detail::json::of_graph(def));
+  detail::graph_json::print(text, detail::graph_json::of_graph(def));
   return text + "\n";
 }
 
 GraphDef from_json(std::string_view text) {
   GraphDef def;
   try {
-    detail::json::read_graph(detail::json::parse(text), def);
+    detail::graph_json::read_graph(json::parse(text, detail::graph_json::limits), def);
   } catch (const Error& error) {
     throw_error(invalid_argument(str_cat("malformed JSON graph, ", error.status().message())));
   }
@@ -597,18 +576,3 @@ GraphDef from_json(std::string_view text) {
 }
 
 }  // namespace dflow
-
-#else
-
-namespace dflow {
-
-std::string to_json(const GraphDef&) {
-  throw_error(unimplemented("this library was built without nlohmann-json and cannot write JSON"));
-}
-GraphDef from_json(std::string_view) {
-  throw_error(unimplemented("this library was built without nlohmann-json and cannot read JSON"));
-}
-
-}  // namespace dflow
-
-#endif

@@ -36,9 +36,9 @@ using SafetensorsMetadata = std::map<std::string, std::string>;
 /// Thread safety: const functions may be called from any thread.
 /// Errors: DataLoss for what is damaged or cut short: a header that is no JSON of that form or of more than 100 MB, a
 /// name that stands twice, tensors with holes or overlaps between them or bytes behind them, sizes that are not those
-/// of the shapes, truth values but 0 and 1. Unimplemented in a library built without nlohmann-json, and for more than
-/// `max_rank` dimensions. NotFound and the others of `FileSystem`. Messages name the path, the offset and the tensor.
-/// Nothing is allocated before the file is known to be long enough; entries take about their part of the header.
+/// of the shapes, truth values but 0 and 1. Unimplemented for more than `max_rank` dimensions. NotFound and the others
+/// of `FileSystem`. Messages name the path, the offset and the tensor. Nothing is allocated before the file is known to
+/// be long enough; entries take about their part of the header.
 class SafetensorsReader {
  public:
   static constexpr std::uint64_t max_header_bytes = 100'000'000;  ///< the format's own limit
@@ -76,8 +76,7 @@ AnyTensor read_safetensors(FileSystem& files, const std::string& path, std::stri
 /// lie first, so that all are aligned, and otherwise in their order.
 ///
 /// Errors: InvalidArgument for strings and complex128, which the format has not, for two tensors of one name, names and
-/// metadata that are no UTF-8, the name "__metadata__", and a header beyond the limit; Unimplemented in a library built
-/// without nlohmann-json; those of `FileSystem`.
+/// metadata that are no UTF-8, the name "__metadata__", and a header beyond the limit; those of `FileSystem`.
 void write_safetensors(FileSystem& files, const std::string& path, std::span<const NamedTensor> tensors,
                        const SafetensorsMetadata& metadata = {});
 

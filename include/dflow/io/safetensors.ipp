@@ -6,20 +6,21 @@
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/io/checkpoint/parts/missing_tensor.hpp>
+#include <dflow/io/json/reader.hpp>
+#include <dflow/io/json/writer.hpp>
 #include <dflow/io/safetensors.hpp>
 
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <charconv>
 #include <cstddef>
-#include <iterator>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
 #include <unordered_set>
 #include <utility>
-
-#if defined(DFLOW_HAS_JSON)
-#include <nlohmann/json.hpp>
-#endif
 
 namespace dflow {
 
@@ -78,49 +79,19 @@ void settle_safetensors_entry(SafetensorsEntry& entry, std::span<const std::int6
   }
 }
 
-#if defined(DFLOW_HAS_JSON)
-
-/// The characters of a header, and how many of them the parser has taken: it says that of its own errors alone.
-class CountedCharacters {
+/// Takes a header piece by piece as the reader comes upon it, so that no more than the entries is kept.
+class SafetensorsEvents final : public json::Events {
  public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
+  /// `at`: bytes that the reader has taken.
+  SafetensorsEvents(SafetensorsHeader& header, const std::size_t& at) : header_(header), at_(at) {}
 
-  CountedCharacters(const char* at, std::size_t& taken) : at_(at), taken_(&taken) {}
-  reference operator*() const { return *at_; }
-  CountedCharacters& operator++() {
-    ++at_;
-    ++*taken_;
-    return *this;
-  }
-  CountedCharacters operator++(int) {
-    CountedCharacters before = *this;
-    ++*this;
-    return before;
-  }
-  friend bool operator==(const CountedCharacters& a, const CountedCharacters& b) { return a.at_ == b.at_; }
-
- private:
-  const char* at_;
-  std::size_t* taken_;
-};
-
-/// Takes a header piece by piece as the parser comes upon it, so that no more than the entries is kept.
-class SafetensorsEvents final : public nlohmann::json_sax<nlohmann::json> {
- public:
-  /// `taken`: characters that the parser has taken.
-  SafetensorsEvents(SafetensorsHeader& header, const std::size_t& taken) : header_(header), taken_(taken) {}
-
-  bool null() override { unexpected(); }
-  bool boolean(bool) override { unexpected(); }
-  bool number_integer(number_integer_t) override { unexpected(); }
-  bool number_float(number_float_t, const string_t&) override { unexpected(); }
-  bool binary(binary_t&) override { unexpected(); }
-  bool number_unsigned(number_unsigned_t value) override {
+  void null() override { unexpected(); }
+  void boolean(bool) override { unexpected(); }
+  void number(std::string_view spelling) override {
     if (depth_ != 3) unexpected();
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(spelling.data(), spelling.data() + spelling.size(), value);
+    if (error != std::errc() || end != spelling.data() + spelling.size()) unexpected();
     if (field_ == shape) {
       if (value > std::uint64_t{0x7fffffffffffffff}) unexpected();
       if (extents_.size() > 64) fail(str_cat("tensor '", name_, "' has too many dimensions"));
@@ -129,70 +100,47 @@ class SafetensorsEvents final : public nlohmann::json_sax<nlohmann::json> {
       if (offsets_ == 2) unexpected();
       (offsets_++ == 0 ? entry_.begin : entry_.end) = value;
     }
-    return true;
   }
-  bool string(string_t& text) override {
+  void string(std::string_view text) override {
     if (depth_ != 2 || (!is_metadata_ && field_ != dtype)) unexpected();
-    (is_metadata_ ? header_.metadata[key_] : entry_.type) = std::move(text);
-    return true;
+    (is_metadata_ ? header_.metadata[key_] : entry_.type) = text;
   }
-  bool start_object(std::size_t) override {
+  void begin_object() override {
     if (depth_++ > 1) unexpected();
-    if (depth_ != 2) return true;
+    if (depth_ != 2) return;
     is_metadata_ = name_ == safetensors_metadata;
     fields_ = 0;
     offsets_ = 0;
     extents_.clear();
     entry_ = {};
-    return true;
   }
-  bool end_object() override {
-    if (depth_-- != 2 || is_metadata_) return true;
+  void end_object() override {
+    if (depth_-- != 2 || is_metadata_) return;
     if (fields_ != (dtype | shape | data_offsets) || offsets_ != 2) {
       fail(str_cat("tensor '", name_, "' is not described in full"));
     }
     entry_.name = name_;
     settle_safetensors_entry(entry_, extents_, offset());
     header_.entries.push_back(std::move(entry_));
-    return true;
   }
-  bool start_array(std::size_t) override {
+  void begin_array() override {
     if (depth_++ != 2 || is_metadata_ || field_ == dtype) unexpected();
-    return true;
   }
-  bool end_array() override {
-    --depth_;
-    return true;
-  }
-  bool key(string_t& text) override {
-    if (depth_ == 1) {
-      if (!names_.insert(text).second) fail(str_cat("tensor '", text, "' stands twice"));
-      name_ = std::move(text);
-      return true;
-    }
-    key_ = std::move(text);
-    if (is_metadata_) {
-      if (header_.metadata.contains(key_)) fail(str_cat("metadata '", key_, "' stand twice"));
-      return true;
-    }
+  void end_array() override { --depth_; }
+  void key(std::string_view text) override {
+    if (depth_ == 1) return void(name_ = text);
+    key_ = text;
+    if (is_metadata_) return;
     field_ = key_ == "dtype" ? dtype : key_ == "shape" ? shape : key_ == "data_offsets" ? data_offsets : 0u;
-    if (field_ == 0 || (fields_ & field_) != 0) {
-      fail(str_cat("'", std::string_view(key_).substr(0, 80), "' of tensor '", name_,
-                   field_ == 0 ? "' is not known" : "' stands twice"));
-    }
+    if (field_ == 0) fail(str_cat("'", text.substr(0, 80), "' of tensor '", name_, "' is not known"));
     fields_ |= field_;
-    return true;
-  }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) override {
-    fail_safetensors(str_cat("the header is no JSON: ", std::string_view(error.what()).substr(0, 300)),
-                     safetensors_length_bytes + position);
   }
 
  private:
   enum Field : unsigned { dtype = 1, shape = 2, data_offsets = 4 };
 
-  /// In the file, behind what the parser has come upon.
-  std::uint64_t offset() const noexcept { return safetensors_length_bytes + taken_; }
+  /// In the file, behind what the reader has come upon.
+  std::uint64_t offset() const noexcept { return safetensors_length_bytes + at_; }
   [[noreturn]] void fail(std::string_view what) const { fail_safetensors(what, offset()); }
   [[noreturn]] void unexpected() const {
     fail(depth_ == 0 ? "the header is no object"
@@ -200,8 +148,7 @@ class SafetensorsEvents final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   SafetensorsHeader& header_;
-  const std::size_t& taken_;
-  std::unordered_set<std::string> names_;
+  const std::size_t& at_;
   std::string name_, key_;
   SafetensorsEntry entry_;
   std::vector<std::int64_t> extents_;
@@ -212,34 +159,15 @@ class SafetensorsEvents final : public nlohmann::json_sax<nlohmann::json> {
 
 SafetensorsHeader parse_safetensors_header(std::string_view text) {
   if (!text.starts_with('{')) fail_safetensors("the header is no object", safetensors_length_bytes);
-  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
-    fail_safetensors("there is a zero byte in the header", safetensors_length_bytes + zero);
-  }
   SafetensorsHeader header;
-  std::size_t taken = 0;
-  SafetensorsEvents events(header, taken);
-  const char* const end = text.data() + text.size();
-  nlohmann::json::sax_parse(CountedCharacters(text.data(), taken), CountedCharacters(end, taken), &events);
+  std::size_t at = 0;
+  SafetensorsEvents events(header, at);
+  constexpr json::Limits limits{.max_depth = 3, .max_bytes = SafetensorsReader::max_header_bytes};
+  if (const std::optional<json::Problem> problem = json::try_read(text, events, limits, at)) {
+    fail_safetensors(str_cat("the header: ", problem->what), safetensors_length_bytes + problem->offset);
+  }
   return header;
 }
-
-std::string safetensors_quoted(const std::string& text) {
-  try {
-    return nlohmann::json(text).dump();
-  } catch (const nlohmann::json::type_error&) {
-    throw_error(invalid_argument("a name in a safetensors file has to be UTF-8"));
-  }
-}
-
-#else
-
-[[noreturn]] void fail_without_json() {
-  throw_error(unimplemented("this library was built without nlohmann-json, which safetensors files need"));
-}
-SafetensorsHeader parse_safetensors_header(std::string_view) { fail_without_json(); }
-std::string safetensors_quoted(const std::string&) { fail_without_json(); }
-
-#endif
 
 /// Errors: DataLoss unless the tensors lie side by side from 0 to `size`, which is counted from `start` in the file.
 void require_side_by_side(const std::vector<SafetensorsEntry>& entries, std::uint64_t size, std::uint64_t start) {
@@ -356,19 +284,17 @@ namespace detail {
 
 /// The header's text for tensors that lie in this order, padded so that the first one is aligned to 8 bytes.
 std::string safetensors_header(std::span<const NamedTensor* const> tensors, const SafetensorsMetadata& metadata) {
-  std::string text = "{";
-  const auto member = [&](const std::string& key) {
-    if (text.back() != '{') text += ',';
-    text += safetensors_quoted(key) + ':';
-  };
+  std::string text;
+  json::Writer out(text);
+  out.begin_object();
   if (!metadata.empty()) {
-    member(std::string(safetensors_metadata));
-    text += '{';
+    out.key(safetensors_metadata);
+    out.begin_object();
     for (const auto& [key, value] : metadata) {
-      member(key);
-      text += safetensors_quoted(value);
+      out.key(key);
+      out.string(value);
     }
-    text += '}';
+    out.end_object();
   }
   std::uint64_t offset = 0;
   for (const NamedTensor* one : tensors) {
@@ -379,13 +305,23 @@ std::string safetensors_header(std::span<const NamedTensor* const> tensors, cons
       throw_error(invalid_argument(
           str_cat("tensor '", one->name, "': a safetensors file has no element type ", name(tensor.dtype()))));
     }
-    member(one->name);
-    text += str_cat("{\"dtype\":\"", type->name, "\",\"shape\":[");
-    for (int i = 0; i < tensor.rank(); ++i) text += str_cat(i == 0 ? "" : ",", tensor.dim(i));
-    text += str_cat("],\"data_offsets\":[", offset, ",", offset + tensor.bytes(), "]}");
+    out.key(one->name);
+    out.begin_object();
+    out.key("dtype");
+    out.string(type->name);
+    out.key("shape");
+    out.begin_array();
+    for (int i = 0; i < tensor.rank(); ++i) out.number(tensor.dim(i));
+    out.end_array();
+    out.key("data_offsets");
+    out.begin_array();
+    out.number(offset);
     offset += tensor.bytes();
+    out.number(offset);
+    out.end_array();
+    out.end_object();
   }
-  text += '}';
+  out.end_object();
   text.append((8 - text.size() % 8) % 8, ' ');
   if (text.size() > SafetensorsReader::max_header_bytes) {
     throw_error(invalid_argument(str_cat("a safetensors file with a header of ", text.size(), " bytes")));

@@ -2,11 +2,12 @@
 
 #include <dflow/base/files/atomic_file.hpp>
 #include <dflow/base/files/file_system.hpp>
-#include <dflow/io/compression/deflate.hpp>
+#include <dflow/io/compression/zlib_stream.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,7 +30,8 @@ struct ZipEntry {
 /// The content of an entry, read once from first to last. The archive outlives it.
 ///
 /// Thread safety: one thread at a time.
-/// Errors: DataLoss if more is read than there is, or its checksum is wrong; those of Inflater and the file system.
+/// Errors: DataLoss if more is read than there is, or its checksum is wrong; ResourceExhausted if zlib has no
+/// memory; those of the file system.
 class ZipContent {
  public:
   std::uint64_t remaining() const noexcept { return entry_.size - read_; }
@@ -40,15 +42,19 @@ class ZipContent {
  private:
   friend class ZipReader;
   ZipContent(const RandomAccessFile& file, const ZipEntry& entry, std::uint64_t begin);
-  std::span<const std::byte> next_packed();
+  void refill();
+  std::size_t unpack(std::span<std::byte> into);
+  [[noreturn]] void fail(std::string_view what, std::uint64_t offset) const;
 
   const RandomAccessFile& file_;
   const ZipEntry& entry_;
   std::uint64_t at_, left_;  // in the archive: the packed bytes not read yet
   std::uint64_t read_ = 0;
   std::uint32_t crc_ = 0;
-  std::unique_ptr<Inflater> inflater_;
+  std::optional<Inflater> inflater_;
+  bool is_unpacked_ = false;  ///< the deflated stream has ended
   std::vector<std::byte> chunk_;
+  std::span<const std::byte> packed_;  ///< what of the chunk has not been unpacked yet
 };
 
 /// Reads a ZIP archive (PKWARE's APPNOTE.TXT 6.3.10): entries that are stored or deflated, with 64-bit sizes where they
@@ -89,7 +95,7 @@ struct ZipOptions {
 /// Writes a ZIP archive, entry by entry. The same entries give the same bytes: all are dated 1980-01-01.
 ///
 /// Thread safety: one thread at a time.
-/// Errors: InvalidArgument for a name that is empty, longer than 65535 bytes, or there already; those of `deflate` and
+/// Errors: InvalidArgument for a name that is empty, longer than 65535 bytes, or there already; those of Deflater and
 /// the file system.
 class ZipWriter {
  public:

@@ -8,6 +8,7 @@
 #include <dflow/io/zip.hpp>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <unordered_set>
 #include <utility>
@@ -229,24 +230,41 @@ ZipContent ZipReader::open(const ZipEntry& entry) const {
 
 ZipContent::ZipContent(const RandomAccessFile& file, const ZipEntry& entry, std::uint64_t begin)
     : file_(file), entry_(entry), at_(begin), left_(entry.packed_size) {
-  if (entry.is_deflated) inflater_ = std::make_unique<Inflater>();
+  if (entry.is_deflated) inflater_.emplace(CompressionFormat::raw);
 }
 
-std::span<const std::byte> ZipContent::next_packed() {
+void ZipContent::fail(std::string_view what, std::uint64_t offset) const {
+  detail::fail_zip(str_cat("entry '", entry_.name, "' ", what), offset);
+}
+
+void ZipContent::refill() {
   constexpr std::uint64_t most = 1 << 16;
   chunk_.resize(static_cast<std::size_t>(std::min(left_, most)));
   if (!chunk_.empty()) file_.read_exactly_at(at_, chunk_);
   at_ += chunk_.size();
   left_ -= chunk_.size();
-  return chunk_;
+  packed_ = chunk_;
+}
+
+/// Unpacks into `into`, less than it holds only at the end of the stream.
+std::size_t ZipContent::unpack(std::span<std::byte> into) {
+  std::size_t done = 0;
+  while (done < into.size() && !is_unpacked_) {
+    if (packed_.empty()) refill();
+    const Inflater::Step step = inflater_->step(packed_, into.subspan(done));
+    packed_ = packed_.subspan(step.taken);
+    done += step.made;
+    is_unpacked_ = step.is_end;
+    if (!step.damage.empty()) fail(str_cat("is damaged: ", step.damage), at_ - packed_.size());
+    if (step.is_stuck()) fail("is cut short", at_);
+  }
+  return done;
 }
 
 void ZipContent::read(std::span<std::byte> into) {
-  if (into.size() > remaining()) {
-    detail::fail_zip(str_cat("entry '", entry_.name, "' has only ", entry_.size, " bytes"), entry_.offset);
-  }
+  if (into.size() > remaining()) fail(str_cat("has only ", entry_.size, " bytes"), entry_.offset);
   if (inflater_) {
-    inflater_->read(into, [this] { return next_packed(); });
+    if (unpack(into) < into.size()) fail("holds less than it should", at_ - packed_.size());
   } else if (!into.empty()) {
     file_.read_exactly_at(at_, into);
     at_ += into.size();
@@ -257,10 +275,12 @@ void ZipContent::read(std::span<std::byte> into) {
 }
 
 void ZipContent::finish() {
-  if (remaining() != 0) {
-    detail::fail_zip(str_cat("entry '", entry_.name, "' holds more than is wanted"), entry_.offset);
+  if (remaining() != 0) fail("holds more than is wanted", entry_.offset);
+  if (inflater_) {
+    std::array<std::byte, 1> probe{};
+    if (unpack(probe) != 0) fail("holds more than it should", at_ - packed_.size());
+    if (!packed_.empty() || left_ != 0) fail("has bytes behind its end", at_ - packed_.size());
   }
-  if (inflater_) inflater_->expect_end([this] { return next_packed(); });
   if (crc_ != entry_.crc) {
     detail::fail_zip(str_cat("the checksum of entry '", entry_.name, "' is wrong"), entry_.offset);
   }
@@ -301,7 +321,7 @@ void ZipWriter::add(std::string_view name, std::span<const std::span<const std::
     entry.crc = crc32_extend(entry.crc, piece);
     entry.size += piece.size();
   }
-  const std::string packed = entry.is_deflated ? deflate(pieces) : std::string();
+  const std::string packed = entry.is_deflated ? deflated(pieces, CompressionFormat::raw) : std::string();
   entry.packed_size = entry.is_deflated ? packed.size() : entry.size;
 
   const bool is_64 = options_.always_64_bit || std::max(entry.size, entry.packed_size) >= detail::zip_more_32;

@@ -102,8 +102,6 @@ class ClusterSpec {
   /// A job may be an object of indices instead: {"worker": {"1": "host:port"}}. Without "cluster", or with an empty
   /// one, it is local(); "task" may be left out; an "evaluator" need not be in the cluster. Other members say nothing
   /// here, but one that TensorFlow does not know is an error beside no "cluster", which it may have been meant as.
-  ///
-  /// Errors also: Unimplemented in a library built without nlohmann-json.
   static ClusterSpec from_tf_config(std::string_view json);
 
   /// A step of Slurm, ranks in blocks: SLURM_STEP_NODELIST, SLURM_STEP_TASKS_PER_NODE and SLURM_STEP_NUM_TASKS, or

@@ -11,7 +11,7 @@ namespace dflow {
 /// device, one row per thread, one slice per run of a node, in microseconds since the step began. What is not UTF-8 in
 /// a name becomes U+FFFD.
 ///
-/// Thread safety: safe. Errors: Unimplemented in a library built without nlohmann-json.
+/// Thread safety: safe.
 std::string chrome_trace(const StepStats& stats);
 
 }  // namespace dflow

@@ -1,25 +1,19 @@
 #pragma once
 
-#include <dflow/base/status.hpp>
+#include <dflow/io/json/writer.hpp>
 #include <dflow/trace/chrome_trace.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
-#include <utility>
 #include <vector>
-
-#if defined(DFLOW_HAS_JSON)
-#include <nlohmann/json.hpp>
-#endif
 
 namespace dflow {
 
-#if defined(DFLOW_HAS_JSON)
-
 std::string chrome_trace(const StepStats& stats) {
-  using Json = nlohmann::ordered_json;
   const auto micros = [](std::int64_t ns) { return static_cast<double>(ns) / 1000.0; };
   // Statistics come from other tasks, too: nothing is believed of how many devices there are, and when a node ran.
   std::vector<std::string_view> devices;
@@ -33,36 +27,59 @@ std::string chrome_trace(const StepStats& stats) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(node.end_ns) -
                                      static_cast<std::uint64_t>(node.start_ns));
   };
-  std::vector<Json> slices;
-  for (const NodeStats& node : stats.nodes) {
-    const Json args{{"node", node.node}, {"outputs", node.output_shapes}, {"output_bytes", node.output_bytes}};
-    slices.push_back({{"ph", "X"},
-                      {"cat", "op"},
-                      {"name", node.op},
-                      {"pid", process_of(node.device)},
-                      {"tid", node.thread},
-                      {"ts", micros(node.start_ns)},
-                      {"dur", micros(duration_ns(node))},
-                      {"args", args}});
-  }
-  Json events = Json::array();
+  for (const NodeStats& node : stats.nodes) process_of(node.device);
+
+  std::string text;
+  json::Writer out(text, json::BadUtf8::replace);
+  const auto member = [&](std::string_view key, const auto& value) {
+    out.key(key);
+    if constexpr (std::is_convertible_v<decltype(value), std::string_view>) {
+      out.string(value);
+    } else {
+      out.number(value);
+    }
+  };
+  out.begin_object();
+  out.key("traceEvents");
+  out.begin_array();
   for (std::size_t pid = 0; pid < devices.size(); ++pid) {
-    events.push_back(
-        {{"ph", "M"}, {"name", "process_name"}, {"pid", pid}, {"args", Json::object({{"name", devices[pid]}})}});
+    out.begin_object();
+    member("ph", "M");
+    member("name", "process_name");
+    member("pid", pid);
+    out.key("args");
+    out.begin_object();
+    member("name", devices[pid]);
+    out.end_object();
+    out.end_object();
   }
-  for (Json& slice : slices) events.push_back(std::move(slice));
-  const Json step{
-      {"step_id", stats.step_id}, {"wall_start_us", stats.wall_start_us}, {"total_us", micros(stats.total_ns)}};
-  const Json trace{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}, {"otherData", step}};
-  return trace.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  for (const NodeStats& node : stats.nodes) {
+    out.begin_object();
+    member("ph", "X");
+    member("cat", "op");
+    member("name", node.op);
+    member("pid", process_of(node.device));
+    member("tid", node.thread);
+    member("ts", micros(node.start_ns));
+    member("dur", micros(duration_ns(node)));
+    out.key("args");
+    out.begin_object();
+    member("node", node.node);
+    member("outputs", node.output_shapes);
+    member("output_bytes", node.output_bytes);
+    out.end_object();
+    out.end_object();
+  }
+  out.end_array();
+  member("displayTimeUnit", "ms");
+  out.key("otherData");
+  out.begin_object();
+  member("step_id", stats.step_id);
+  member("wall_start_us", stats.wall_start_us);
+  member("total_us", micros(stats.total_ns));
+  out.end_object();
+  out.end_object();
+  return text + "\n";
 }
-
-#else
-
-std::string chrome_trace(const StepStats&) {
-  throw_error(unimplemented("this library was built without nlohmann-json and cannot write a Chrome trace"));
-}
-
-#endif
 
 }  // namespace dflow

@@ -4,7 +4,7 @@
 #include "support/errors.hpp"
 
 #include <dflow/base/files/memory_file_system.hpp>
-#include <dflow/io/compression/zlib_stream.hpp>
+#include <dflow/io/compression/compressed_file.hpp>
 
 #include <cstdint>
 #include <numeric>
@@ -48,7 +48,7 @@ TEST_CASE("the content of a PNG file are its rows without filters", "[png]") {
   std::string rows(300 * 401 + 1, '?');
   try {
     const auto source =
-        inflating_source(std::make_unique<FileSource>(files.open_for_reading("/idat")), ZlibFormat::zlib);
+        inflating_source(std::make_unique<FileSource>(files.open_for_reading("/idat")), CompressionFormat::zlib);
     rows.resize(source->read(std::as_writable_bytes(std::span(rows))));
   } catch (const Error& error) {
     REQUIRE(error.code() == Code::unimplemented);
@@ -75,7 +75,7 @@ TEST_CASE("what is stored without compression is a zlib stream", "[png]") {
     std::string read(size + 1, '?');
     try {
       const auto source =
-          inflating_source(std::make_unique<FileSource>(files.open_for_reading("/stored")), ZlibFormat::zlib);
+          inflating_source(std::make_unique<FileSource>(files.open_for_reading("/stored")), CompressionFormat::zlib);
       read.resize(source->read(std::as_writable_bytes(std::span(read))));
     } catch (const Error& error) {
       REQUIRE(error.code() == Code::unimplemented);

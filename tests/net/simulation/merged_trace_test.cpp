@@ -5,7 +5,6 @@
 #include <dflow/trace/chrome_trace.hpp>
 
 #include "catch.hpp"
-#include "support/json_component.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -211,7 +210,6 @@ TEST_CASE("times of other tasks are exact where both ways take the same") {
 
 #if defined(DFLOW_TEST_HAS_JSON)
 TEST_CASE("a merged trace is one Chrome trace with a process for each device, in order") {
-  if (!df::testing::has_json()) return;
   ClusterOfWrongClocks cluster(3, wrong_clocks()[1]);
   const auto json = nlohmann::json::parse(df::chrome_trace(cluster.run(true)));
   std::map<std::string, int> processes;

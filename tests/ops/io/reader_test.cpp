@@ -6,7 +6,7 @@
 #include <dflow/base/files/crc32c.hpp>
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/dflow.hpp>
-#include <dflow/io/compression/zlib_stream.hpp>
+#include <dflow/io/compression/compressed_file.hpp>
 #include <dflow/io/records/record_file.hpp>
 #include <dflow/kernels/state/device_files.hpp>
 #include <dflow/runtime/cpu_device.hpp>
@@ -102,7 +102,7 @@ void write_records(FileSystem& files, const std::string& path, const Names& reco
 void write_packed(FileSystem& files, const std::string& path, std::string_view content, RecordCompression compression) {
   if (compression == RecordCompression::none) return files.write_file_atomically(path, content);
   DeflatingFile packed(files.open_for_appending(path),
-                       compression == RecordCompression::gzip ? ZlibFormat::gzip : ZlibFormat::zlib);
+                       compression == RecordCompression::gzip ? CompressionFormat::gzip : CompressionFormat::zlib);
   packed.append(content);
   packed.finish();
 }

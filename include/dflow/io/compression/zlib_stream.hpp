@@ -1,46 +1,82 @@
 #pragma once
 
 #include <dflow/base/config.hpp>
-#include <dflow/base/files/byte_source.hpp>
-#include <dflow/base/files/file_system.hpp>
+#include <dflow/base/function_ref.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
+#include <string_view>
 
 namespace dflow {
 
-/// Wrappings of compressed bytes: RFC 1952 and RFC 1950.
-enum class ZlibFormat : std::uint8_t { gzip, zlib };
+/// What lies around deflated bytes (RFC 1951): nothing, as in ZIP archives, RFC 1950, or RFC 1952.
+enum class CompressionFormat : std::uint8_t { raw, zlib, gzip };
 
-/// The content of compressed bytes, unpacked as it is read: memory is a buffer, whatever the size. gzip may have
-/// several members. Setting the position backwards unpacks from the beginning.
-///
-/// Errors: Unimplemented in a library built without zlib. Of a read: DataLoss for bytes that are damaged or cut short.
-std::unique_ptr<ByteSource> inflating_source(std::unique_ptr<ByteSource> compressed, ZlibFormat format);
-
-/// Compresses what is appended and appends that to another file.
+/// Unpacks one compressed stream piece by piece. It knows neither where the bytes come from nor their name in an error:
+/// its caller does.
 ///
 /// Thread safety: one thread at a time.
-/// Errors: Unimplemented in a library built without zlib, when it is made; those of the other file.
-class DeflatingFile final : public WritableFile {
+/// Errors: Unimplemented in a library built without zlib; ResourceExhausted if zlib has no memory.
+class Inflater {
  public:
-  using WritableFile::append;
-  /// `level`: 0 (stored) to 9, or -1 for zlib's own choice.
-  DeflatingFile(std::unique_ptr<WritableFile> compressed, ZlibFormat format, int level = -1);
-  /// What was not finished cannot be unpacked to the end.
-  ~DeflatingFile() override;
+  /// What a call did.
+  struct Step {
+    std::size_t taken = 0;    ///< bytes of `packed`
+    std::size_t made = 0;     ///< bytes of `into`
+    bool is_end = false;      ///< the stream ends here
+    std::string_view damage;  ///< zlib's words for what is wrong with the stream, else empty
 
-  void append(std::span<const std::byte> bytes) override;
-  /// Blocks. All that was appended can be unpacked from the other file from now on.
-  void flush();
-  /// As `flush`, and syncs the other file.
-  void sync() override;
-  /// Blocks. Writes the end; nothing can be appended afterwards.
-  void finish();
+    /// Nothing more comes without more packed bytes: if there are none, the stream is cut short.
+    bool is_stuck() const noexcept { return taken == 0 && made == 0 && !is_end && damage.empty(); }
+  };
+
+  explicit Inflater(CompressionFormat format);
+  ~Inflater();
+  Inflater(Inflater&&) noexcept;
+  Inflater& operator=(Inflater&&) noexcept;
+
+  /// Unpacks some of `packed` into `into`, which is not empty. A stream that has ended, or is damaged, takes nothing
+  /// more until `reset`.
+  Step step(std::span<const std::byte> packed, std::span<std::byte> into);
+  /// Another stream begins: a gzip file's next member, or the first one again.
+  void reset();
 
  private:
   struct Stream;
+
   std::unique_ptr<Stream> stream_;
 };
+
+/// Packs one stream piece by piece.
+///
+/// Thread safety: one thread at a time.
+/// Errors: as Inflater; InvalidArgument for a level that zlib does not have.
+class Deflater {
+ public:
+  /// What `run` gives out: what is ready, all that was put in, or that and the stream's end.
+  enum class Flush : std::uint8_t { none, sync, finish };
+  using Out = FunctionRef<void(std::span<const std::byte>)>;
+
+  /// `level`: 0 (stored) to 9, or -1 for zlib's own choice.
+  explicit Deflater(CompressionFormat format, int level = -1);
+  ~Deflater();
+  Deflater(Deflater&&) noexcept;
+  Deflater& operator=(Deflater&&) noexcept;
+
+  /// Packs `bytes` and calls `out` with what comes of them, piece by piece. If `out` throws, the stream is broken.
+  /// Errors also: FailedPrecondition for bytes after the stream's end.
+  void run(std::span<const std::byte> bytes, Flush flush, Out out);
+
+ private:
+  struct Stream;
+
+  std::unique_ptr<Stream> stream_;
+};
+
+/// The compressed stream of pieces that lie one behind the other. Errors: as Deflater.
+std::string deflated(std::span<const std::span<const std::byte>> pieces, CompressionFormat format);
 
 }  // namespace dflow

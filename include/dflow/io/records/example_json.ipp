@@ -2,38 +2,94 @@
 
 #include <dflow/base/files/base64.hpp>
 #include <dflow/base/status.hpp>
+#include <dflow/base/str_cat.hpp>
 #include <dflow/base/text/parse_number.hpp>
+#include <dflow/io/json/reader.hpp>
 #include <dflow/io/records/example_json.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace dflow {
 
 namespace detail {
 
-/// Reads the JSON of an Example, whose objects are four deep.
-class ExampleJsonReader {
+/// Builds an Example from JSON as it is read.
+class ExampleJsonEvents final : public json::Events {
  public:
-  explicit ExampleJsonReader(std::string_view text) : text_(text) {}
+  /// `at`: bytes that the reader has taken.
+  explicit ExampleJsonEvents(const std::size_t& at) : at_(at) {}
 
-  Example read() {
-    Example example;
-    bool has_features = false;
-    object([&](const std::string& name) {
-      if (name != "features") fail_name(name);
-      if (std::exchange(has_features, true)) fail("features is there twice");
-      if (!take_null()) features(example.features);
-    });
-    skip_spaces();
-    if (at_ != text_.size()) fail("the text goes on after the object");
-    return example;
+  Example example;
+
+  void null() override {
+    if (depth_ == whole || depth_ == values) fail("null is no value here");
+    if (depth_ == map) add_feature();
   }
+  void boolean(bool) override { fail("true and false are no values here"); }
+  void number(std::string_view spelling) override {
+    expect_value();
+    if (list_ == List::bytes) fail("bytes are a text of base64");
+    add_number(spelling);
+  }
+  void string(std::string_view text) override {
+    expect_value();
+    if (list_ != List::bytes) return add_number(text);
+    std::string code(text);
+    std::replace(code.begin(), code.end(), '+', '-');
+    std::replace(code.begin(), code.end(), '/', '_');
+    std::optional<std::string> decoded = from_base64_url(code);
+    if (!decoded) fail("the text before is no base64");
+    bytes_.push_back(*std::move(decoded));
+  }
+  void key(std::string_view name) override {
+    switch (depth_) {
+      case map:
+        name_ = name;
+        return;
+      case feature:
+        list_ = list_named(name);
+        return;
+      default: {
+        constexpr std::string_view names[] = {"", "features", "feature", "", "", "value"};
+        if (name != names[depth_]) fail_name(name);
+      }
+    }
+  }
+  void begin_object() override {
+    if (depth_ >= list) fail("a list in brackets is due");
+    if (depth_ == feature && feature_.dtype() != DType::invalid) fail("the feature has two lists");
+    ++depth_;
+  }
+  void end_object() override {
+    --depth_;
+    if (depth_ == map) add_feature();
+    if (depth_ != feature) return;
+    if (list_ == List::bytes) {
+      feature_ = Feature(std::exchange(bytes_, {}));
+    } else if (list_ == List::floats) {
+      feature_ = Feature(std::exchange(floats_, {}));
+    } else {
+      feature_ = Feature(std::exchange(integers_, {}));
+    }
+  }
+  void begin_array() override {
+    if (depth_++ != list) fail("an object is due");
+  }
+  void end_array() override { --depth_; }
 
  private:
+  /// How many brackets are open: {"features": {"feature": {"name": {"int64List": {"value": [1]}}}}}.
+  enum Depth : std::size_t { whole = 0, map = 3, feature = 4, list = 5, values = 6 };
+  enum class List : std::uint8_t { bytes, floats, integers };
+
   [[noreturn]] void fail(std::string_view what) const {
     throw_error(invalid_argument(str_cat("offset ", at_, ": ", what)));
   }
@@ -41,108 +97,31 @@ class ExampleJsonReader {
     constexpr std::size_t shown = 40;
     fail(str_cat("no such field: '", name.substr(0, shown), "'"));
   }
+  List list_named(std::string_view name) const {
+    if (name == "bytesList" || name == "bytes_list") return List::bytes;
+    if (name == "floatList" || name == "float_list") return List::floats;
+    if (name == "int64List" || name == "int64_list") return List::integers;
+    fail_name(name);
+  }
+  void expect_value() const {
+    if (depth_ != values) fail(depth_ == list ? "a list in brackets is due" : "an object is due");
+  }
+  void add_feature() { example.features.emplace(std::move(name_), std::exchange(feature_, {})); }
 
-  void skip_spaces() { at_ = std::min(text_.find_first_not_of(" \t\n\r", at_), text_.size()); }
-  bool take(char c) {
-    skip_spaces();
-    if (at_ == text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
+  void add_number(std::string_view spelled) {
+    if (list_ == List::integers) {
+      integers_.push_back(integer(spelled));
+    } else {
+      floats_.push_back(float_number(spelled));
+    }
   }
-  void expect(char c) {
-    if (!take(c)) fail(str_cat("expected '", c, "'"));
-  }
-  bool take_null() {
-    skip_spaces();
-    if (!text_.substr(at_).starts_with("null")) return false;
-    at_ += 4;
-    return true;
-  }
-
-  /// Calls `member(name)`, which reads the value, for each member of an object.
-  template <class Member>
-  void object(Member member) {
-    expect('{');
-    if (take('}')) return;
-    do {
-      const std::string name = string();
-      expect(':');
-      member(name);
-    } while (take(','));
-    expect('}');
-  }
-
-  void features(FeatureMap& map) {
-    object([&](const std::string& name) {
-      if (name != "feature") fail_name(name);
-      if (take_null()) return;
-      object([&](const std::string& key) {
-        if (map.contains(key)) fail("the feature is there twice");
-        map.emplace(key, feature());
-      });
-    });
-  }
-
-  Feature feature() {
-    Feature found;
-    if (take_null()) return found;
-    object([&](const std::string& name) {
-      const bool is_bytes = name == "bytesList" || name == "bytes_list",
-                 is_float = name == "floatList" || name == "float_list";
-      if (!is_bytes && !is_float && name != "int64List" && name != "int64_list") fail_name(name);
-      if (take_null()) return;
-      if (found.dtype() != DType::invalid) fail("the feature has two lists");
-      if (is_bytes) {
-        found = list<std::string>([&] { return bytes(); });
-      } else if (is_float) {
-        found = list<float>([&] { return float_number(); });
-      } else {
-        found = list<std::int64_t>([&] { return integer(); });
-      }
-    });
-    return found;
-  }
-
-  template <class T, class Element>
-  Feature list(Element element) {
-    std::vector<T> values;
-    bool has_values = false;
-    object([&](const std::string& name) {
-      if (name != "value") fail_name(name);
-      if (std::exchange(has_values, true)) fail("value is there twice");
-      if (take_null()) return;
-      expect('[');
-      if (take(']')) return;
-      do values.push_back(element());
-      while (take(','));
-      expect(']');
-    });
-    return Feature(std::move(values));
-  }
-
-  std::string bytes() {
-    std::string code = string();
-    std::replace(code.begin(), code.end(), '+', '-');
-    std::replace(code.begin(), code.end(), '/', '_');
-    std::optional<std::string> decoded = from_base64_url(code);
-    if (!decoded) fail("the text before is no base64");
-    return *std::move(decoded);
-  }
-
-  float float_number() {
+  float float_number(std::string_view spelled) const {
     float value = 0;
-    skip_spaces();
-    const bool is_quoted = text_.substr(at_).starts_with('"');
-    const std::string spelled = is_quoted ? string() : std::string(number());
     if (!parse_number(spelled, value)) fail("the value before is no float");
     if (std::isinf(value) && spelled.find_first_of("iI") == spelled.npos) fail("the number before is out of range");
     return value;
   }
-
-  std::int64_t integer() {
-    skip_spaces();
-    const bool is_quoted = text_.substr(at_).starts_with('"');
-    const std::string spelled = is_quoted ? string() : std::string(number());
+  std::int64_t integer(std::string_view spelled) const {
     std::int64_t value = 0;
     if (spelled.find_first_not_of("+-.0123456789eE") != spelled.npos) fail("the value before is no integer");
     if (parse_number(spelled, value)) return value;
@@ -154,104 +133,26 @@ class ExampleJsonReader {
     return static_cast<std::int64_t>(wide);
   }
 
-  /// A number as JSON has it: no '+' in front, no zeros before others, digits on both sides of the point.
-  std::string_view number() {
-    const std::size_t begin = at_;
-    const auto skip_digits = [&] {
-      const std::size_t from = at_;
-      while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') ++at_;
-      return at_ - from;
-    };
-    const auto skip_one_of = [&](std::string_view characters) {
-      const bool is_there = at_ < text_.size() && characters.find(text_[at_]) != characters.npos;
-      at_ += is_there ? 1 : 0;
-      return is_there;
-    };
-    skip_one_of("-");
-    const bool begins_with_zero = text_.substr(at_).starts_with('0');
-    const std::size_t digits = skip_digits();
-    bool is_well_formed = digits == 1 || (digits > 1 && !begins_with_zero);
-    if (skip_one_of(".")) is_well_formed &= skip_digits() > 0;
-    if (skip_one_of("eE")) {
-      skip_one_of("+-");
-      is_well_formed &= skip_digits() > 0;
-    }
-    if (!is_well_formed) fail("expected a number");
-    return text_.substr(begin, at_ - begin);
-  }
-
-  std::string string() {
-    expect('"');
-    std::string value;
-    for (;;) {
-      const std::size_t end =
-          std::find_if(text_.begin() + static_cast<std::ptrdiff_t>(at_), text_.end(),
-                       [](char c) { return c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20; }) -
-          text_.begin();
-      value.append(text_.substr(at_, end - at_));
-      at_ = end;
-      if (at_ == text_.size()) fail("a string does not end");
-      const char c = text_[at_++];
-      if (c == '"') return value;
-      if (c != '\\') fail("a control character in a string");
-      escape(value);
-    }
-  }
-
-  void escape(std::string& value) {
-    constexpr std::string_view names = "\"\\/bfnrt", characters = "\"\\/\b\f\n\r\t";
-    const char name = at_ < text_.size() ? text_[at_++] : '\0';
-    if (name != 'u') {
-      const std::size_t which = names.find(name);
-      if (which == names.npos) fail("no such escape in a string");
-      value += characters[which];
-      return;
-    }
-    std::uint32_t point = code_unit();
-    if (point >= 0xd800 && point < 0xe000) {
-      const bool has_second = point < 0xdc00 && text_.substr(at_).starts_with("\\u");
-      at_ += has_second ? 2 : 0;
-      const std::uint32_t second = has_second ? code_unit() : 0;
-      if (second < 0xdc00 || second >= 0xe000) fail("half a surrogate pair in a string");
-      point = 0x10000 + ((point - 0xd800) << 10) + (second - 0xdc00);
-    }
-    append_utf8(point, value);
-  }
-
-  std::uint32_t code_unit() {
-    std::uint32_t unit = 0;
-    for (int i = 0; i < 4; ++i, ++at_) {
-      const char c = at_ < text_.size() ? text_[at_] : '\0';
-      const std::size_t digit = std::string_view("0123456789abcdefABCDEF").find(c);
-      if (digit == std::string_view::npos) fail("expected four hexadecimal digits");
-      unit = unit << 4 | static_cast<std::uint32_t>(digit < 16 ? digit : digit - 6);
-    }
-    return unit;
-  }
-
-  static void append_utf8(std::uint32_t point, std::string& to) {
-    const auto add = [&](std::uint32_t byte) { to += static_cast<char>(byte); };
-    if (point < 0x80) return add(point);
-    if (point < 0x800) {
-      add(0xc0 | point >> 6);
-    } else {
-      if (point < 0x10000) {
-        add(0xe0 | point >> 12);
-      } else {
-        add(0xf0 | point >> 18);
-        add(0x80 | (point >> 12 & 0x3f));
-      }
-      add(0x80 | (point >> 6 & 0x3f));
-    }
-    add(0x80 | (point & 0x3f));
-  }
-
-  const std::string_view text_;
-  std::size_t at_ = 0;
+  const std::size_t& at_;
+  std::size_t depth_ = whole;
+  std::string name_;
+  Feature feature_;
+  List list_ = List::bytes;
+  std::vector<std::string> bytes_;
+  std::vector<float> floats_;
+  std::vector<std::int64_t> integers_;
 };
 
 }  // namespace detail
 
-Example example_from_json(std::string_view text) { return detail::ExampleJsonReader(text).read(); }
+Example example_from_json(std::string_view text) {
+  constexpr json::Limits limits{.max_depth = 6, .max_bytes = std::numeric_limits<std::size_t>::max()};
+  std::size_t at = 0;
+  detail::ExampleJsonEvents events(at);
+  if (const std::optional<json::Problem> problem = json::try_read(text, events, limits, at)) {
+    throw_error(invalid_argument(str_cat("offset ", problem->offset, ": ", problem->what)));
+  }
+  return std::move(events.example);
+}
 
 }  // namespace dflow

@@ -4,7 +4,7 @@
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/files/crc32c.hpp>
 #include <dflow/base/files/read_ahead_source.hpp>
-#include <dflow/io/compression/zlib_stream.hpp>
+#include <dflow/io/compression/compressed_file.hpp>
 #include <dflow/io/records/record_file.hpp>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ namespace detail {
 inline constexpr std::size_t record_header_bytes = 12;  ///< length and its checksum
 inline constexpr std::size_t record_footer_bytes = 4;   ///< the content's checksum
 
-ZlibFormat zlib_format(RecordCompression compression) {
-  return compression == RecordCompression::gzip ? ZlibFormat::gzip : ZlibFormat::zlib;
+CompressionFormat compression_format(RecordCompression compression) {
+  return compression == RecordCompression::gzip ? CompressionFormat::gzip : CompressionFormat::zlib;
 }
 
 }  // namespace detail
@@ -38,7 +38,7 @@ RecordWriter::RecordWriter(FileSystem& files, std::string path, const RecordWrit
     if (options.append) offset_ = files.file_size(path_);
     return;
   }
-  auto deflating = std::make_unique<DeflatingFile>(std::move(file_), detail::zlib_format(options.compression),
+  auto deflating = std::make_unique<DeflatingFile>(std::move(file_), detail::compression_format(options.compression),
                                                    options.compression_level);
   deflating_ = deflating.get();
   file_ = std::move(deflating);
@@ -115,7 +115,7 @@ std::unique_ptr<ByteSource> open_record_source(FileSystem& files, const std::str
     source = std::make_unique<FileSource>(std::move(file), options.buffer_bytes);
   }
   if (options.compression == RecordCompression::none) return source;
-  return inflating_source(std::move(source), detail::zlib_format(options.compression));
+  return inflating_source(std::move(source), detail::compression_format(options.compression));
 }
 
 RecordReader::RecordReader(FileSystem& files, std::string path, const RecordReaderOptions& options)

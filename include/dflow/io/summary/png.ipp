@@ -2,14 +2,13 @@
 
 #include <dflow/base/checked.hpp>
 #include <dflow/base/files/crc32.hpp>
-#include <dflow/base/files/file_system.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/io/compression/zlib_stream.hpp>
 #include <dflow/io/summary/png.hpp>
 
 #include <algorithm>
 #include <array>
-#include <memory>
+#include <span>
 
 namespace dflow {
 
@@ -51,26 +50,10 @@ std::string stored_in_zlib(std::string_view content) {
   return out;
 }
 
-/// A file in a string.
-class StringFile final : public WritableFile {
- public:
-  explicit StringFile(std::string& content) : content_(&content) {}
-  void append(std::span<const std::byte> bytes) override {
-    content_->append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  }
-  void sync() override {}
-
- private:
-  std::string* content_;
-};
-
 std::string compressed_by_zlib([[maybe_unused]] std::string_view content) {
 #if defined(DFLOW_HAS_ZLIB)
-  std::string out;
-  DeflatingFile file(std::make_unique<StringFile>(out), ZlibFormat::zlib);
-  file.append(content);
-  file.finish();
-  return out;
+  const std::array pieces{std::as_bytes(std::span(content.data(), content.size()))};
+  return deflated(pieces, CompressionFormat::zlib);
 #else
   return stored_in_zlib(content);
 #endif

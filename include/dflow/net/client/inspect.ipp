@@ -4,6 +4,7 @@
 #include <dflow/base/printable.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/base/system_seed.hpp>
+#include <dflow/io/json/writer.hpp>
 #include <dflow/net/client/inspect.hpp>
 #include <dflow/net/cluster_spec.hpp>
 #include <dflow/net/protocol/call.hpp>
@@ -58,20 +59,9 @@ std::string left_out(std::string_view what, std::uint64_t all, std::size_t liste
 }
 
 std::string json_text(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : valid_utf8(text)) {  // others choose it
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char escaped[8];
-      std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned>(static_cast<unsigned char>(c)));
-      out += escaped;
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
+  std::string out;
+  json::append_quoted(out, text, json::BadUtf8::replace);  // others choose it
+  return out;
 }
 std::string json_text(std::uint64_t number) { return str_cat("\"", number, "\""); }
 

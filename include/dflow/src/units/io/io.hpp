@@ -12,7 +12,7 @@
 #include <dflow/io/checkpoint/saved_tensors.ipp>
 #include <dflow/io/checkpoint/tensorflow/saved_slices.ipp>
 #include <dflow/io/checkpoint/tensorflow/tensor_bundle.ipp>
-#include <dflow/io/compression/deflate.ipp>
+#include <dflow/io/compression/compressed_file.ipp>
 #include <dflow/io/compression/gzip.ipp>
 #include <dflow/io/compression/snappy.ipp>
 #include <dflow/io/compression/zlib_stream.ipp>
