@@ -33,7 +33,7 @@ FORBIDDEN = {"train": {"kernels", "runtime", "net"}, "op": {"ops"}, "interop": {
 # that it lies in. A floor that is missing here is not checked.
 FOLDER_ORDER = {
     "base": [".", "text", "files", "threads"],
-    "io": [("compression", "proto"), "checkpoint/parts", "records", ".", ("summary", "checkpoint/own"), "checkpoint/tensorflow", "checkpoint"],
+    "io": ["json", ("compression", "proto"), "checkpoint/parts", "records", ".", ("summary", "checkpoint/own"), "checkpoint/tensorflow", "checkpoint"],
     "state": [".", ("tables", "readers")],
     "kernels": ["contract", "shared", ("collectives", "state"), ("cpu", "cuda")],
     "net": ["transport", "transport/sockets", "protocol", "inspect", "tasks", "master", ".", ("client", "simulation")],
