@@ -196,5 +196,5 @@ TEST_CASE("an Example in JSON becomes its bytes", "[parsing]") {
     return session.run({{texts, Tensor<std::string>({2}, {"{}", "{\"x\":1}"})}}, bytes);
   });
   CHECK(status.code() == Code::invalid_argument);
-  CHECK(mentions(status, "text[1]: offset 5: no such field: 'x'"));
+  CHECK(mentions(status, "text[1]: offset 4: no such field: 'x'"));
 }
