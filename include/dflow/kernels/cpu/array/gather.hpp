@@ -16,24 +16,8 @@ namespace detail {
 struct GatherKernel : SplitsUnlessStrings {
   double cost_ns(const KernelInit& init) const { return move_cost_ns(init) + estimated_elements(init.inputs[1]) * 2; }
 
-  void operator()(KernelContext& context) const {
-    visit_dtype<IndexTypes>(context.input(1).dtype(), [&]<class I>() { gather<I>(context); });
-  }
-
  private:
-  template <class I>
-  static void gather(KernelContext& context) {
-    const AnyTensor& params = context.input(0);
-    const Tensor<I>& indices = context.input<I>(1);
-    const Shape shape = inferred_shape(context);
-    const std::int64_t row = params.shape().num_elements(1, params.rank());
-    AnyTensor& y = context.allocate_output(0, shape);
-    const std::int64_t bad = gather_rows(context, params, indices, row, y);
-    if (bad < 0) return;
-    context.fail(
-        bad_gather_index(bad, indices.shape(), static_cast<std::int64_t>(indices.data()[bad]), params.shape()));
-  }
-
+  // Before its caller: clang 16 otherwise leaves out instances that a generic lambda asks for.
   template <class I>
   static std::int64_t gather_rows(KernelContext& context, const AnyTensor& params, const Tensor<I>& indices,
                                   std::int64_t row, AnyTensor& y) {
@@ -48,6 +32,24 @@ struct GatherKernel : SplitsUnlessStrings {
       copy_elements(DType::string, row, element(params, indices.data()[i] * row), element(y, i * row));
     }
     return bad;
+  }
+
+  template <class I>
+  static void gather(KernelContext& context) {
+    const AnyTensor& params = context.input(0);
+    const Tensor<I>& indices = context.input<I>(1);
+    const Shape shape = inferred_shape(context);
+    const std::int64_t row = params.shape().num_elements(1, params.rank());
+    AnyTensor& y = context.allocate_output(0, shape);
+    const std::int64_t bad = gather_rows(context, params, indices, row, y);
+    if (bad < 0) return;
+    context.fail(
+        bad_gather_index(bad, indices.shape(), static_cast<std::int64_t>(indices.data()[bad]), params.shape()));
+  }
+
+ public:
+  void operator()(KernelContext& context) const {
+    visit_dtype<IndexTypes>(context.input(1).dtype(), [&]<class I>() { gather<I>(context); });
   }
 };
 

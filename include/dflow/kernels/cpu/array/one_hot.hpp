@@ -14,12 +14,8 @@ struct Kernel<OneHot, Cpu> {
 
   double cost_ns(const KernelInit& init) const { return detail::move_cost_ns(init); }
 
-  void operator()(KernelContext& context) const {
-    using Types = element_t<1, OneHot::TypeParams>;
-    visit_dtype<Types>(context.input(0).dtype(), [&]<class I>() { mark<I>(context); });
-  }
-
  private:
+  // Before its caller: clang 16 otherwise leaves out instances that a generic lambda asks for.
   /// y [outer, depth, inner] from indices [outer, inner].
   template <class I>
   void mark(KernelContext& context) const {
@@ -43,6 +39,12 @@ struct Kernel<OneHot, Cpu> {
         detail::copy_elements(dtype, 1, on.raw_data(), marked);
       }
     });
+  }
+
+ public:
+  void operator()(KernelContext& context) const {
+    using Types = element_t<1, OneHot::TypeParams>;
+    visit_dtype<Types>(context.input(0).dtype(), [&]<class I>() { mark<I>(context); });
   }
 };
 
