@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+// NOLINTBEGIN(readability-identifier-naming): the names are RapidJSON's
+
 // RapidJSON's stack adds to a null pointer while it is empty, which clang's sanitizer would report of each reader.
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((no_sanitize("pointer-overflow"))), apply_to = function)
@@ -196,6 +198,8 @@ class Forwarder {
   std::size_t depth_ = 0;
   std::vector<std::unordered_set<std::string>> open_;  ///< the names so far of each object and array that is open
 };
+
+// NOLINTEND(readability-identifier-naming)
 
 std::string_view words_for(rapid::ParseErrorCode code) noexcept {
   switch (code) {
