@@ -1,13 +1,13 @@
 #pragma once
 
-/// All of dflow's bodies, for a program that compiles dflow itself: include it in one unit of the program. Its parts,
-/// in `dflow/src/`, may be included in units of their own instead, so that they build side by side: `core.hpp`,
-/// `io.hpp`, `data.hpp`, `trace.hpp`, `train.hpp`, `net.hpp` and each header of `dflow/src/all/`. A program with an op
-/// table of its own includes `core.hpp` and the headers of `dflow/src/ops/` for the families that its table names.
+/// All of dflow's bodies, for a program that compiles dflow itself: include it in one unit of the program. Its parts
+/// may be included in units of their own instead, so that they build side by side:
+/// `dflow/src/{core,data,trace,train,net}.hpp` and each header of `dflow/src/all/`, or, smaller, the headers of
+/// `dflow/src/units/`. A program with an op table of its own includes `core.hpp` and the headers of `dflow/src/ops/`
+/// for the families that its table names.
 
 #include <dflow/src/all/array.hpp>
 #include <dflow/src/all/checkpoint.hpp>
-#include <dflow/src/all/collective.hpp>
 #include <dflow/src/all/control.hpp>
 #include <dflow/src/all/cpu.hpp>
 #include <dflow/src/all/data_flow.hpp>
@@ -25,7 +25,6 @@
 #include <dflow/src/all/tables.hpp>
 #include <dflow/src/core.hpp>
 #include <dflow/src/data.hpp>
-#include <dflow/src/io.hpp>
 #include <dflow/src/net.hpp>
 #include <dflow/src/trace.hpp>
 #include <dflow/src/train.hpp>

@@ -1,8 +1,8 @@
 #pragma once
 
-/// The bodies of the core: graphs, ops, differentiation, the executor, passes and sessions. Include it in one unit of a
-/// program that compiles dflow itself, with a header of `dflow/src/ops/` for each family of ops that the op table
-/// names. Needs cereal on the include path, and RapidJSON, which it brings; neither Eigen nor Asio.
+/// The bodies of the core: graphs, ops without their kernels, differentiation, file formats, the executor, passes and
+/// sessions. A program that compiles dflow itself includes it in one unit, with a header of `dflow/src/ops/` for each
+/// family of ops that its op table names. Needs cereal on the include path, neither Eigen nor Asio.
 
 #include <dflow/src/units/core/autodiff.hpp>
 #include <dflow/src/units/core/base.hpp>
@@ -20,3 +20,20 @@
 #include <dflow/src/units/core/runtime.hpp>
 #include <dflow/src/units/core/session.hpp>
 #include <dflow/src/units/core/state.hpp>
+#include <dflow/src/units/io/io.hpp>
+#include <dflow/src/units/ops/array.hpp>
+#include <dflow/src/units/ops/checkpoint.hpp>
+#include <dflow/src/units/ops/collective.hpp>
+#include <dflow/src/units/ops/control.hpp>
+#include <dflow/src/units/ops/data_flow.hpp>
+#include <dflow/src/units/ops/io.hpp>
+#include <dflow/src/units/ops/linalg.hpp>
+#include <dflow/src/units/ops/math.hpp>
+#include <dflow/src/units/ops/nn.hpp>
+#include <dflow/src/units/ops/parsing.hpp>
+#include <dflow/src/units/ops/random.hpp>
+#include <dflow/src/units/ops/reduction.hpp>
+#include <dflow/src/units/ops/send_recv.hpp>
+#include <dflow/src/units/ops/state.hpp>
+#include <dflow/src/units/ops/strings.hpp>
+#include <dflow/src/units/ops/summary.hpp>

@@ -29,8 +29,6 @@ constexpr void require_part() {
                 "the CPU kernel of this op is not compiled here: include <dflow/src/ops/array.hpp>");
   static_assert(!contains_v<O, CheckpointOps>,
                 "the CPU kernel of this op is not compiled here: include <dflow/src/ops/checkpoint.hpp>");
-  static_assert(!contains_v<O, CollectiveOps>,
-                "the CPU kernel of this op is not compiled here: include <dflow/src/ops/collective.hpp>");
   static_assert(!contains_v<O, ControlOps>,
                 "the CPU kernel of this op is not compiled here: include <dflow/src/ops/control.hpp>");
   static_assert(!contains_v<O, DataFlowOps>,

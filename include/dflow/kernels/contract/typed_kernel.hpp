@@ -216,8 +216,8 @@ class AsyncKernelOf final : public AsyncKernel {
   K kernel_;
 };
 
-/// Makes the kernel. Pointers are made to the base class, not by make_unique: a unique_ptr of each of some thousand
-/// kernels was half of what a header-only program took to compile.
+/// Makes the kernel. Pointers are made to the base class, not by make_unique: unique pointers to some thousand classes
+/// take long to compile.
 template <class O, class D>
 struct MakeKernel {
   using Op = O;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The ops of family linalg and their CPU kernels, for programs that use the standard op table.
+/// All CPU kernels of family linalg, for programs that use the standard op table.
 
 #include <dflow/src/units/linalg/linalg.hpp>
 #include <dflow/src/units/linalg/qr.hpp>
@@ -14,4 +14,3 @@
 #include <dflow/src/units/linalg/svd_complex.hpp>
 #include <dflow/src/units/linalg/svd_real.hpp>
 #include <dflow/src/units/linalg/svd_real_steps.hpp>
-#include <dflow/src/units/ops/linalg.hpp>

@@ -1,9 +1,8 @@
 #pragma once
 
-/// The ops of family math and their CPU kernels, for programs that use the standard op table.
+/// All CPU kernels of family math, for programs that use the standard op table.
 
 #include <dflow/src/units/kernels/math_arithmetic.hpp>
 #include <dflow/src/units/kernels/math_conversions.hpp>
 #include <dflow/src/units/kernels/math_functions.hpp>
 #include <dflow/src/units/kernels/math_products.hpp>
-#include <dflow/src/units/ops/math.hpp>

@@ -1,10 +1,9 @@
 #pragma once
 
-/// The ops of family nn and their CPU kernels, for programs that use the standard op table.
+/// All CPU kernels of family nn, for programs that use the standard op table.
 
 #include <dflow/src/units/kernels/nn_activations.hpp>
 #include <dflow/src/units/kernels/nn_convolutions.hpp>
 #include <dflow/src/units/kernels/nn_fused.hpp>
 #include <dflow/src/units/kernels/nn_losses.hpp>
 #include <dflow/src/units/kernels/nn_normalisation.hpp>
-#include <dflow/src/units/ops/nn.hpp>

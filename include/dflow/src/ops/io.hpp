@@ -1,8 +1,7 @@
 #pragma once
 
-/// The ops of family io, for a program whose own op table names some of them: include it in the unit that has the
-/// table.
+/// The CPU kernels of family io. Include it in the unit that has an op table of your own: the table compiles the
+/// kernels that it names. table.
 
 #include <dflow/src/bodies/cpu.hpp>
 #include <dflow/src/bodies/io.hpp>
-#include <dflow/src/units/ops/io.hpp>

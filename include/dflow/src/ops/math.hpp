@@ -1,8 +1,7 @@
 #pragma once
 
-/// The ops of family math, for a program whose own op table names some of them: include it in the unit that has the
-/// table.
+/// The CPU kernels of family math. Include it in the unit that has an op table of your own: the table compiles the
+/// kernels that it names. table.
 
 #include <dflow/src/bodies/cpu.hpp>
 #include <dflow/src/bodies/math.hpp>
-#include <dflow/src/units/ops/math.hpp>

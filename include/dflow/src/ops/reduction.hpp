@@ -1,8 +1,7 @@
 #pragma once
 
-/// The ops of family reduction, for a program whose own op table names some of them: include it in the unit that has
-/// the table.
+/// The CPU kernels of family reduction. Include it in the unit that has an op table of your own: the table compiles the
+/// kernels that it names. the table.
 
 #include <dflow/src/bodies/cpu.hpp>
 #include <dflow/src/bodies/reduction.hpp>
-#include <dflow/src/units/ops/reduction.hpp>

@@ -11,29 +11,29 @@
 
 namespace dflow::train {
 
-/// Numbers by name: "loss", those of the metrics, and the same with "validation_" before them.
+/// Numbers by name: "loss", the metrics, and both again with "validation_" before the name.
 using Values = std::map<std::string, double, std::less<>>;
 
-/// What came of an epoch.
+/// The results of an epoch.
 struct EpochResult {
   std::int64_t epoch = 0;  ///< counted from 0
   std::int64_t steps = 0;  ///< batches that were trained on
-  Duration elapsed{};      ///< validation included
+  Duration elapsed{};      ///< includes validation
   /// Means over the elements of all batches.
   Values values{};
 
   double loss() const { return value("loss"); }
-  /// Errors: NotFound, naming those that there are.
+  /// Errors: NotFound, which names the numbers that there are.
   double value(std::string_view name) const;
 };
 
-/// What came of a call of `fit`.
+/// The results of a call of `fit`.
 struct History {
-  std::vector<EpochResult> epochs;  ///< also one that was ended early, if any step of it was run
+  std::vector<EpochResult> epochs;  ///< an epoch that ended early is among them if a step of it ran
   std::int64_t steps = 0;
-  std::string stopped_by;  ///< why it ended before the last epoch did: "" if it did not
+  std::string stopped_by;  ///< the reason why `fit` ended before the last epoch, or ""
 
-  /// A value of the last epoch. Errors: NotFound also without an epoch.
+  /// A value of the last epoch. Errors: as `EpochResult`; NotFound without an epoch.
   double last(std::string_view name) const;
 };
 

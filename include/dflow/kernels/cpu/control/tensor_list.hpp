@@ -46,7 +46,7 @@ struct CpuListElements {
   }
 };
 
-/// Those that move all elements.
+/// Kernels that move all elements of a list.
 template <class Shared>
 struct CpuListCopy : Shared {
   static constexpr bool splits = false;

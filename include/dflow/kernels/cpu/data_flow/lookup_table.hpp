@@ -26,7 +26,7 @@ struct LookupTableKernel : HandleKernel<LookupTableKernel<O, is_mutable>, O, Loo
   LookupTableState::Kind kind;
 };
 
-/// Of LookupTableImport and InitializeTable.
+/// The kernel of LookupTableImport and InitializeTable.
 struct LookupImportKernel {
   static constexpr bool splits = false;
   bool is_initialization = false;

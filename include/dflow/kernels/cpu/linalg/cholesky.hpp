@@ -31,7 +31,7 @@ void Kernel<Cholesky, Cpu, T>::operator()(KernelContext& context, const Tensor<T
   });
 }
 
-#if !defined(DFLOW_HEADER_ONLY)
+#if defined(DFLOW_LINALG_UNITS)
 // In the unit of the element type's solvers.
 extern template struct Kernel<Cholesky, Cpu, float>;
 extern template struct Kernel<Cholesky, Cpu, double>;

@@ -1,10 +1,8 @@
 #pragma once
 
-/// The library's door to Eigen. In the compiled library its templates have a namespace of their own: a program that
-/// uses Eigen with other compiler flags would otherwise share their instances with it, laid out for other registers.
-#if !defined(DFLOW_HEADER_ONLY)
-#define Eigen dflow_eigen
-#endif
+/// The library's door to Eigen. In the compiled library its templates have a namespace of their own, which the build
+/// gives them (`Eigen=dflow_eigen`): a program that uses Eigen with other compiler flags would otherwise share their
+/// instances with it, laid out for other registers.
 
 #include <Eigen/Core>
 

@@ -22,7 +22,7 @@ OwnMatrix<T> solve_normal_equations(const OwnMatrix<T>& a, const OwnMatrix<T>& b
   return is_wide ? OwnMatrix<T>(a.adjoint() * solved) : solved;
 }
 
-#if !defined(DFLOW_HEADER_ONLY)
+#if defined(DFLOW_LINALG_UNITS)
 // In the unit of the type's solvers.
 extern template OwnMatrix<double> solve_normal_equations(const OwnMatrix<double>&, const OwnMatrix<double>&, double);
 extern template OwnMatrix<std::complex<double>> solve_normal_equations(const OwnMatrix<std::complex<double>>&,

@@ -117,7 +117,7 @@ void Kernel<MatrixTriangularSolve, Cpu, T>::operator()(KernelContext& context, c
   });
 }
 
-#if !defined(DFLOW_HEADER_ONLY)
+#if defined(DFLOW_LINALG_UNITS)
 // One unit for each: Eigen takes long to compile.
 extern template struct Kernel<MatrixInverse, Cpu, float>;
 extern template struct Kernel<MatrixInverse, Cpu, double>;

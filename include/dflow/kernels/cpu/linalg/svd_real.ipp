@@ -4,7 +4,7 @@
 
 #include <Eigen/SVD>
 
-#if !defined(DFLOW_HEADER_ONLY)
+#if defined(DFLOW_LINALG_UNITS)
 // The steps of the decomposition, in a unit of their own: together they take long to compile.
 extern template class Eigen::JacobiSVD<dflow::cpu::OwnMatrix<double>>;
 extern template Eigen::internal::UpperBidiagonalization<dflow::cpu::OwnMatrix<double>>&

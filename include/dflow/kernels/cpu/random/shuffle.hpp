@@ -15,7 +15,7 @@ namespace dflow {
 
 namespace detail {
 
-/// Rows are moved whatever their elements are.
+/// Moves rows of any element type.
 class RandomShuffleKernel {
  public:
   explicit RandomShuffleKernel(const KernelInit& init)

@@ -13,7 +13,7 @@ namespace dflow {
 
 namespace cuda::detail {
 
-/// A random op whose first input is the shape.
+/// The kernel of a random op. Its input 0 is the shape of the output.
 template <class O, class T>
 class RandomKernel {
  public:

@@ -2,6 +2,11 @@
 
 /// Linear algebra by Eigen.
 
+// Each of Eigen's templates is instantiated in one of these units.
+#if !defined(DFLOW_LINALG_UNITS)
+#define DFLOW_LINALG_UNITS
+#endif
+
 #include <dflow/kernels/cpu/linalg/cholesky.hpp>
 #include <dflow/kernels/cpu/linalg/solve.hpp>
 
