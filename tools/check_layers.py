@@ -175,9 +175,9 @@ def check_library(root):
                 problems.append(f"{path.relative_to(root)}:1: its folder has no place in FOLDER_ORDER")
         for number, quote, name in includes_of(path):
             where = f"{path.relative_to(root)}:{number}"
-            problems += check_include(where, relative, folder, quote, name)
-            if node and not is_forwarding(path):
-                problems += check_order(where, relative, name)
+            if not is_forwarding(path):
+                problems += check_include(where, relative, folder, quote, name)
+                problems += check_order(where, relative, name) if node else []
             if name.startswith("dflow/"):
                 if not (include / name).exists():
                     problems.append(f"{where}: {name} does not exist")

@@ -94,7 +94,8 @@ class CheckLayers(unittest.TestCase):
 
     def test_a_forwarding_header_stands_anywhere_and_nothing_includes_it(self):
         moved = {"include/dflow/net/transport/old.hpp": include("net/client/a.hpp") + '#pragma message("it has moved")\n',
-                 "include/dflow/net/gone/old.hpp": include("net/client/a.hpp") + '#pragma message("it has moved")\n'}
+                 "include/dflow/net/gone/old.hpp": include("net/client/a.hpp") + '#pragma message("it has moved")\n',
+                 "include/dflow/base/old.hpp": include("net/client/a.hpp") + '#pragma message("to a higher floor")\n'}
         self.assertEqual(self.problems(moved), [])
         self.assert_one({**moved, "include/dflow/net/client/d.ipp": include("net/gone/old.hpp")},
                         "include/dflow/net/client/d.ipp:1: dflow/net/gone/old.hpp has moved")
