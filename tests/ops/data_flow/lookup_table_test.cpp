@@ -2,6 +2,7 @@
 
 #include "catch.hpp"
 #include "support/errors.hpp"
+#include "support/vectors.hpp"
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/dflow.hpp>
@@ -19,17 +20,13 @@
 #include <vector>
 
 using namespace dflow;
+using dflow::testing::vector_of;
 
 // What is expected was tried with TensorFlow 2.21's lookup ops: contents, defaults, which code an error has.
 
 namespace {
 
 using Words = std::vector<std::string>;
-
-template <class T>
-Tensor<T> vector_of(const std::vector<T>& values) {
-  return Tensor<T>({static_cast<std::int64_t>(values.size())}, values);
-}
 
 std::shared_ptr<CpuDevice> device_with(const std::shared_ptr<FileSystem>& files) {
   auto device = std::make_shared<CpuDevice>(CpuDeviceOptions{});

@@ -2,6 +2,7 @@
 
 #include "catch.hpp"
 #include "support/errors.hpp"
+#include "support/vectors.hpp"
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/dflow.hpp>
@@ -23,15 +24,11 @@
 #include <vector>
 
 using namespace dflow;
+using dflow::testing::vector_of;
 
 namespace {
 
 using Ints = std::vector<int>;
-
-template <class T>
-Tensor<T> vector_of(const std::vector<T>& values) {
-  return Tensor<T>({static_cast<std::int64_t>(values.size())}, values);
-}
 
 Ints ints_of(const Tensor<int>& tensor) { return {tensor.begin(), tensor.end()}; }
 
