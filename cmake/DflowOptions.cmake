@@ -53,7 +53,7 @@ if(DFLOW_LIBFUZZER STREQUAL "AUTO")
   endif()
 endif()
 if(DFLOW_LIBFUZZER)
-  # What libFuzzer sees of the library; programs without it link this too.
+  # libFuzzer sees the library by it; programs without a fuzz target link it too.
   add_compile_options(-fsanitize=fuzzer-no-link)
   add_link_options(-fsanitize=fuzzer-no-link)
 endif()

@@ -1,4 +1,4 @@
-# dflow::dflow, the compiled library, and dflow::src, what a program needs that compiles dflow itself (<dflow/src.hpp>).
+# dflow::dflow, the compiled library, and dflow::src, for a program that compiles dflow itself (<dflow/src.hpp>).
 
 include(GNUInstallDirs)
 

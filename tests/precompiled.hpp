@@ -1,4 +1,4 @@
-// What most test units read: Catch2 and the library's headers.
+// Headers of most test units: Catch2 and the library's headers.
 #pragma once
 
 #include "catch.hpp"

@@ -142,7 +142,7 @@ def main():
     headers = named or sorted(path for path in (INCLUDE / "dflow").rglob("*.hpp") if not path.is_relative_to(INCLUDE / "dflow/src"))
     headers = [path for path in headers if path != INCLUDE / "dflow/src.hpp"]
 
-    # ccache keeps objects of files alone; those of headers are next to empty.
+    # ccache keeps objects of files alone; objects of headers are next to empty.
     ccache = shutil.which("ccache")
     if ccache:
         command = [ccache, *command]

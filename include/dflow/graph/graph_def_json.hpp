@@ -22,13 +22,14 @@ namespace dflow {
 /// more than `GraphDef::max_listed_shapes`.
 std::string to_json(const GraphDef& def);
 
-/// Reads what `to_json` wrote or a person edited, members in any order. Those that are unknown are errors, so that a
-/// misspelt one is noticed, and so are those that stand twice; names of types and attributes are taken as they stand.
-/// "seed", "collections" and what is empty may be left out, but for a node's "name" and "op".
+/// Reads a text that `to_json` wrote or a person edited, members in any order. Unknown members are errors, so that a
+/// misspelt one is noticed, and so are members that stand twice. Names of types and attributes are taken as they stand.
+/// "seed", "collections" and empty members may be left out, but for a node's "name" and "op".
 ///
-/// Errors: InvalidArgument that names the line and the offset of what is no JSON (RFC 8259), or the members and items
-/// that lead to what is no graph, one of more than `GraphDef::max_nodes` nodes, or lists of more than
-/// `GraphDef::max_listed_shapes` shapes. Text that nests deeper than a graph does is refused where it does.
+/// Errors: InvalidArgument. For a text that is no JSON (RFC 8259) it names the line and the offset. For a text that is
+/// no graph it names the members and items that lead to the fault; a graph of more than `GraphDef::max_nodes` nodes, or
+/// with lists of more than `GraphDef::max_listed_shapes` shapes, is none. Text that nests deeper than a graph does is
+/// refused at that depth.
 GraphDef from_json(std::string_view text);
 
 }  // namespace dflow

@@ -7,8 +7,8 @@
 
 namespace dflow {
 
-/// What a floor above keeps in a scope of a graph. The graph hands it on to the scopes inside and does not look into
-/// it.
+/// Something that a floor above keeps in a scope of a graph. The graph hands it on to the scopes inside, and does not
+/// look into it.
 class ScopeExtension {
  public:
   virtual ~ScopeExtension() = default;
@@ -24,7 +24,7 @@ class ScopeExtension {
 /// Thread safety: a value type.
 class ScopeExtensions {
  public:
-  /// Null where there is none of that type.
+  /// Null if there is none of that type.
   template <std::derived_from<ScopeExtension> T>
   std::shared_ptr<T> find() const noexcept {
     for (const std::shared_ptr<ScopeExtension>& each : all_) {

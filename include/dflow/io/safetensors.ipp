@@ -139,7 +139,7 @@ class SafetensorsEvents final : public json::Events {
  private:
   enum Field : unsigned { dtype = 1, shape = 2, data_offsets = 4 };
 
-  /// In the file, behind what the reader has come upon.
+  /// In the file, behind the last byte that the reader has seen.
   std::uint64_t offset() const noexcept { return safetensors_length_bytes + at_; }
   [[noreturn]] void fail(std::string_view what) const { fail_safetensors(what, offset()); }
   [[noreturn]] void unexpected() const {

@@ -59,7 +59,7 @@ inline void add_json_job(ClusterSpec& spec, const std::string& job, const Value&
   }
 }
 
-/// What is null is not there.
+/// A member that is null counts as absent.
 inline const Value* json_member(const Value& object, std::string_view name) {
   const Value* const member = object.find(name);
   return member == nullptr || member->is_null() ? nullptr : member;

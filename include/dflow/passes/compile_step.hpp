@@ -17,15 +17,15 @@
 
 namespace dflow {
 
-/// What a step is to be: the edges it is fed, the edges it gives, and the nodes it runs.
+/// The request for a step: the edges it is fed, the edges it gives, and the nodes it runs.
 struct StepRequest {
   std::vector<Endpoint> feeds;
   std::vector<Endpoint> fetches;
   std::vector<NodeId> targets;
-  bool streams = false;  ///< for a partial run: a feed may wait for what was made of another
+  bool streams = false;  ///< for a partial run: a feed may wait for a result of another
 };
 
-/// The devices that a step may use, and what these can do.
+/// The devices that a step may use, with their abilities.
 ///
 /// Thread safety: a view.
 struct StepDevices {
@@ -33,11 +33,11 @@ struct StepDevices {
   std::span<const KernelTables> kernels;   ///< by device
   std::span<const CollectiveDevice> here;  ///< the first of the devices, which are in this process
   const DeviceInfo& client;                ///< gives feeds and takes fetches
-  const Fusions& fusions;                  ///< what the devices do in one
+  const Fusions& fusions;                  ///< pairs that the devices do in one
   const Chains& chains;                    ///< which devices run chains of elementwise nodes as one
 };
 
-/// Who is told of a compilation while it goes on. Null: nobody.
+/// Functions that are called while a compilation goes on; or null.
 struct StepObserver {
   FunctionRef<void()>* check = nullptr;                      ///< called now and then; throws to give up (a deadline)
   FunctionRef<void(const StepGraph&)>* on_placed = nullptr;  ///< shown the optimised step before it is partitioned
@@ -52,10 +52,10 @@ struct DealtStep {
 };
 
 /// Takes a step from the graph to the parts of its devices. The order of all stages is here; docs/architecture.md, "The
-/// way of a step", says what each does and why.
+/// stages of a step", has the rules of each.
 ///
 /// Thread safety: safe; the graph may grow meanwhile.
-/// Errors: those of the stages; InvalidArgument for a fed constant that the body of a function reads.
+/// Errors: as the stages; InvalidArgument for a fed constant that the body of a function reads.
 DealtStep compile_step(const GraphStore& graph, const StepRequest& request, const PassOptions& options,
                        const StepDevices& devices, SparePruneScratch& scratch, const StepObserver& observer = {});
 

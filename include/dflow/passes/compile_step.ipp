@@ -34,8 +34,8 @@ inline BodyOptions body_options(const PassOptions& options, std::span<const Devi
   return bodies;
 }
 
-/// Prunes the graph to the step, places its nodes and attaches the bodies that it calls, whose nodes are placed too.
-/// The graph is placed as a whole: here each node is only asked where it is.
+/// Prunes the graph to the step, and attaches the bodies that it calls. The graph is placed as a whole: here each node,
+/// of the step and of bodies, is only asked where it is.
 inline StepGraph prune_and_place(const GraphStore& graph, const StepRequest& request, const PassOptions& options,
                                  Placement& placement, PruneScratch& scratch) {
   placement.extend(graph);

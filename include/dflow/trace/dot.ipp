@@ -197,7 +197,7 @@ class DotWriter {
     out_ += str_cat(" [", attributes, "];\n");
   }
 
-  /// "split:1 to y": which output of which node goes where.
+  /// "split:1 to y": an output of a node, and its reader.
   std::string edge_tooltip(const Drawing::Edge& edge) const {
     const std::string& from = drawing_.nodes[static_cast<std::size_t>(edge.from)].label;
     const std::string& to = drawing_.nodes[static_cast<std::size_t>(edge.to)].label;

@@ -16,7 +16,7 @@ namespace dflow {
 
 class Session;
 
-/// A graph as it is drawn: what `to_dot` (trace/dot.hpp) writes. `drawing_of` makes one. A program may change it
+/// A graph as `to_dot` (trace/dot.hpp) draws it. `drawing_of` makes one. A program may change it
 /// before it is written, or make its own.
 ///
 /// Thread safety: a value type.

@@ -12,7 +12,7 @@
 
 namespace dflow {
 
-/// What lies around deflated bytes (RFC 1951): nothing, as in ZIP archives, RFC 1950, or RFC 1952.
+/// The frame of deflated bytes (RFC 1951): none, as in ZIP archives, RFC 1950, or RFC 1952.
 enum class CompressionFormat : std::uint8_t { raw, zlib, gzip };
 
 /// Unpacks one compressed stream piece by piece. It knows neither where the bytes come from nor their name in an error:
@@ -22,7 +22,7 @@ enum class CompressionFormat : std::uint8_t { raw, zlib, gzip };
 /// Errors: Unimplemented in a library built without zlib; ResourceExhausted if zlib has no memory.
 class Inflater {
  public:
-  /// What a call did.
+  /// The outcome of a call.
   struct Step {
     std::size_t taken = 0;    ///< bytes of `packed`
     std::size_t made = 0;     ///< bytes of `into`
@@ -56,7 +56,7 @@ class Inflater {
 /// Errors: as Inflater; InvalidArgument for a level that zlib does not have.
 class Deflater {
  public:
-  /// What `run` gives out: what is ready, all that was put in, or that and the stream's end.
+  /// The bytes that `run` gives out: all that are ready, all that were put in, or these with the stream's end.
   enum class Flush : std::uint8_t { none, sync, finish };
   using Out = FunctionRef<void(std::span<const std::byte>)>;
 
@@ -66,7 +66,7 @@ class Deflater {
   Deflater(Deflater&&) noexcept;
   Deflater& operator=(Deflater&&) noexcept;
 
-  /// Packs `bytes` and calls `out` with what comes of them, piece by piece. If `out` throws, the stream is broken.
+  /// Packs `bytes` and calls `out` with the packed bytes, piece by piece. If `out` throws, the stream is broken.
   /// Errors also: FailedPrecondition for bytes after the stream's end.
   void run(std::span<const std::byte> bytes, Flush flush, Out out);
 

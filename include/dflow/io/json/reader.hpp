@@ -10,7 +10,7 @@
 /// JSON as RFC 8259 has it, and nothing beyond: the library's one reader and writer.
 namespace dflow::json {
 
-/// What a text is refused for although it is JSON.
+/// Limits: a text beyond them is refused although it is JSON.
 struct Limits {
   std::size_t max_depth = 32;  ///< objects and arrays inside one another
   std::size_t max_bytes = std::size_t{1} << 26;
@@ -18,7 +18,7 @@ struct Limits {
 };
 
 /// Takes a text piece by piece as it is read. A member is its key and then its value. Texts are valid until the call
-/// ends. What a function throws ends the reading.
+/// ends. If a function throws, the reading ends with its exception.
 class Events {
  public:
   virtual void null() = 0;
@@ -43,15 +43,15 @@ struct Problem {
 };
 
 /// Reads a text, and returns the first problem if there is one. A byte order mark in front is passed over; zero bytes,
-/// bytes that are not UTF-8 and halves of surrogate pairs are problems. `at` is, in each call of `events`, how many
-/// bytes have been read: up to a bracket, or past what a name, text or number is spelled with.
+/// bytes that are not UTF-8 and halves of surrogate pairs are problems. `at` is the number of bytes that have been read
+/// at a call of `events`: up to a bracket, or past the last byte of a name, text or number.
 ///
-/// Thread safety: may be called from any thread. Memory: that of the longest text and of the names of the objects that
-/// are open. Errors: those of `events`.
+/// Thread safety: may be called from any thread. Memory: the longest text, and the names of the objects that are open.
+/// Errors: as `events`.
 [[nodiscard]] std::optional<Problem> try_read(std::string_view text, Events& events, const Limits& limits,
                                               std::size_t& at);
 
-/// The same. Errors: InvalidArgument: "line 3, offset 41: a value is due"; those of `events`.
+/// The same. Errors: InvalidArgument: "line 3, offset 41: a value is due"; as `events`.
 void read(std::string_view text, Events& events, const Limits& limits = {});
 
 }  // namespace dflow::json

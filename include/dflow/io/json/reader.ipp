@@ -74,8 +74,9 @@ std::size_t number_length(std::string_view text) noexcept {
   return take_one_of("0123456789.eE+-") ? 0 : length;
 }
 
-/// The characters of a text as RapidJSON takes them, whose names these are. It would make a double of each number, not
-/// always the nearest one, and refuse 0e400: it is shown a zero in the place of each, whose spelling is kept here.
+/// The characters of a text as RapidJSON takes them, by RapidJSON's names. RapidJSON would make a double of each
+/// number, not always the nearest one, and refuse 0e400. So it is shown a zero in the place of each number, and the
+/// number's spelling is kept here.
 class Characters {
  public:
   using Ch = char;

@@ -19,7 +19,7 @@
 namespace dflow::json {
 
 /// A JSON value. Numbers are kept as they are spelled, so that a reader says which are integers, and none loses a
-/// digit; members stay in their order, and one name may have several.
+/// digit. Members stay in their order, and one name may have several.
 ///
 /// Thread safety: a value.
 class Value {
@@ -65,12 +65,12 @@ class Value {
   const Array& items() const { return std::get<Array>(held_); }
   const Object& members() const { return std::get<Object>(held_); }
 
-  /// Nothing for what is no integer, or none that T has.
+  /// Nothing if it is no integer, or none that T has.
   template <std::integral T>
   std::optional<T> as_int() const noexcept;
-  /// The nearest one. Nothing for what is no number, or too large.
+  /// The nearest one. Nothing if it is no number, or too large.
   std::optional<double> as_double() const noexcept;
-  /// The first member of that name; null without one, and for what is no object.
+  /// The first member of that name; null without one, and if it is no object.
   const Value* find(std::string_view name) const noexcept;
 
  private:
@@ -88,7 +88,7 @@ std::optional<T> Value::as_int() const noexcept {
   return value;
 }
 
-/// The value that a text stands for. Memory: some 20 times that of the text, for a list of small numbers.
+/// The value that a text stands for. Memory: some 20 times the text, for a list of small numbers.
 ///
 /// Errors: InvalidArgument: "line 3, offset 41: a value is due".
 Value parse(std::string_view text, const Limits& limits = {});

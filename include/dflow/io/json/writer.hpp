@@ -10,20 +10,20 @@
 
 namespace dflow::json {
 
-/// What becomes of text that is not UTF-8: an error, or U+FFFD in the place of each byte that is none.
+/// The fate of text that is not UTF-8: an error, or U+FFFD in the place of each byte that is none.
 enum class BadUtf8 : std::uint8_t { error, replace };
 
-/// Appends a text in quotes, with escapes for what JSON has no character of its own for.
+/// Appends a text in quotes, with escapes for characters that JSON does not have.
 ///
-/// Errors: InvalidArgument for what is not UTF-8, unless it is replaced.
+/// Errors: InvalidArgument for text that is not UTF-8, unless it is replaced.
 void append_quoted(std::string& out, std::string_view text, BadUtf8 bad = BadUtf8::error);
 
-/// Appends the shortest number that reads back as the same bits, with a point or an exponent: "1.0", "1e+300". What is
-/// not finite has no number and is written as null.
+/// Appends the shortest number that reads back as the same bits, with a point or an exponent: "1.0", "1e+300". A
+/// number that is not finite is written as null.
 void append_number(std::string& out, double value);
 
-/// Writes JSON without spaces to the end of a string, and the commas where they are due. Whoever calls it sees to it
-/// that each member is a key and a value, and that what begins ends.
+/// Writes JSON without spaces to the end of a string, with the commas that are due. Preconditions: each member is a key
+/// and then a value, and each object and array that begins ends.
 ///
 ///     json::Writer writer(out);
 ///     writer.begin_object();
@@ -31,7 +31,7 @@ void append_number(std::string& out, double value);
 ///     writer.number(1);
 ///     writer.end_object();  // {"a":1}
 ///
-/// Thread safety: one thread at a time. Errors: those of append_quoted.
+/// Thread safety: one thread at a time. Errors: as append_quoted.
 class Writer {
  public:
   explicit Writer(std::string& out, BadUtf8 bad = BadUtf8::error) : out_(out), bad_(bad) {}

@@ -223,8 +223,8 @@ constexpr void gather_claims(RowClaims& claims, TypeList<Bound...> bound) {
   }
 }
 
-/// What the op's kernels for a type of devices say of its formula, which is one for all element types: what the kernel
-/// for the first of them says.
+/// The formula of the op's kernels for a type of devices. It is one for all element types, and the kernel for the first
+/// of them gives it.
 template <class O, class Device, class... Firsts>
 constexpr auto formula_of_row(TypeList<Firsts...>) -> const Formula* (*)(int num_inputs) {
   if constexpr (HasKernel<O, Device, Firsts...>) {

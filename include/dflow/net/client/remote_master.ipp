@@ -16,7 +16,7 @@ namespace dflow::net {
 
 namespace detail {
 
-/// A step of a session that the master keeps. Its runs stand in this process, and the master runs what they ask for.
+/// A step of a session that the master keeps. Its runs stand in this process, and ask the master.
 class RemoteMasterStep final : public RemoteStep {
  public:
   explicit RemoteMasterStep(std::shared_ptr<const RemoteStepRequest> step) : step_(std::move(step)) {}
@@ -34,8 +34,8 @@ class RemoteMasterStep final : public RemoteStep {
   const std::shared_ptr<const RemoteStepRequest> step_;
 };
 
-/// What a `Session` of this process has of the session that the master keeps. Its steps share the client with it, so
-/// the master forgets the session when all of them are gone.
+/// The session that the master keeps, as a `Session` of this process has it. Its steps share the client with it, so the
+/// master forgets the session when all of them are gone.
 class RemoteMasterSession final : public RemoteSession {
  public:
   explicit RemoteMasterSession(std::shared_ptr<RemoteSessionClient> session) : session_(std::move(session)) {}

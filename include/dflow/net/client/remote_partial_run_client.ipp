@@ -24,8 +24,8 @@
 
 namespace dflow::net::detail {
 
-/// A partial run of a step that the master runs, in the client's process. A feed is sent as it comes; a fetch is asked
-/// for as soon as the master has all feeds that it needs, and one request more waits for the end of the step.
+/// A partial run of a step that the master runs, in the client's process. A feed is sent as it comes. A fetch is asked
+/// for as soon as the master has all feeds that it needs. One request more waits for the end of the step.
 ///
 /// Thread safety: safe.
 class RemotePartialRunClient final : public RemotePartialRun,

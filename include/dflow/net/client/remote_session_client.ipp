@@ -270,7 +270,7 @@ class RemoteSessionClient : public std::enable_shared_from_this<RemoteSessionCli
   std::shared_ptr<Sending> sending_;
 };
 
-/// What a client asks the master to run as one step.
+/// A step that a client asks the master to run.
 struct RemoteStepRequest {
   std::shared_ptr<RemoteSessionClient> session;
   std::size_t num_nodes = 0;  ///< of the graph that it is a step of

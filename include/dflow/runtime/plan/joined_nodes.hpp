@@ -11,7 +11,7 @@
 
 namespace dflow::detail {
 
-/// The groups of nodes that run as one, and what runs in the place of each.
+/// The groups of nodes that run as one, with a kernel for each.
 ///
 /// Thread safety: a value type.
 struct JoinedNodes {
@@ -41,8 +41,8 @@ struct JoinedNodes {
   }
 };
 
-/// Finds the groups (`PlanJoins`) and makes their kernels; `plan` keeps the nodes that stand for them. Errors: whatever
-/// making a kernel throws.
+/// Finds the groups (`PlanJoins`) and makes their kernels; `plan` keeps the nodes that stand for them. Errors: as the
+/// functions that make kernels.
 JoinedNodes join_nodes(PlanData& plan, PlanKernels& maker, const NodeKernels& kernels, const UnitOfNode& unit_of);
 
 }  // namespace dflow::detail

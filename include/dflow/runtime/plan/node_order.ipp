@@ -6,7 +6,7 @@
 namespace dflow::detail {
 
 NodeOrder order_nodes(PlanData& plan, const JoinedNodes& joined, const UnitOfNode& unit_of) {
-  // The nodes that run, in an order in which they may, with one node for each group.
+  // The nodes that run, in a topological order, with one node for each group.
   const auto for_each_in_order = [&](const auto& visit) {
     if (!joined.joins.groups.empty()) {
       for (const StepNodeId id : joined.joins.order) visit(id);

@@ -22,7 +22,7 @@ using PlanNodeId = StrongIndex<struct PlanNodeTag>;
 
 namespace detail {
 
-/// A node of a plan: its kernel, its slots, and what the step lets go of after it.
+/// A node of a plan: its kernel, its slots, and the slots that the step empties after it.
 struct PlanNode {
   const AnyKernel* kernel = nullptr;
   KernelContext::Wiring wiring;
@@ -44,20 +44,20 @@ struct PlanUnit {
   std::int32_t fetch_end = 0;
   std::int32_t pending = 0;   ///< units that must have finished before
   bool is_async = false;      ///< a single asynchronous node
-  bool is_nested = false;     ///< one whose kernel `nests`
+  bool is_nested = false;     ///< a node with a kernel that `nests`
   bool is_expensive = false;  ///< worth waking another thread for
   bool is_brief = false;      ///< kernels of the library that are known to cost less than to wake another thread
   bool is_feed = false;       ///< without nodes; finished by a late feed
 };
 
-/// Nodes of one unit whose work the device records.
+/// Nodes of one unit that the device records.
 struct RecordedNodes {
   PlanNodeId node_begin{0};
   PlanNodeId node_end{0};
   std::unique_ptr<WorkRecorder::Record> record;
 };
 
-/// What a plan consists of. The stages of `Plan::compile` fill it in, each its own members; `Plan` shows it to steps.
+/// The members of a plan. The stages of `Plan::compile` fill it in, each its own members; `Plan` shows it to steps.
 ///
 /// Thread safety: used by the thread that compiles, then constant.
 struct PlanData {
@@ -69,7 +69,7 @@ struct PlanData {
   // Kernels.
   std::vector<std::unique_ptr<AnyKernel>> kernels;
   std::vector<std::shared_ptr<AnyKernel>> kept_kernels;  ///< of a KeptKernels too
-  std::deque<Node> joint_nodes;                          ///< what stands for nodes that run as one
+  std::deque<Node> joint_nodes;                          ///< each stands for nodes that run as one
   bool carries_dead = false;
   bool nests = false;
 
@@ -78,7 +78,7 @@ struct PlanData {
   std::vector<SlotId> feed_slots;
   std::vector<SlotId> fetch_slots;
   std::vector<std::pair<SlotId, AnyTensor>> constants;
-  std::vector<DeviceConstants::Ref> shared_constants;  ///< those of them that other plans may use
+  std::vector<DeviceConstants::Ref> shared_constants;  ///< the constants that other plans may use
 
   // Nodes in their order. Wirings point into `input_slots` and `host_outputs`.
   IndexedVector<PlanNodeId, PlanNode> nodes;

@@ -19,10 +19,10 @@ namespace dflow::detail {
 
 struct CalledPlans;
 
-/// What the nodes of a step run.
+/// The kernels of the nodes of a step.
 ///
 /// A fed placeholder has no kernel, since its slot is the feed's, and neither has a constant, which lives in its slot.
-/// A constant that comes after nodes that run has a kernel without outputs: what waits for the constant waits for them.
+/// A constant that comes after nodes that run has a kernel without outputs, so nodes that wait for it wait.
 ///
 /// Thread safety: a value type.
 struct NodeKernels {
@@ -39,7 +39,7 @@ struct NodeKernels {
 /// Calls `options.check`, where there is one, at a node now and then.
 void check_in(const PlanOptions& options, const StepGraph& graph, StepNodeId id);
 
-/// Makes the kernels of one plan, and of what it calls.
+/// Makes the kernels of one plan, and of the bodies that it calls.
 ///
 /// Thread safety: used by the thread that compiles.
 class PlanKernels {
@@ -48,15 +48,15 @@ class PlanKernels {
   PlanKernels(const StepGraph& graph, const DeviceContext& device, const PlanOptions& options)
       : graph_(graph), device_(device), options_(options) {}
 
-  /// Makes the kernels of all nodes. Errors: InvalidArgument for a placeholder that is not fed; those of the functions
-  /// below; whatever `options.check` throws.
+  /// Makes the kernels of all nodes. Errors: InvalidArgument for a placeholder that is not fed; as the functions
+  /// below; as `options.check`.
   NodeKernels make_all();
   /// The row of the table that a node's kernel is made by. Errors: NotFound if there is none for its element types,
   /// InvalidArgument if the op is another one of that name, with the node added.
   const KernelEntry& entry_of(const Node& node);
-  /// What a node that calls functions runs; the bodies are plans of their own.
+  /// The kernel of a node that calls functions; the bodies are plans of their own.
   const AnyKernel& make_call(const StepNode& node);
-  /// Throws whatever making the kernel does, with the node added.
+  /// Errors: as making the kernel, with the node added.
   const AnyKernel& make(const KernelInit& init);
   const AnyKernel& own(std::unique_ptr<AnyKernel> kernel) {
     made.push_back(std::move(kernel));

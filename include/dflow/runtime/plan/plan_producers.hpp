@@ -10,8 +10,8 @@
 
 namespace dflow::detail {
 
-/// What the nodes of a plan wait for: nodes that run, and late feeds where the plan streams. Both are numbered by
-/// position, the late feeds first.
+/// The producers that nodes of a plan wait for: nodes that run, and late feeds if the plan streams. Both are numbered
+/// by position, the late feeds first.
 ///
 /// Thread safety: a view of a graph, kernels and slots, which must outlive it.
 class PlanProducers {

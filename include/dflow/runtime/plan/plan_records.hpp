@@ -9,12 +9,12 @@
 
 namespace dflow::detail {
 
-/// Reorders the nodes inside each unit of `plan`, so that nodes whose kernels issue the same work for the same shapes
-/// stand together (`gather_repeating`). For plans whose device records.
+/// Reorders the nodes inside each unit of `plan`, so that nodes with kernels that issue the same work for the same
+/// shapes stand together (`gather_repeating`). For plans on a device that records.
 void order_for_records(const PlanData& plan, NodeOrder& order, const JoinedNodes& joined, const NodeKernels& kernels,
                        const PlanProducers& producers);
 
-/// Hands each stretch of such nodes to the recorder of the device; `plan` keeps the records. For plans whose device
+/// Hands each stretch of them to the recorder of the device; `plan` keeps the records. For plans on a device that
 /// records. Precondition: slots have their last names.
 void record_stretches(PlanData& plan, const NodeOrder& order, const NodeKernels& kernels, const PlanSlots& slots);
 

@@ -9,8 +9,9 @@ namespace dflow::detail {
 /// Decides when the tensor of each slot of `plan` is let go, and which nodes may write into their inputs.
 void plan_releases(PlanData& plan, const NodeOrder& order, const UnitOfNode& unit_of, const PlanOptions& options);
 
-/// Renames the slots of `plan`. Inside a unit, which is one frozen order, a slot whose tensor has been let go can hold
-/// another output: few slots stay warm in the cache. A slot that another unit made or reads has a name of its own.
+/// Renames the slots of `plan`. Inside a unit, which is one frozen order, a slot can hold another output once its
+/// tensor has been let go: few slots stay warm in the cache. A slot that another unit made or reads has a name of its
+/// own.
 ///
 /// Precondition: `plan_releases` has been called.
 void reuse_slots(PlanData& plan);

@@ -7,7 +7,7 @@
 
 namespace dflow::detail {
 
-/// Who reads each slot.
+/// The readers of each slot.
 struct SlotReaders {
   /// Instead of the unit that reads a slot.
   static constexpr UnitId unread = UnitId(-1), kept = UnitId(-2), shared = UnitId(-3);

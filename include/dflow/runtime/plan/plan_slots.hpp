@@ -10,16 +10,16 @@
 
 namespace dflow::detail {
 
-/// Where the tensors of a step are: a slot for each output, and one more for each feed, which consumers read instead.
+/// The slots of a step: one for each output, and one more for each feed, which consumers read instead.
 ///
 /// Thread safety: a value type.
 struct PlanSlots {
   IndexedVector<StepNodeId, SlotId> first_output;  ///< the slot of each node's first output; others follow it
   SlotId first_feed;                               ///< the slot of the first feed; others follow it
   EdgePositions<StepNodeId> feeds;
-  /// Which inputs of a node are wanted in host memory; empty on a device of host memory.
+  /// The inputs of a node that are wanted in host memory; empty on a device of host memory.
   IndexedVector<StepNodeId, std::vector<bool>> host_inputs;
-  std::unordered_map<StepNodeId, SlotId> host_constants;  ///< where the host has a constant as well
+  std::unordered_map<StepNodeId, SlotId> host_constants;  ///< constants that the host has as well
 
   SlotId of(StepEndpoint edge, bool on_host) const;
   bool wants_host(StepNodeId id, std::size_t input) const {
@@ -30,8 +30,7 @@ struct PlanSlots {
 /// Assigns the slots of `plan` and puts the constants in theirs. Constants stay as they are in host memory. A device
 /// with memory of its own gets copies, and one more slot for each constant that it reads in host memory.
 ///
-/// Errors: those of copies, with the node added; DeadlineExceeded and Cancelled as the options say; whatever
-/// `options.check` throws.
+/// Errors: as copies, with the node added; DeadlineExceeded and Cancelled as the options say; as `options.check`.
 PlanSlots assign_slots(PlanData& plan, const NodeKernels& kernels, const PlanOptions& options);
 
 }  // namespace dflow::detail

@@ -35,7 +35,7 @@ inline void bring_to_device(PlanData& plan, const PlanSlots& slots, const std::v
   plan.shared_constants = std::move(brought.constants);
 }
 
-/// Fills in which inputs are wanted in host memory, and lists the nodes with an output that is.
+/// Marks the inputs that are wanted in host memory, and lists the nodes with an output there.
 inline IndexedVector<StepNodeId, bool> find_host_inputs(const StepGraph& graph, const NodeKernels& kernels,
                                                         PlanSlots& slots) {
   IndexedVector<StepNodeId, bool> read_on_host(graph.nodes.size());

@@ -9,14 +9,14 @@
 
 namespace dflow::detail {
 
-/// The unit in which each node runs, none for nodes that do not run.
+/// The unit of each node, none for nodes that do not run.
 using UnitOfNode = IndexedVector<StepNodeId, UnitId>;
 
-/// Makes the units of `plan` and says what they are like (`form_units`). A late feed is a unit as well.
+/// Makes the units of `plan` and describes them (`form_units`). A late feed is a unit as well.
 UnitOfNode group_nodes(PlanData& plan, const NodeKernels& kernels, const PlanProducers& producers,
                        const PlanOptions& options);
 
-/// Counts what each unit of `plan` waits for and lists the units that wait for it.
+/// Counts the units that each unit of `plan` waits for, and lists the units that wait for it.
 void link_units(PlanData& plan, const PlanProducers& producers, const UnitOfNode& unit_of);
 
 /// Lists which unit of `plan` makes each fetch, and the fetches that each unit makes. For plans that stream.

@@ -9,7 +9,7 @@
 
 namespace dflow::detail {
 
-/// What units are formed of: late feeds, then the nodes, without their producers.
+/// The material of units: late feeds, then the nodes, without their producers.
 inline std::vector<UnitNode> unit_nodes(const NodeKernels& kernels, const PlanProducers& producers) {
   std::vector<UnitNode> nodes(producers.num_late_feeds() + kernels.kernels.size());
   for (std::size_t f = 0; f < producers.num_late_feeds(); ++f) nodes[f].runs = nodes[f].is_async = true;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Routines and inner loops of CPU kernels; a table instantiates what its kernels need.
+/// Routines and inner loops of CPU kernels. A table instantiates the routines that its kernels need.
 
 #include <dflow/kernels/cpu/loops/cast_loops.hpp>
 #include <dflow/kernels/cpu/loops/channel_loops.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Bodies of the CPU kernels of family state; a table instantiates those that it names.
+/// Bodies of the CPU kernels of family state. A table instantiates the kernels that it names.
 
 #include <dflow/kernels/contract/library_kernel.hpp>
 #include <dflow/kernels/cpu/state/list.hpp>

@@ -2,7 +2,7 @@
 
 /// Linear algebra by Eigen.
 
-// Each of Eigen's templates is instantiated in one of these units.
+// Each of Eigen's templates is instantiated in one unit of this folder.
 #if !defined(DFLOW_LINALG_UNITS)
 #define DFLOW_LINALG_UNITS
 #endif
