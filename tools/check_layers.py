@@ -66,7 +66,7 @@ MIN_FOLDER_FILES = 4
 # Folders with fewer files, as they are today: this list only gets shorter.
 SMALL_FOLDERS = {
     "include/dflow/interop", "include/dflow/kernels/cpu/random", "include/dflow/kernels/cpu/routines/state",
-    "include/dflow/kernels/cpu/send_recv", "include/dflow/kernels/cpu/summary", "include/dflow/kernels/cuda/control",
+    "include/dflow/kernels/cpu/send_recv", "include/dflow/kernels/cpu/summary",
     "include/dflow/kernels/cuda/data_flow", "include/dflow/kernels/cuda/random", "include/dflow/kernels/cuda/send_recv",
     "include/dflow/ops/collective", "include/dflow/ops/send_recv", "include/dflow/runtime/cuda", "include/dflow/src/units/data",
     "include/dflow/src/units/io",

@@ -2,6 +2,7 @@
 #include <dflow/kernels/cuda/array/one_hot.ipp>
 #include <dflow/kernels/cuda/chains/chain_programs.ipp>
 #include <dflow/kernels/cuda/chains/chain_text.ipp>
+#include <dflow/kernels/cuda/control/check.ipp>
 #include <dflow/kernels/cuda/control/tensor_list.ipp>
 #include <dflow/kernels/cuda/cuda.ipp>
 #include <dflow/kernels/cuda/cuda_step.ipp>
@@ -13,8 +14,13 @@
 #include <dflow/kernels/cuda/graph_recorder.ipp>
 #include <dflow/kernels/cuda/internal/elementwise_chain.ipp>
 #include <dflow/kernels/cuda/internal/member_collective.ipp>
+#include <dflow/kernels/cuda/linalg/band.ipp>
 #include <dflow/kernels/cuda/linalg/decompositions.ipp>
 #include <dflow/kernels/cuda/linalg/fourier.ipp>
+#include <dflow/kernels/cuda/linalg/kernel_work.ipp>
+#include <dflow/kernels/cuda/linalg/matrix_work.ipp>
+#include <dflow/kernels/cuda/math/cast.ipp>
+#include <dflow/kernels/cuda/math/select.ipp>
 #include <dflow/kernels/cuda/memory/completions.ipp>
 #include <dflow/kernels/cuda/memory/cuda_allocator.ipp>
 #include <dflow/kernels/cuda/memory/cuda_memory.ipp>
@@ -22,10 +28,13 @@
 #include <dflow/kernels/cuda/nn/batch_norm.ipp>
 #include <dflow/kernels/cuda/nn/softmax.ipp>
 #include <dflow/kernels/cuda/nn/windows.ipp>
+#include <dflow/kernels/cuda/random/shuffle.ipp>
 #include <dflow/kernels/cuda/reduction/prod_gradient.ipp>
-#include <dflow/kernels/cuda/reduction/reduce.ipp>
+#include <dflow/kernels/cuda/reduction/segment.ipp>
 #include <dflow/kernels/cuda/routines/copies.ipp>
 #include <dflow/kernels/cuda/routines/products.ipp>
+#include <dflow/kernels/cuda/routines/reductions.ipp>
+#include <dflow/kernels/cuda/routines/sorted_rows.ipp>
 #include <dflow/kernels/cuda/state/joint_updates.ipp>
 #include <dflow/kernels/cuda/state/scatter.ipp>
 #include <dflow/kernels/cuda/state/update_call.ipp>

@@ -1,7 +1,8 @@
 #pragma once
 
-#include <dflow/base/str_cat.hpp>
+#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/kernels/cuda/array/gather.hpp>
+#include <dflow/kernels/cuda/bodies/indices.hpp>
 #include <dflow/kernels/shared/position_text.hpp>
 
 #include <algorithm>
@@ -9,45 +10,6 @@
 #include <cstring>
 
 namespace dflow::cuda {
-
-const KernelFunction& cast_function(const TypeArgs& types) {
-  return *visit_dtype<element_t<0, Cast::TypeParams>>(types[0], [&]<class From>() {
-    return visit_dtype<element_t<1, Cast::TypeParams>>(
-        types[1], []<class To>() { return &kernel_function<CastBody<DeviceElement<From>, DeviceElement<To>>>(); });
-  });
-}
-
-void cast_elements(KernelContext& context, const KernelFunction& function) {
-  const AnyTensor& x = context.input(0);
-  AnyTensor& y = context.allocate_output(0, x.shape());
-  if (y.num_elements() == 0) return;
-  const CastArgs args{y.num_elements(), x.raw_data(), y.raw_data()};
-  launch(context, function, grid_for(args.n), &args);
-}
-
-void select_elements(KernelContext& context) {
-  const AnyTensor &condition = context.input(0), &a = context.input(1), &b = context.input(2);
-  const Shape shape = a.shape();
-  const bool by_rows = condition.rank() == 1 && shape.rank() > 0 && condition.dim(0) == shape.dim(0);
-  if (!(b.shape() == shape)) {
-    context.fail(
-        str_cat("branches of shapes ", shape.to_string(), " and ", b.shape().to_string(), " do not go together"));
-  }
-  if (condition.rank() != 0 && !by_rows && !(condition.shape() == shape)) {
-    context.fail(str_cat("condition and branches of shapes ", condition.shape().to_string(), " and ", shape.to_string(),
-                         " do not go together"));
-  }
-  SelectArgs args;
-  args.n = shape.num_elements();
-  args.row = condition.num_elements() == 0 ? 1 : args.n / condition.num_elements();
-  args.condition = static_cast<const bool*>(condition.raw_data());
-  args.a = a.raw_data();
-  args.b = b.raw_data();
-  AnyTensor& y = context.forward_or_allocate(context.owns_input(1) ? 1 : 2, 0, shape);
-  if (args.n == 0) return;
-  args.y = y.raw_data();
-  launch(context, detail::function_of_size<SelectBody>(size_of(y.dtype())), grid_for(args.n), &args);
-}
 
 namespace detail {
 template <class Index>

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
+#include <dflow/kernels/cuda/bodies/reductions.hpp>
 #include <dflow/kernels/cuda/control/tensor_list.hpp>
-#include <dflow/kernels/cuda/reduction/reduce.hpp>
 
 #include <complex>
 #include <type_traits>

@@ -2,62 +2,16 @@
 
 #include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/kernels/cuda/data_flow/partition.hpp>
-#include <dflow/kernels/cuda/routines/copies.ipp>
-#include <dflow/kernels/state/random_order.hpp>
+#include <dflow/kernels/cuda/routines/moved_rows.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <span>
 #include <vector>
 
 namespace dflow::cuda {
-
-namespace detail {
-
-/// Numbers that kernels of the compute stream read.
-class UploadedNumbers {
- public:
-  /// Room for so many, on the host yet.
-  UploadedNumbers(const KernelContext& context, std::int64_t count)
-      : memory_(state_of(context).memory), numbers_(DType::int64, {count}, memory_.pinned()) {}
-
-  std::span<std::int64_t> on_host() {
-    return {static_cast<std::int64_t*>(numbers_.raw_data()), static_cast<std::size_t>(numbers_.num_elements())};
-  }
-  /// Issues their copy. Throws what the driver says.
-  void upload() {
-    Status status;
-    memory_.copy_in_async(numbers_, [&](const Status& ended, AnyTensor copy) {
-      status = ended;
-      numbers_ = std::move(copy);
-    });
-    if (!status.ok()) throw_error(status);
-  }
-  const AnyTensor& tensor() const { return numbers_; }
-  const std::int64_t* from(std::int64_t first) const {
-    return static_cast<const std::int64_t*>(std::as_const(numbers_).raw_data()) + first;
-  }
-
- private:
-  CudaMemory& memory_;
-  AnyTensor numbers_;
-};
-
-/// Moves rows of x to y as `args` says of their numbers.
-inline void move_rows(const KernelContext& context, const AnyTensor& x, AnyTensor& y, MoveRowsArgs args,
-                      const UploadedNumbers& numbers) {
-  args.x = x.raw_data();
-  args.y = y.raw_data();
-  const std::array<const AnyTensor*, 1> temporaries{&numbers.tensor()};
-  launch(context, function_of_size<MoveRowsBody>(size_of(y.dtype())), grid_for(args.count * args.row), &args, nullptr,
-         temporaries);
-}
-
-}  // namespace detail
 
 void partition_rows(KernelContext& context) {
   dflow::detail::with_inferred_shapes(context, [&](std::span<const PartialShape> shapes) {
@@ -135,19 +89,6 @@ void stitch_rows(KernelContext& context) {
     }
     begin = end;
   }
-}
-
-void shuffle_rows(KernelContext& context, const dflow::detail::NodeStream& stream) {
-  const AnyTensor& x = context.input(0);
-  if (x.rank() == 0) context.fail("a scalar has no rows");
-  const std::int64_t rows = x.dim(0), row = x.shape().num_elements(1, x.rank());
-  if (rows > std::numeric_limits<std::uint32_t>::max()) context.fail("there are more rows than a 32-bit word numbers");
-  if (rows <= 1 || row == 0) return context.set_output(0, x);
-  detail::UploadedNumbers order(context, rows);
-  dflow::detail::make_random_order(stream, order.on_host());
-  order.upload();
-  AnyTensor& y = context.allocate_output(0, x.shape());
-  detail::move_rows(context, x, y, {.count = rows, .row = row, .from = order.from(0)}, order);
 }
 
 void find_rows_in_shards(KernelContext& context, const ShardOfRow::Attrs& attrs, const KernelFunction& function) {

@@ -2,8 +2,8 @@
 
 #include <dflow/kernels/cuda/bodies/softmax.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
-#include <dflow/kernels/cuda/reduction/reduce.hpp>
 #include <dflow/kernels/cuda/routines/copies.hpp>
+#include <dflow/kernels/cuda/routines/reductions.hpp>
 #include <dflow/ops/nn/losses.hpp>
 #include <dflow/ops/nn/softmax.hpp>
 

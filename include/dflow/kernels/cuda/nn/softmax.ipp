@@ -2,7 +2,7 @@
 
 #include <dflow/base/str_cat.hpp>
 #include <dflow/kernels/cuda/nn/softmax.hpp>
-#include <dflow/kernels/cuda/reduction/reduce.ipp>
+#include <dflow/kernels/cuda/routines/reductions.ipp>
 
 #include <algorithm>
 #include <cstdint>

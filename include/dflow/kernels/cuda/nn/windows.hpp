@@ -1,14 +1,13 @@
 #pragma once
 
 #include <dflow/kernels/contract/inferred_shape.hpp>
-#include <dflow/kernels/cuda/array/gather.hpp>
+#include <dflow/kernels/cuda/bodies/indices.hpp>
 #include <dflow/kernels/cuda/bodies/windows.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/routines/copies.hpp>
 #include <dflow/kernels/cuda/routines/products.hpp>
 #include <dflow/kernels/shared/window_sizes.hpp>
 #include <dflow/ops/nn/conv2d.hpp>
-#include <dflow/ops/nn/fused.hpp>
 #include <dflow/ops/nn/pool2d.hpp>
 
 #include <cstdint>
@@ -46,14 +45,6 @@ struct Kernel<Conv2D, Cuda, T> {
   Conv2D::Attrs attrs;
 
   void operator()(KernelContext& context) const { cuda::convolve(context, attrs); }
-};
-template <>
-struct Kernel<FusedConv2D, Cuda, float> {
-  FusedConv2D::Attrs attrs;
-
-  void operator()(KernelContext& context) const {
-    cuda::convolve(context, attrs.convolution(), {.bias = &context.input(2), .relu = attrs.relu});
-  }
 };
 template <class T>
 struct Kernel<Conv2DBackpropInput, Cuda, T> {

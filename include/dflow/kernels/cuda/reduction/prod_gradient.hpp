@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/cuda/bodies/prod_gradients.hpp>
-#include <dflow/kernels/cuda/reduction/reduce.hpp>
+#include <dflow/kernels/cuda/routines/reductions.hpp>
 #include <dflow/ops/reduction/prod_gradient.hpp>
 
 #include <cstddef>

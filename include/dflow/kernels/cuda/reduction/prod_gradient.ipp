@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/cuda/reduction/prod_gradient.hpp>
-#include <dflow/kernels/cuda/reduction/reduce.ipp>
+#include <dflow/kernels/cuda/routines/reductions.ipp>
 
 #include <algorithm>
 #include <array>

@@ -3,18 +3,12 @@
 #include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/kernels/cuda/bodies/products.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
-#include <dflow/kernels/shared/product_sizes.hpp>
-#include <dflow/ops/math/batch_matmul.hpp>
-#include <dflow/ops/math/matmul.hpp>
-#include <dflow/ops/nn/fused.hpp>
 
 #include <complex>
 #include <cstdint>
 #include <span>
 
-namespace dflow {
-
-namespace cuda {
+namespace dflow::cuda {
 
 /// Element types that cuBLASLt multiplies; the others have a kernel of ours.
 template <class T>
@@ -61,56 +55,4 @@ constexpr ProductOperand operand_of(bool is_transposed, bool is_conjugated = fal
   return !is_transposed ? ProductOperand::plain : is_conjugated ? ProductOperand::adjoint : ProductOperand::transposed;
 }
 
-}  // namespace cuda
-
-template <class T>
-struct Kernel<MatMul, Cuda, T> {
-  MatMul::Attrs attrs;
-
-  void operator()(KernelContext& context) const {
-    const auto [m, n, k] = detail::product_sizes<T>(context, attrs.transpose_a, attrs.transpose_b);
-    context.allocate_output(0, {m, n});
-    cuda::run_product<T>(
-        context,
-        {.m = m, .n = n, .k = k, .a = cuda::operand_of(attrs.transpose_a), .b = cuda::operand_of(attrs.transpose_b)});
-  }
-};
-
-template <>
-struct Kernel<FusedMatMul, Cuda, float> {
-  FusedMatMul::Attrs attrs;
-
-  void operator()(KernelContext& context) const {
-    const auto [m, n, k] = detail::product_sizes<float>(context, attrs.transpose_a, attrs.transpose_b);
-    const AnyTensor& bias = context.input(2);
-    if (bias.rank() != 1 || bias.dim(0) != n) detail::refuse_shapes(context);
-    context.allocate_output(0, {m, n});
-    cuda::run_library_product(context, {.m = m,
-                                        .n = n,
-                                        .k = k,
-                                        .a = cuda::operand_of(attrs.transpose_a),
-                                        .b = cuda::operand_of(attrs.transpose_b),
-                                        .bias = &bias,
-                                        .relu = attrs.relu});
-  }
-};
-
-template <class T>
-struct Kernel<BatchMatMul, Cuda, T> {
-  BatchMatMul::Attrs attrs;
-
-  void operator()(KernelContext& context) const {
-    const Shape shape = detail::inferred_shape(context);
-    const int rank = shape.rank();
-    context.allocate_output(0, shape);
-    constexpr bool conjugates = is_complex_element<T>;
-    cuda::run_product<T>(context, {.batch = shape.num_elements(0, rank - 2),
-                                   .m = shape[rank - 2],
-                                   .n = shape[rank - 1],
-                                   .k = context.input(0).dim(rank - (attrs.adj_x ? 2 : 1)),
-                                   .a = cuda::operand_of(attrs.adj_x, conjugates),
-                                   .b = cuda::operand_of(attrs.adj_y, conjugates)});
-  }
-};
-
-}  // namespace dflow
+}  // namespace dflow::cuda

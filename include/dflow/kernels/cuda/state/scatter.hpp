@@ -4,7 +4,6 @@
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/routines/copies.hpp>
 #include <dflow/kernels/cuda/state/variable.hpp>
-#include <dflow/ops/reduction/segment.hpp>
 #include <dflow/ops/state/update.hpp>
 #include <dflow/ops/state/variable.hpp>
 
@@ -16,9 +15,6 @@ namespace dflow {
 
 namespace cuda {
 
-// Rows are sorted by their indices, those of equal index stay in the order they were given in, and one thread for each
-// element of a row takes one after the other: the same bits in every run, and no thread waits for another.
-
 /// variable (input 0)[indices (input 1)[i]] = function(..., updates (input 2)[i]). `non_zero`, where there is one,
 /// finds updates that are 0, which is an error.
 void scatter_rows(KernelContext& context, DType dtype, const KernelFunction& function,
@@ -26,8 +22,6 @@ void scatter_rows(KernelContext& context, DType dtype, const KernelFunction& fun
 /// As `update_variables`, of the rows that input `call.gradient` is of, by the indices in the input after it.
 void update_variable_rows(KernelContext& context, DType dtype, const VariableUpdateCall& call,
                           const KernelFunction& function);
-/// Output 0: input 0, its rows added up by the ids of input 1.
-void sum_segments(KernelContext& context, const KernelFunction& function);
 
 namespace detail {
 
@@ -92,15 +86,6 @@ struct Kernel<SparseApplyAdam, Cuda, T> {
         context, dtype_of<T>,
         {.num_variables = 3, .gradient = 9, .factors = {3, 4, 5, 6, 7, 8}, .use_nesterov = attrs.use_nesterov},
         cuda::kernel_function<cuda::SparseUpdateBody<cuda::detail::AdamUpdate<T>, T>>());
-  }
-};
-
-template <class T>
-struct Kernel<UnsortedSegmentSum, Cuda, T> {
-  static constexpr std::uint64_t host_inputs = 4;
-
-  void operator()(KernelContext& context) const {
-    cuda::sum_segments(context, cuda::kernel_function<cuda::SegmentSumBody<cuda::DeviceElement<T>>>());
   }
 };
 

@@ -1,77 +1,18 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
-#include <dflow/kernels/cuda/driver/sorts.hpp>
 #include <dflow/kernels/cuda/routines/copies.ipp>
+#include <dflow/kernels/cuda/routines/sorted_rows.hpp>
 #include <dflow/kernels/cuda/state/scatter.hpp>
 #include <dflow/kernels/cuda/state/variable.ipp>
 
-#include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <string_view>
 
 namespace dflow::cuda {
 
 namespace detail {
-
-/// The rows of a call sorted by their indices, in memory that later work of the compute stream may use.
-struct SortedRows {
-  AnyTensor keys, places;  ///< uint64, int64 [count]
-
-  /// Precondition: there are indices.
-  SortedRows(const KernelContext& context, const AnyTensor& indices, RowKeysArgs args) {
-    const Shape shape{indices.num_elements()};
-    const AnyTensor given = context.allocate_temporary(DType::uint64, shape);
-    const AnyTensor numbers = context.allocate_temporary(DType::int64, shape);
-    args.count = shape[0];
-    args.indices = indices.raw_data();
-    args.keys = static_cast<std::uint64_t*>(const_cast<void*>(given.raw_data()));
-    args.places = static_cast<std::int64_t*>(const_cast<void*>(numbers.raw_data()));
-    const AnyTensor* const temporaries[] = {&given, &numbers};
-    const KernelFunction& function = indices.dtype() == DType::int32 ? kernel_function<RowKeysBody<std::int32_t>>()
-                                                                     : kernel_function<RowKeysBody<std::int64_t>>();
-    launch(context, function, grid_for(args.count), &args, args.errors, temporaries);
-    keys = context.allocate_temporary(DType::uint64, shape);
-    places = context.allocate_temporary(DType::int64, shape);
-    SortCall call;
-    call.count = args.count;
-    call.key_bits = std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(args.limit))));
-    call.keys = args.keys;
-    call.values = args.places;
-    call.sorted_keys = static_cast<std::uint64_t*>(keys.raw_data());
-    call.sorted_values = static_cast<std::int64_t*>(places.raw_data());
-    DeviceCore& core = state_of(context).memory.core();
-    std::size_t bytes = 0;
-    core.require_ok(core.driver().sorts().sort_workspace(core.device(), call.count, call.key_bits, bytes),
-                    "asking for the memory of a sort");
-    const AnyTensor workspace = context.allocate_temporary(DType::uint8, {static_cast<std::int64_t>(bytes)});
-    MemoryUses uses(context);
-    uses.add(given, false);
-    uses.add(numbers, false);
-    uses.add(keys, true);
-    uses.add(places, true);
-    uses.add(workspace, true);
-    core.require_ok(core.driver().sorts().sort_pairs(core.device(), call, const_cast<void*>(workspace.raw_data()),
-                                                     bytes, uses.all(), core.compute()),
-                    "sorting rows");
-  }
-};
-
-/// What the kernels of rows note.
-inline CudaStep::Note note_rows(const KernelContext& context, std::string_view what, std::int64_t limit,
-                                std::string_view outside) {
-  return step_of(context).note(context, [what, limit, outside](const ErrorSlot& slot) {
-    if (slot.detail == 1) return invalid_argument("integer division by zero");
-    std::int64_t index = 0;
-    std::memcpy(&index, slot.values[0], sizeof(index));
-    return invalid_argument(
-        str_cat(what, "[", slot.position, "] = ", index, outside, limit, outside.ends_with("[0, ") ? ")" : ""));
-  });
-}
 
 /// Elements of a row of a variable that updates [indices..., row...] are for.
 inline std::int64_t row_size_of(const KernelContext& context, const Shape& variable, const Shape& indices,
@@ -154,35 +95,6 @@ void update_variable_rows(KernelContext& context, DType dtype, const VariableUpd
   }
   launch(context, function, grid_for(args.count * args.row), &args, note.slot,
          {touched.data(), static_cast<std::size_t>(call.num_variables) + 2});
-}
-
-void sum_segments(KernelContext& context, const KernelFunction& function) {
-  const AnyTensor &data = context.input(0), &ids = context.input(1);
-  const std::int64_t segments = context.input<std::int32_t>(2).scalar();
-  if (segments < 0) context.fail(str_cat("cannot make ", segments, " segments"));
-  if (ids.rank() > data.rank() || data.shape().subshape(0, ids.rank()) != ids.shape()) {
-    context.fail(str_cat("the ids' shape ", ids.shape().to_string(), " is not the first part of data's, ",
-                         data.shape().to_string()));
-  }
-  const Shape row = data.shape().subshape(ids.rank(), data.rank());
-  AnyTensor& sums = context.allocate_output(0, Shape{segments}.concatenated(row));
-  clear_output(context, sums);
-  RowUpdateArgs args;
-  args.count = ids.num_elements();
-  args.row = row.num_elements();
-  args.limit = segments;
-  if (args.count == 0) return;
-  const CudaStep::Note note =
-      detail::note_rows(context, "segment_ids", segments, " is not below the number of segments, ");
-  const detail::SortedRows rows(
-      context, ids, {.limit = segments, .drops_negative = true, .errors = note.slot, .kernel = note.kernel});
-  if (sums.num_elements() == 0) return;
-  args.update.variables[0] = sums.raw_data();
-  args.update.gradient = data.raw_data();
-  args.keys = static_cast<const std::uint64_t*>(rows.keys.raw_data());
-  args.places = static_cast<const std::int64_t*>(rows.places.raw_data());
-  const AnyTensor* const touched[] = {&rows.keys, &rows.places};
-  launch(context, function, grid_for(args.count * args.row), &args, nullptr, touched);
 }
 
 }  // namespace dflow::cuda

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/kernels/cuda/reduction/reduce.hpp>
+#include <dflow/kernels/cuda/routines/reductions.hpp>
 
 #include <algorithm>
 #include <cstddef>
