@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
-#include <dflow/core/memory/kept_memory.hpp>
+#include <dflow/core/kept_memory.hpp>
 
 #include <span>
 #include <utility>
