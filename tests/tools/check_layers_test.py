@@ -75,16 +75,49 @@ class CheckLayers(unittest.TestCase):
         self.assert_one({**folder, "include/dflow/net/protocol/parts/d.ipp": include("net/client/a.hpp")},
                         "protocol/ must not include client/")
 
-    def test_a_floor_without_an_order_is_left_alone(self):
-        folder = {f"include/dflow/train/{folder}/{name}": "" for folder in ("one", "two") for name in ("a.ipp", "b.ipp", "c.ipp")}
-        self.assertEqual(self.problems({**folder, "include/dflow/train/one/d.ipp": include("train/two/d.ipp"),
-                                        "include/dflow/train/two/d.ipp": include("train/one/a.ipp")}), [])
+    def test_a_floor_with_folders_and_without_an_order(self):
+        folder = {f"include/dflow/session/deep/{name}": "" for name in ("a.ipp", "b.ipp", "c.ipp", "d.ipp")}
+        problems = self.problems(folder)
+        self.assertEqual(len(problems), 4, problems)
+        self.assertIn("include/dflow/session/deep/a.ipp:1: the folders of session/ have no order", problems[0])
+
+    def test_files_that_stand_above_the_folders_beside_them(self):
+        files = {f"include/dflow/passes/fusion/{name}": "" for name in ("a.hpp", "b.ipp", "c.ipp", "d.ipp")}
+        files["include/dflow/passes/optimize.hpp"] = include("passes/fusion/a.hpp")
+        files["include/dflow/passes/prune.hpp"] = ""
+        self.assertEqual(self.problems(files), [])
+        self.assert_one({**files, "include/dflow/passes/fusion/b.ipp": include("passes/optimize.hpp")},
+                        "in passes/, fusion/ must not include optimize.*")
+        self.assert_one({**files, "include/dflow/passes/prune.hpp": include("passes/fusion/a.hpp")},
+                        "in passes/, its own files must not include fusion/")
+
+    def test_a_header_that_stands_below_its_body(self):
+        files = {f"include/dflow/runtime/plan/{name}": "" for name in ("a.ipp", "b.ipp", "c.ipp", "plan.hpp")}
+        files["include/dflow/runtime/call_kernel.hpp"] = ""
+        files["include/dflow/runtime/call_kernel.ipp"] = include("runtime/plan/plan.hpp")
+        files["include/dflow/runtime/plan/a.ipp"] = include("runtime/call_kernel.hpp")
+        self.assertEqual(self.problems(files), [])
+        self.assert_one({**files, "include/dflow/runtime/call_kernel.hpp": include("runtime/plan/plan.hpp")},
+                        "in runtime/, call_kernel.hpp must not include plan/")
+
+    def test_folders_of_one_set_know_each_other(self):
+        files = {f"include/dflow/ops/{folder}/{name}": "" for folder in ("array", "reduction", "math") for name in ("a.ipp", "b.ipp", "c.ipp")}
+        files |= {"include/dflow/ops/array/d.ipp": include("ops/reduction/d.ipp"), "include/dflow/ops/math/d.ipp": "",
+                  "include/dflow/ops/reduction/d.ipp": include("ops/array/a.ipp")}
+        self.assertEqual(self.problems(files), [])
+        self.assert_one({**files, "include/dflow/ops/math/d.ipp": include("ops/array/a.ipp")}, "math/ must not include array/")
+
+    def test_families_of_a_device_do_not_know_each_other(self):
+        files = {f"include/dflow/kernels/cuda/{folder}/{name}": "" for folder in ("nn", "math") for name in ("a.ipp", "b.ipp", "c.ipp", "d.hpp")}
+        self.assertEqual(self.problems(files), [])
+        self.assert_one({**files, "include/dflow/kernels/cuda/nn/a.ipp": include("kernels/cuda/math/d.hpp")},
+                        "in kernels/cuda/, nn/ must not include math/")
 
     def test_a_folder_with_too_few_files(self):
         self.assert_one({"include/dflow/net/inspect/a.hpp": ""}, "include/dflow/net/inspect:1: 1 files, a folder has 4")
 
     def test_files_of_folders_in_a_folder_count(self):
-        deep = {f"include/dflow/train/deep/er/{name}": "" for name in ("a.ipp", "b.ipp", "c.ipp", "d.ipp")}
+        deep = {f"include/dflow/train/input/deep/{name}": "" for name in ("a.ipp", "b.ipp", "c.ipp", "d.ipp")}
         self.assertEqual(self.problems(deep), [])
 
     def test_an_exception_that_is_none_any_more(self):

@@ -1,0 +1,7 @@
+#pragma once
+
+/// This header has moved to <dflow/core/device_memory.hpp>, and this place of it will go.
+
+#include <dflow/core/device_memory.hpp>
+
+#pragma message("<dflow/core/memory/device_memory.hpp> has moved: include <dflow/core/device_memory.hpp>")
