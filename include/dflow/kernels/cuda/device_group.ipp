@@ -1,9 +1,9 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
-#include <dflow/kernels/collectives/member_collective.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/device_group.hpp>
+#include <dflow/ops/internal/member_collective.hpp>
 
 #include <algorithm>
 #include <thread>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/kernels/shared/elementwise_chain.hpp>
+#include <dflow/ops/internal/elementwise_chain.hpp>
 
 namespace dflow {
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/kernels/collectives/device_collectives.hpp>
 #include <dflow/op/build.hpp>
+#include <dflow/ops/internal/collective_kind.hpp>
 
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/kernels/collectives/member_collective.hpp>
+#include <dflow/ops/internal/member_collective.hpp>
 
 namespace dflow {
 

@@ -2,7 +2,7 @@
 
 #include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
-#include <dflow/kernels/shared/elementwise_chain.hpp>
+#include <dflow/ops/internal/elementwise_chain.hpp>
 
 #include <memory>
 

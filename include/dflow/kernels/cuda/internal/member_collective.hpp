@@ -1,8 +1,8 @@
 #pragma once
 
-#include <dflow/kernels/collectives/member_collective.hpp>
 #include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
+#include <dflow/ops/internal/member_collective.hpp>
 
 #include <memory>
 
