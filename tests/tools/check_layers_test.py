@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/check_layers.py says where folders of a floor know one another both ways, and which folders are too small."""
+"""tools/check_layers.py names each include that leaves its floor, folder or door, and each folder of the wrong size."""
 
 import subprocess
 import sys
@@ -44,6 +44,61 @@ class CheckLayers(unittest.TestCase):
 
     def test_a_library_in_order_has_none(self):
         self.assertEqual(self.problems({}), [])
+
+    # Floors, doors and what exists.
+
+    def test_a_file_that_includes_a_floor_above_its_own(self):
+        high = {"include/dflow/net/transport/a.hpp": include("train/train.hpp"), "include/dflow/train/train.hpp": ""}
+        train = {f"include/dflow/train/{name}": "" for name in ("a.hpp", "b.hpp", "c.hpp")}
+        self.assert_one({**high, **train}, "include/dflow/net/transport/a.hpp:1: ",
+                        "net/ (floor 11) must not include train/ (floor 14)")  # fmt: skip
+
+    def test_a_folder_that_must_not_be_included_although_it_lies_below(self):
+        files = {f"include/dflow/{floor}/{name}": "" for floor in ("train", "runtime") for name in ("b.hpp", "c.hpp", "d.hpp")}
+        files |= {"include/dflow/train/a.hpp": include("runtime/step.hpp"), "include/dflow/runtime/step.hpp": ""}
+        self.assert_one(files, "include/dflow/train/a.hpp:1: train/ must not include runtime/")
+
+    def test_a_file_on_no_floor(self):
+        files = {f"include/dflow/attic/{name}": "" for name in ("a.hpp", "b.hpp", "c.hpp", "d.hpp")}
+        self.assertIn("include/dflow/attic/a.hpp:1: folder attic/ is no floor", self.problems(files)[0])
+
+    def test_a_library_that_is_included_beside_its_door(self):
+        self.assert_one({"include/dflow/net/client/d.ipp": "#include <asio.hpp>\n"},
+                        "include/dflow/net/client/d.ipp:1: asio.hpp may be included by ")  # fmt: skip
+        self.assertEqual(self.problems({"include/dflow/net/transport/sockets/d.ipp": "#include <asio.hpp>\n"}), [])
+
+    def test_a_type_of_devices_that_is_included_beside_its_door(self):
+        cuda = {f"include/dflow/kernels/cuda/{name}": "" for name in ("a.hpp", "b.hpp", "c.hpp", "cuda.hpp")}
+        self.assert_one({**cuda, "include/dflow/net/client/d.ipp": include("kernels/cuda/cuda.hpp")},
+                        "dflow/kernels/cuda/cuda.hpp may be included by ")  # fmt: skip
+
+    def test_the_umbrella_inside(self):
+        umbrella = {"include/dflow/dflow.hpp": ""}
+        self.assert_one({**umbrella, "include/dflow/net/client/d.ipp": include("dflow.hpp")}, "dflow.hpp is never included inside")
+
+    def test_an_include_in_quotes_and_one_of_nothing(self):
+        self.assert_one({"include/dflow/net/client/d.ipp": '#include "dflow/net/client/a.hpp"\n'}, "must be written <dflow/...>")
+        self.assert_one({"include/dflow/net/client/d.ipp": include("net/client/lost.hpp")}, "dflow/net/client/lost.hpp does not exist")
+
+    def test_headers_that_include_each_other(self):
+        self.assert_one({"include/dflow/net/client/a.hpp": include("net/client/b.hpp"),
+                         "include/dflow/net/client/b.hpp": include("net/client/a.hpp")},
+                        "include cycle dflow/net/client/a.hpp -> dflow/net/client/b.hpp -> dflow/net/client/a.hpp")  # fmt: skip
+
+    def test_a_floor_that_spells_the_name_of_an_op(self):
+        ops = {f"include/dflow/ops/math/{name}": "" for name in ("a.hpp", "b.hpp", "c.hpp")}
+        ops["include/dflow/ops/math/neg.hpp"] = 'struct Neg : StandardOp<"Neg"> {};\n'
+        passes = {f"include/dflow/passes/{name}": "" for name in ("a.hpp", "b.hpp", "c.hpp")}
+        self.assert_one({**ops, **passes, "include/dflow/passes/d.ipp": 'bool is_neg(N n) { return n.op == "Neg"; }\n'},
+                        "include/dflow/passes/d.ipp:1: knows op Neg by its name")  # fmt: skip
+
+    def test_files_and_folders_that_are_too_large(self):
+        self.assert_one({"include/dflow/net/client/a.hpp": "//\n" * 401}, "a.hpp:401: 401 lines, the limit is 400")
+        self.assert_one({"include/dflow/net/client/d.ipp": "//\n" * 801}, "d.ipp:801: 801 lines, the limit is 800")
+        many = {f"include/dflow/net/client/e{i}.hpp": "" for i in range(37)}
+        self.assert_one(many, "include/dflow/net/client:1: 41 files, the limit is 40")
+
+    # Folders inside a floor.
 
     def test_a_header_that_includes_a_folder_above_its_own(self):
         self.assert_one({"include/dflow/net/transport/a.hpp": include("net/protocol/b.hpp")},
