@@ -83,9 +83,9 @@ endif()
 target_include_directories(dflow_cuda PRIVATE $<BUILD_INTERFACE:${CUDAToolkit_INCLUDE_DIRS}>)
 # CMake 3.25 does not know how to ask nvcc 13 for C++20. nvcc does not know that an assignment's value may be left.
 target_compile_options(dflow_cuda PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--expt-relaxed-constexpr;-diag-suppress=2810>")
-# What elementwise kernels compute has one rounding for each operation, as on the host, alone and in chains; what
-# updates variables has it alone and joined.
-set(dflow_elementwise_sources ${dflow_cuda_sources})
-list(FILTER dflow_elementwise_sources INCLUDE REGEX "/(elementwise_[a-z_]*|updates|joint_updates)\\.cu$")
-set_source_files_properties(${dflow_elementwise_sources} PROPERTIES COMPILE_OPTIONS -fmad=false)
+# No product is fused with a sum in unfused/: what elementwise kernels compute has one rounding for each operation, as on
+# the host, alone and in chains. What updates variables has it alone and joined.
+set(dflow_unfused_sources ${dflow_cuda_sources})
+list(FILTER dflow_unfused_sources INCLUDE REGEX "/cuda/unfused/")
+set_source_files_properties(${dflow_unfused_sources} PROPERTIES COMPILE_OPTIONS -fmad=false)
 set(DFLOW_HAS_CUDA TRUE)

@@ -2,7 +2,7 @@
 """Checks the rules that keep the folders of include/dflow/ floors.
 
 - a file includes its own floor and lower ones only; the umbrella dflow.hpp is never included inside;
-- inside a floor of FOLDER_ORDER a file includes its own folder and those before it, so the floor's folders are a DAG;
+- inside a floor a file includes its own folder and those before it in FOLDER_ORDER, so the floor's folders are a DAG;
 - train/ speaks graph and session only;
 - each heavy header has one door, and so has the CPU: what is not the CPU's own knows no type of devices;
 - what an op is (op/) knows none, and no floor knows an op by its name: nothing outside of ops/ and the kernels spells one as a string;
@@ -28,16 +28,43 @@ FLOORS = {
 # Folders that a folder must not include although they lie below it.
 FORBIDDEN = {"train": {"kernels", "runtime", "net"}, "op": {"ops"}, "interop": {"kernels", "runtime", "net"}}
 
-# A floor's folders, the lowest first: a file includes its own folder and those that stand before it. Folders in one tuple do
-# not know each other. "." are the files that lie in the floor's own folder. A folder that is not named counts as the folder
-# that it lies in. A floor that is missing here is not checked.
+# A folder's folders, the lowest first: a file includes its own folder and those that stand before it. Those in one tuple do
+# not know each other, those in one set do. "." are the files that lie in the folder itself. A folder that is not named counts
+# as the folder that it lies in. Files may be named like folders: "all.*" for a header and its body, which then stand above the
+# rest, or "call_kernel.hpp" for a header below what its body includes.
 FOLDER_ORDER = {
     "base": [".", "text", "files", "threads"],
+    "core": ["memory", "."],
     "io": ["json", ("compression", "proto"), "checkpoint/parts", "records", ".", ("summary", "checkpoint/own"), "checkpoint/tensorflow", "checkpoint"],
     "state": [".", ("tables", "readers")],
+    # Gradients of arrays are reductions, and those of reductions arrays.
+    "ops": [
+        ("sparse_output.*", "internal"), "math", {"array", "reduction"}, "control", "state", "random", "nn", "data_flow",
+        ("checkpoint", "collective", "io", "linalg", "parsing", "send_recv", "strings", "summary"),
+        ("operators.*", "standard_ops.*", "expr.*"), "ops.*",
+    ],
     "kernels": ["contract", "shared", ("collectives", "state"), ("cpu", "cuda")],
+    "kernels/cpu": [
+        ("cpu.*", "elementwise/code.hpp"), "loops", "routines", ".", "elementwise", "array", "math",
+        ("checkpoint", "control", "data_flow", "io", "linalg", "nn", "parsing", "random", "reduction", "send_recv", "state",
+         "strings", "summary"),
+        "all.*", "standard_kernels.*",
+    ],
+    "kernels/cuda": [
+        "grid", "bodies", "driver", "memory", "chains", ".", "elementwise", "routines",
+        ("array", "control", "data_flow", "internal", "linalg", "math", "nn", "random", "reduction", "send_recv", "state"),
+        "standard_kernels.*",
+    ],
+    "runtime": [("call_kernel.hpp", "frames/frames_kernel.hpp", "inter_op.hpp"), "plan", ".", ("frames", "cuda")],
+    "passes": [".", "fusion", "optimize.*", "compile_step.*"],
     "net": ["transport", "transport/sockets", "protocol", "inspect", "tasks", "master", ".", ("client", "simulation")],
+    "data": [".", "steps", "dataset.*", "from.*", "files.*", "data.*"],
     "trace": [".", "events"],
+    "train": [
+        ".", "variables", ("partitioned_variable.*", "batch_normalization.*"), "layers.*", "input", "saving",
+        ("fitting", "recurrent", "replicas"), "train.*",
+    ],
+    "src": ["bodies", "units", ".", "ops", "all"],
 }  # fmt: skip
 
 # Folders that know no op by its name.
@@ -65,11 +92,12 @@ MAX_FOLDER_FILES = 40
 MIN_FOLDER_FILES = 4
 # Folders with fewer files, as they are today: this list only gets shorter.
 SMALL_FOLDERS = {
-    "include/dflow/interop", "include/dflow/kernels/cpu/random", "include/dflow/kernels/cpu/routines/state",
-    "include/dflow/kernels/cpu/send_recv", "include/dflow/kernels/cpu/summary", "include/dflow/kernels/cuda/capture",
-    "include/dflow/kernels/cuda/driver", "include/dflow/kernels/cuda/random", "include/dflow/ops/collective",
-    "include/dflow/ops/send_recv", "include/dflow/runtime/cuda", "include/dflow/src/units/data", "include/dflow/src/units/io",
-    "include/dflow/src/units/tables", "include/dflow/src/units/trace", "include/dflow/src/units/train", "src/runtime",
+    "include/dflow/interop", "include/dflow/kernels/collectives", "include/dflow/kernels/cpu/random",
+    "include/dflow/kernels/cpu/routines/state", "include/dflow/kernels/cpu/send_recv", "include/dflow/kernels/cpu/summary",
+    "include/dflow/kernels/cuda/data_flow", "include/dflow/kernels/cuda/random", "include/dflow/kernels/cuda/send_recv",
+    "include/dflow/ops/collective", "include/dflow/ops/send_recv", "include/dflow/runtime/cuda",
+    "include/dflow/src/units/data", "include/dflow/src/units/io", "include/dflow/src/units/tables",
+    "include/dflow/src/units/trace", "include/dflow/src/units/train", "src/runtime",
 }  # fmt: skip
 # A device as a third party writes it, in one file: headers that count as files.
 WHOLE_FILES = {"tests/support/proof_device.hpp"}
@@ -101,29 +129,41 @@ def is_forwarding(path):
     return path.suffix == ".hpp" and "#pragma message" in path.read_text(errors="replace")
 
 
-def place_of(relative):
-    """(rank, folder) of a library file in its floor's order, the nearest folder that has one; None without any."""
-    floor, *folders = relative.split("/")[:-1]
+def place_of(relative, base):
+    """(rank, name) of a library file in the order of `base`, by the nearest name that has one; None without any."""
     ranks = {}
-    for rank, group in enumerate(FOLDER_ORDER[floor]):
-        ranks.update((folder, rank) for folder in (group if isinstance(group, tuple) else (group,)))
-    for end in range(len(folders), 0, -1):
-        folder = "/".join(folders[:end])
-        if folder in ranks:
-            return ranks[folder], folder
-    return (ranks["."], ".") if not folders and "." in ranks else None
+    for rank, group in enumerate(FOLDER_ORDER[base]):
+        ranks.update((name, (rank, isinstance(group, set))) for name in ([group] if isinstance(group, str) else group))
+    inside = relative.removeprefix(base + "/")
+    folders = inside.split("/")[:-1]
+    names = [inside, inside.rpartition(".")[0] + ".*"]
+    names += ["/".join(folders[:end]) for end in range(len(folders), 0, -1)] or ["."]
+    return next(((ranks[name], name) for name in names if name in ranks), None)
 
 
 def check_order(where, relative, name):
-    """Yields the message about one include directive inside a floor whose folders have an order."""
+    """Yields the messages about one include directive inside folders whose folders have an order."""
+    for base in FOLDER_ORDER:
+        if not relative.startswith(base + "/") or not name.startswith(f"dflow/{base}/"):
+            continue
+        source, target = place_of(relative, base), place_of(name.removeprefix("dflow/"), base)
+        if source is None or target is None or source[1] == target[1]:
+            continue
+        (source_rank, is_one), (target_rank, _) = source[0], target[0]
+        if target_rank < source_rank or (target_rank == source_rank and is_one):
+            continue
+        names = ["its own files" if place == "." else place if "." in place else f"{place}/" for _, place in (source, target)]
+        yield f"{where}: in {base}/, {names[0]} must not include {names[1]}: FOLDER_ORDER"
+
+
+def check_places(path, relative):
+    """Yields a message for each order that has no place for a file."""
+    for base in FOLDER_ORDER:
+        if relative.startswith(base + "/") and place_of(relative, base) is None:
+            yield f"{path}:1: its folder has no place in FOLDER_ORDER"
     floor = relative.split("/")[0]
-    if floor not in FOLDER_ORDER or not name.startswith(f"dflow/{floor}/"):
-        return
-    source, target = place_of(relative), place_of(name.removeprefix("dflow/"))
-    if source is None or target is None or source[1] == target[1] or target[0] < source[0]:
-        return
-    names = ["its own files" if folder == "." else f"{folder}/" for _, folder in (source, target)]
-    yield f"{where}: in {floor}/, {names[0]} must not include {names[1]}: FOLDER_ORDER"
+    if relative.count("/") > 1 and floor not in FOLDER_ORDER:
+        yield f"{path}:1: the folders of {floor}/ have no order in FOLDER_ORDER"
 
 
 def floor_of(relative):
@@ -171,8 +211,8 @@ def check_library(root):
         node = "dflow/" + relative if path.is_relative_to(include) else None
         if node:
             graph[node] = []
-            if folder in FOLDER_ORDER and place_of(relative) is None and not is_forwarding(path):
-                problems.append(f"{path.relative_to(root)}:1: its folder has no place in FOLDER_ORDER")
+            if not is_forwarding(path):
+                problems += check_places(path.relative_to(root), relative)
         for number, quote, name in includes_of(path):
             where = f"{path.relative_to(root)}:{number}"
             if not is_forwarding(path):

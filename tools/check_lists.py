@@ -8,6 +8,9 @@ A family is a folder of include/dflow/ops/. Of each:
   kernel header of its folder, and list.hpp every header with an op; --write writes these includes;
 - every list of ops (`using ...Ops = TypeList<...>` or `concat_t<...>`), in list.hpp or beside the ops, leads to
   StandardOps of ops/standard_ops.hpp, and every op struct of the folder stands in one that does.
+Ops of ops/internal/, which passes alone put in, are in no list.
+A kernel of an op, `Kernel<Op, Cpu>` or `Kernel<Op, Cuda>`, lies in the folder of the op's family in kernels/cpu/ or kernels/cuda/.
+kernels/cuda/standard_kernels.ipp includes every header with kernels of a GPU, and src/kernels/cuda/device/cuda.cpp every .ipp beside.
 Every .ipp of the library, but CUDA's, stands in exactly one unit of include/dflow/src/, or in another .ipp.
 """
 
@@ -20,6 +23,10 @@ from pathlib import Path
 OP_STRUCT = re.compile(
     r"^(?:struct|class)\s+(\w+)(?:\s+final)?\s*:\s*(?:(?:public|virtual)\s+)*(?:\w+::)*\w+\s*<\s*\"", re.MULTILINE
 )
+# The head of a kernel: `struct Kernel<Relu, Cuda, T>`.
+KERNEL = re.compile(r"^(?:struct|class)\s+Kernel<\s*(\w+)\s*,\s*(Cpu|Cuda)\b", re.MULTILINE)
+# Ops that passes alone put in: in no table of ops.
+INTERNAL = "internal"
 OP_LIST = re.compile(r"using (\w+Ops) =(.*?);", re.DOTALL)
 COMMENT = re.compile(r"//[^\n]*")
 
@@ -43,6 +50,18 @@ def reached(lists, name):
     return names
 
 
+def misplaced_kernels(root, families):
+    """One fault per kernel that lies in another folder than its op's family; an op is named once in the library."""
+    for device in ("cpu", "cuda"):
+        folder = root / "include/dflow/kernels" / device
+        for path in sorted([*folder.rglob("*.hpp"), *folder.rglob("*.ipp")]):
+            for op, _ in KERNEL.findall(COMMENT.sub("", path.read_text())):
+                family = families.get(op)  # none: a parameter of a template, as that of all elementwise ops
+                if family is not None and path.parent != folder / family:
+                    yield (f"{path.relative_to(root)}: has the kernel of {op}, an op of family {family}: "
+                           f"it belongs in kernels/{device}/{family}/")
+
+
 def add_includes(path, missing):
     """Adds lines where they stand in the order of the alphabet among the others."""
     text = path.read_text() if path.exists() else ""
@@ -64,7 +83,7 @@ def main():
     args = parser.parse_args()
     include = args.root / "include"
 
-    faults, ops = [], 0
+    faults, ops, families = [], 0, {}
 
     def spelled(path):
         return path.relative_to(include).as_posix()
@@ -79,7 +98,7 @@ def main():
                               "tools/check_lists.py --write adds it")
 
     standard = include / "dflow/ops/standard_ops.hpp"
-    folders = sorted(path for path in standard.parent.iterdir() if path.is_dir())
+    folders = sorted(path for path in standard.parent.iterdir() if path.is_dir() and path.name != INTERNAL)
     headers = {folder: sorted(folder.glob("*.hpp")) for folder in folders}
     lists = {header: lists_of(header) for folder in folders for header in headers[folder]}
     bodies = {name: body for of_header in [*lists.values(), lists_of(standard)] for name, body in of_header.items()}
@@ -112,6 +131,17 @@ def main():
                                   f"{family.relative_to(args.root)}, or no session knows it")
             if defined:
                 require(family, {spelled(header)}, "so its ops are in no table")
+
+    for header in standard.parent.glob("*/*.hpp"):
+        families.update((op, header.parent.name) for op in OP_STRUCT.findall(COMMENT.sub("", header.read_text())))
+    faults += misplaced_kernels(args.root, families)
+    cuda = include / "dflow/kernels/cuda"
+    if cuda.exists():
+        with_kernels = {spelled(path) for path in cuda.rglob("*.hpp") if KERNEL.search(path.read_text())}
+        require(cuda / "standard_kernels.ipp", with_kernels, "so its kernels are in no table")
+        alone = {cuda / "standard_kernels.ipp", cuda / "grid/emulated_grid.ipp"}
+        bodies_of_cuda = {spelled(path) for path in cuda.rglob("*.ipp") if path not in alone}
+        require(args.root / "src/kernels/cuda/device/cuda.cpp", bodies_of_cuda, "so its bodies are compiled nowhere")
 
     # A header of bodies/ is a part of a unit; what of it the unit of a family includes counts once.
     library = include / "dflow"

@@ -1,6 +1,6 @@
 // Tensors for later: in memory up to a bound, in a file beyond it.
 #include <dflow/base/files/memory_file_system.hpp>
-#include <dflow/core/memory/kept_memory.hpp>
+#include <dflow/core/kept_memory.hpp>
 #include <dflow/core/tensor.hpp>
 
 #include "catch.hpp"

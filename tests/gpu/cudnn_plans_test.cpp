@@ -1,6 +1,6 @@
 // What cuDNN itself says of dflow's convolutions, for GPUs that are not there: it plans them by the properties of a
 // GPU.
-#include <dflow/kernels/cuda/nn/cudnn_convolutions.hpp>
+#include <dflow/kernels/cuda/driver/cudnn_convolutions.hpp>
 
 #include "catch.hpp"
 #include "gpu/absent_gpus.hpp"

@@ -1,6 +1,6 @@
 // What of NCCL can be seen without a GPU: that it is found, and that connecting GPUs that are not there says so.
 #include <dflow/base/str_cat.hpp>
-#include <dflow/kernels/cuda/collectives/nccl_collectives.hpp>
+#include <dflow/kernels/cuda/driver/nccl_collectives.hpp>
 
 #include "catch.hpp"
 

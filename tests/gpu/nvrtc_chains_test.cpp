@@ -1,8 +1,8 @@
 // What NVRTC makes of chains, for GPUs that are not there: machine code of each op and element type, and PTX for GPUs
 // that it does not know.
 #include <dflow/base/str_cat.hpp>
-#include <dflow/kernels/cuda/elementwise/chain_text.hpp>
-#include <dflow/kernels/cuda/elementwise/nvrtc_programs.hpp>
+#include <dflow/kernels/cuda/chains/chain_text.hpp>
+#include <dflow/kernels/cuda/driver/nvrtc_programs.hpp>
 #include <dflow/kernels/cuda/standard_kernels.hpp>
 
 #include "catch.hpp"

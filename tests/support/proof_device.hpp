@@ -5,7 +5,7 @@
 // elsewhere dies at once; its kernels run in order on a thread of its own, after the call that issued them has
 // returned.
 
-#include <dflow/core/memory/device_memory.hpp>
+#include <dflow/core/device_memory.hpp>
 #include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/kernel_cache.hpp>

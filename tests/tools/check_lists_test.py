@@ -82,6 +82,34 @@ class CheckLists(unittest.TestCase):
         self.assertEqual([], self.omissions({"include/dflow/core/shape.ipp": body, "include/dflow/core/part.ipp": "",
                                              "include/dflow/src/units/core/a.hpp": body + "#include <dflow/core/part.ipp>\n"}))
 
+    def test_an_op_that_passes_put_in_is_in_no_list(self):
+        self.assertEqual([], self.omissions({"include/dflow/ops/internal/chain.hpp": 'struct Chain : StandardOp<"_Chain"> {};\n'}))
+
+    def test_a_kernel_outside_of_its_ops_family(self):
+        for device, spelling in (("cpu", "struct Kernel<Neg, Cpu, T>"), ("cuda", "struct Kernel<Neg, Cuda>"),
+                                 ("cuda", "class Kernel<Neg, Cuda, float>")):
+            kernel = f"template <class T>\n{spelling} {{}};\n"
+            lists = {f"include/dflow/kernels/cpu/{family}/list.hpp": f"#include <dflow/kernels/cpu/{family}/neg.hpp>\n"
+                     for family in ("math", "nn")} if device == "cpu" else {}
+            table = "".join(f"#include <dflow/kernels/cuda/{family}/neg.hpp>\n" for family in ("math", "nn"))
+            lists |= {"include/dflow/kernels/cuda/standard_kernels.ipp": table, "src/kernels/cuda/device/cuda.cpp": ""}
+            self.assertEqual([], self.omissions({**lists, f"include/dflow/kernels/{device}/math/neg.hpp": kernel}))
+            self.assert_one({**lists, f"include/dflow/kernels/{device}/nn/neg.hpp": kernel},
+                            f"include/dflow/kernels/{device}/nn/neg.hpp: has the kernel of Neg, an op of family math: "
+                            f"it belongs in kernels/{device}/math/")
+
+    def test_a_kernel_of_all_elementwise_ops_lies_in_no_family(self):
+        kernel = "template <ElementwiseOpType O, class T>\nstruct Kernel<O, Cuda, T> {};\n"
+        self.assertEqual([], self.omissions({
+            "include/dflow/kernels/cuda/elementwise/kernel.hpp": kernel,
+            "include/dflow/kernels/cuda/standard_kernels.ipp": "#include <dflow/kernels/cuda/elementwise/kernel.hpp>\n"}))
+
+    def test_kernels_and_bodies_of_a_gpu_that_are_not_included(self):
+        header = {"include/dflow/kernels/cuda/math/neg.hpp": "template <>\nstruct Kernel<Neg, Cuda> {};\n"}
+        self.assert_one(header, "cuda/standard_kernels.ipp: does not include dflow/kernels/cuda/math/neg.hpp, so its kernels are in no table")
+        self.assert_one({"include/dflow/kernels/cuda/math/neg.ipp": ""},
+                        "cuda/device/cuda.cpp: does not include dflow/kernels/cuda/math/neg.ipp")  # fmt: skip
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -4,7 +4,7 @@
 #include <dflow/base/unique_function.hpp>
 #include <dflow/core/any_tensor.hpp>
 #include <dflow/core/cancellation.hpp>
-#include <dflow/core/memory/device_memory.hpp>
+#include <dflow/core/device_memory.hpp>
 #include <dflow/core/partial_shape.hpp>
 
 #include <cstddef>

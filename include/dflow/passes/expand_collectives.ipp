@@ -1,13 +1,13 @@
 #pragma once
 
 #include <dflow/graph/graph_store.hpp>
-#include <dflow/kernels/collectives/member_collective.hpp>
 #include <dflow/ops/array/concat.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/like.hpp>
 #include <dflow/ops/array/reshape.hpp>
 #include <dflow/ops/array/slice.hpp>
 #include <dflow/ops/collective/collective.hpp>
+#include <dflow/ops/internal/member_collective.hpp>
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/reduction/add_n.hpp>

@@ -3,7 +3,7 @@
 #include <dflow/base/sha256.hpp>
 #include <dflow/base/threads/no_waiting.hpp>
 #include <dflow/core/cancellation.hpp>
-#include <dflow/core/memory/kept_memory.hpp>
+#include <dflow/core/kept_memory.hpp>
 #include <dflow/kernels/state/device_files.hpp>
 #include <dflow/runtime/call_kernel.hpp>
 #include <dflow/runtime/step.hpp>

@@ -1,4 +1,4 @@
+#include <dflow/kernels/cuda/bodies/fourier.hpp>
 #include <dflow/kernels/cuda/grid/instantiate.hpp>
-#include <dflow/kernels/cuda/linalg/fourier_bodies.hpp>
 
 DFLOW_INSTANTIATE_BODIES(dflow::cuda::FourierBodies);

@@ -1,5 +1,5 @@
-#include <dflow/kernels/cuda/array/made_bodies.hpp>
-#include <dflow/kernels/cuda/capture/bodies.hpp>
+#include <dflow/kernels/cuda/bodies/capture.hpp>
+#include <dflow/kernels/cuda/bodies/made.hpp>
 #include <dflow/kernels/cuda/grid/instantiate.hpp>
 
 DFLOW_INSTANTIATE_BODIES(dflow::cuda::MadeBodies);

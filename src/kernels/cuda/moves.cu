@@ -1,4 +1,4 @@
+#include <dflow/kernels/cuda/bodies/moves.hpp>
 #include <dflow/kernels/cuda/grid/instantiate.hpp>
-#include <dflow/kernels/cuda/rows/move_bodies.hpp>
 
 DFLOW_INSTANTIATE_BODIES(dflow::cuda::MoveBodies);

@@ -1,4 +1,4 @@
+#include <dflow/kernels/cuda/bodies/windows.hpp>
 #include <dflow/kernels/cuda/grid/instantiate.hpp>
-#include <dflow/kernels/cuda/nn/window_bodies.hpp>
 
 DFLOW_INSTANTIATE_BODIES(dflow::cuda::PoolBodies);

@@ -1,4 +1,4 @@
+#include <dflow/kernels/cuda/bodies/products.hpp>
 #include <dflow/kernels/cuda/grid/instantiate.hpp>
-#include <dflow/kernels/cuda/products/bodies.hpp>
 
 DFLOW_INSTANTIATE_BODIES(dflow::cuda::ProductBodies);

@@ -1,4 +1,4 @@
+#include <dflow/kernels/cuda/bodies/random.hpp>
 #include <dflow/kernels/cuda/grid/instantiate.hpp>
-#include <dflow/kernels/cuda/random/bodies.hpp>
 
 DFLOW_INSTANTIATE_BODIES(dflow::cuda::RandomBodies);

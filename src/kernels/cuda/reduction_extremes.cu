@@ -1,4 +1,4 @@
+#include <dflow/kernels/cuda/bodies/reductions.hpp>
 #include <dflow/kernels/cuda/grid/instantiate.hpp>
-#include <dflow/kernels/cuda/reduction/bodies.hpp>
 
 DFLOW_INSTANTIATE_BODIES(dflow::cuda::ExtremeBodies);

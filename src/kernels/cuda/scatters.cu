@@ -1,4 +1,4 @@
+#include <dflow/kernels/cuda/bodies/rows.hpp>
 #include <dflow/kernels/cuda/grid/instantiate.hpp>
-#include <dflow/kernels/cuda/rows/bodies.hpp>
 
 DFLOW_INSTANTIATE_BODIES(dflow::cuda::ScatterBodies);

@@ -4,7 +4,7 @@
 
 #include <dflow/dflow.hpp>
 #include <dflow/graph/graph_store.hpp>
-#include <dflow/kernels/cuda/elementwise/chain_text.hpp>
+#include <dflow/kernels/cuda/chains/chain_text.hpp>
 #include <dflow/kernels/cuda/standard_kernels.hpp>
 
 #include <dlfcn.h>

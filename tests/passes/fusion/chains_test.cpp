@@ -2,8 +2,8 @@
 
 #include <dflow/dflow.hpp>
 #include <dflow/graph/graph_store.hpp>
-#include <dflow/kernels/shared/elementwise_chain.hpp>
 #include <dflow/op/symbol.hpp>
+#include <dflow/ops/internal/elementwise_chain.hpp>
 #include <dflow/passes/optimize.hpp>
 #include <dflow/passes/prune.hpp>
 

@@ -2,7 +2,7 @@
 
 #include "support/proof_device.hpp"
 
-#include <dflow/core/memory/device_memory.hpp>
+#include <dflow/core/device_memory.hpp>
 #include <dflow/dflow.hpp>
 #include <dflow/graph/step_graph.hpp>
 #include <dflow/runtime/plan/plan.hpp>

@@ -2,7 +2,7 @@
 
 #include <dflow/base/str_cat.hpp>
 #include <dflow/kernels/collectives/collective_meetings.hpp>
-#include <dflow/kernels/collectives/member_collective.hpp>
+#include <dflow/ops/internal/member_collective.hpp>
 
 #include <compare>
 #include <cstdint>

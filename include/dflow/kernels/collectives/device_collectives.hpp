@@ -1,27 +1,13 @@
 #pragma once
 
 #include <dflow/core/dtype.hpp>
+#include <dflow/ops/internal/collective_kind.hpp>
 
-#include <array>
-#include <cstdint>
 #include <span>
-#include <string_view>
 
 namespace dflow {
 
 struct DeviceContext;
-
-/// What devices compute together, each of them a member. Every member gets the result, the same bits.
-enum class CollectiveKind : std::uint8_t {
-  sum,        ///< of all members' values
-  product,    ///< the same
-  gather,     ///< the values, which have one shape, one after the other
-  broadcast,  ///< the first member's value
-};
-
-constexpr std::array<std::string_view, 4> attr_enum_names(CollectiveKind) {
-  return {"sum", "product", "gather", "broadcast"};
-}
 
 /// What computes collectives between devices of one process, as NCCL does between GPUs: for those that give the same
 /// one (`Device::collectives`). They have a kernel of `MemberCollective` then.

@@ -6,8 +6,8 @@
 #include <dflow/base/threads/thread_pool.hpp>
 #include <dflow/base/unique_function.hpp>
 #include <dflow/core/cancellation.hpp>
+#include <dflow/core/device_memory.hpp>
 #include <dflow/core/memory/allocator.hpp>
-#include <dflow/core/memory/device_memory.hpp>
 #include <dflow/core/rendezvous.hpp>
 #include <dflow/core/resource.hpp>
 #include <dflow/core/tensor.hpp>

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <dflow/kernels/contract/kernel_context.hpp>
-#include <dflow/kernels/cuda/capture/graph_recorder.hpp>
-#include <dflow/kernels/cuda/collectives/device_group.hpp>
+#include <dflow/kernels/cuda/chains/chain_programs.hpp>
 #include <dflow/kernels/cuda/cuda_step.hpp>
-#include <dflow/kernels/cuda/elementwise/chain_programs.hpp>
+#include <dflow/kernels/cuda/device_group.hpp>
+#include <dflow/kernels/cuda/graph_recorder.hpp>
+#include <dflow/kernels/cuda/memory/convolution_plans.hpp>
 #include <dflow/kernels/cuda/memory/cuda_memory.hpp>
-#include <dflow/kernels/cuda/nn/convolution_plans.hpp>
-#include <dflow/kernels/cuda/products/product_plans.hpp>
+#include <dflow/kernels/cuda/memory/product_plans.hpp>
 
 #include <array>
 #include <cstddef>

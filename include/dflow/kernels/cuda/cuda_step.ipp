@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
-#include <dflow/kernels/cuda/capture/bodies.hpp>
+#include <dflow/kernels/cuda/bodies/capture.hpp>
 #include <dflow/kernels/cuda/cuda_step.hpp>
 
 #include <cstring>

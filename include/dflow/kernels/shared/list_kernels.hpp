@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/core/memory/kept_memory.hpp>
+#include <dflow/core/kept_memory.hpp>
 #include <dflow/kernels/contract/kernel.hpp>
 #include <dflow/kernels/shared/list_elements.hpp>
 #include <dflow/ops/control/functional.hpp>

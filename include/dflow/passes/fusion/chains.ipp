@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/kernels/shared/elementwise_chain.hpp>
 #include <dflow/op/formula.hpp>
+#include <dflow/ops/internal/elementwise_chain.hpp>
 #include <dflow/passes/aliveness.hpp>
 #include <dflow/passes/contract.hpp>
 #include <dflow/passes/fusion/chains.hpp>

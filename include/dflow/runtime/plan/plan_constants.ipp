@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/base/threads/thread_pool.hpp>
-#include <dflow/core/memory/device_memory.hpp>
+#include <dflow/core/device_memory.hpp>
 #include <dflow/runtime/plan/plan_constants.hpp>
 
 #include <algorithm>

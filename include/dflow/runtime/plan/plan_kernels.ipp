@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/graph/graph_store.hpp>
-#include <dflow/kernels/shared/elementwise_chain.hpp>
+#include <dflow/ops/internal/elementwise_chain.hpp>
 #include <dflow/runtime/call_kernel.hpp>
 #include <dflow/runtime/frames/frames_kernel.hpp>
 #include <dflow/runtime/plan/plan.hpp>

@@ -1,9 +1,9 @@
 // The one implementation of the table of sorts that calls CUB.
 
-#include <dflow/kernels/cuda/rows/cub_sorts.hpp>
+#include <dflow/kernels/cuda/driver/cub_sorts.hpp>
 
-#include <cub/device/device_radix_sort.cuh>
 #include <cuda_runtime_api.h>
+#include <cub/device/device_radix_sort.cuh>
 
 namespace dflow::cuda {
 
@@ -11,7 +11,8 @@ namespace {
 
 class CubSorts final : public Sorts {
  public:
-  ErrorCode sort_workspace(int device, std::int64_t count, std::int32_t key_bits, std::size_t& bytes) noexcept override {
+  ErrorCode sort_workspace(int device, std::int64_t count, std::int32_t key_bits,
+                           std::size_t& bytes) noexcept override {
     bytes = 0;
     SortCall call;
     call.count = count;

@@ -1,6 +1,6 @@
 // The one implementation of the table of products that calls cuBLASLt.
 
-#include <dflow/kernels/cuda/products/cublas_products.hpp>
+#include <dflow/kernels/cuda/driver/cublas_products.hpp>
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>

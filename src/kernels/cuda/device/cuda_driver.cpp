@@ -1,13 +1,13 @@
 // The one implementation of the driver's table that calls CUDA.
 
-#include <dflow/kernels/cuda/collectives/nccl_collectives.hpp>
+#include <dflow/kernels/cuda/driver/cub_sorts.hpp>
+#include <dflow/kernels/cuda/driver/cublas_products.hpp>
+#include <dflow/kernels/cuda/driver/cudnn_convolutions.hpp>
+#include <dflow/kernels/cuda/driver/cufft_transforms.hpp>
+#include <dflow/kernels/cuda/driver/cusolver_solvers.hpp>
 #include <dflow/kernels/cuda/driver/driver.hpp>
-#include <dflow/kernels/cuda/elementwise/nvrtc_programs.hpp>
-#include <dflow/kernels/cuda/linalg/cufft_transforms.hpp>
-#include <dflow/kernels/cuda/linalg/cusolver_solvers.hpp>
-#include <dflow/kernels/cuda/nn/cudnn_convolutions.hpp>
-#include <dflow/kernels/cuda/products/cublas_products.hpp>
-#include <dflow/kernels/cuda/rows/cub_sorts.hpp>
+#include <dflow/kernels/cuda/driver/nccl_collectives.hpp>
+#include <dflow/kernels/cuda/driver/nvrtc_programs.hpp>
 
 #include <cuda_runtime_api.h>
 

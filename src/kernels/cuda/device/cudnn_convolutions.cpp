@@ -1,6 +1,6 @@
 // The one implementation of the table of convolutions that calls cuDNN, by its graph API.
 
-#include <dflow/kernels/cuda/nn/cudnn_convolutions.hpp>
+#include <dflow/kernels/cuda/driver/cudnn_convolutions.hpp>
 
 #if defined(DFLOW_HAS_CUDNN)
 

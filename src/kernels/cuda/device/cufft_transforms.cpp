@@ -1,6 +1,6 @@
 // The one implementation of the table of transforms that calls cuFFT.
 
-#include <dflow/kernels/cuda/linalg/cufft_transforms.hpp>
+#include <dflow/kernels/cuda/driver/cufft_transforms.hpp>
 
 #include <cuda_runtime_api.h>
 #include <cufft.h>

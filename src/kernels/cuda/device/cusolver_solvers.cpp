@@ -1,7 +1,7 @@
 // The one implementation of the table of solvers that calls cuSOLVER and cuBLAS.
 
-#include <dflow/kernels/cuda/linalg/cusolver_solvers.hpp>
-#include <dflow/kernels/cuda/products/cublas_products.hpp>
+#include <dflow/kernels/cuda/driver/cublas_products.hpp>
+#include <dflow/kernels/cuda/driver/cusolver_solvers.hpp>
 
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>

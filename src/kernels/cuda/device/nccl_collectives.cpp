@@ -1,6 +1,6 @@
 // The one implementation of the table of collectives that calls NCCL, which is loaded when GPUs are first connected.
 
-#include <dflow/kernels/cuda/collectives/nccl_collectives.hpp>
+#include <dflow/kernels/cuda/driver/nccl_collectives.hpp>
 
 #if defined(DFLOW_HAS_NCCL)
 

@@ -1,7 +1,7 @@
 // The one implementation of the table of programs that calls NVRTC, which is loaded when the first chain is compiled,
 // and CUDA's runtime.
 
-#include <dflow/kernels/cuda/elementwise/nvrtc_programs.hpp>
+#include <dflow/kernels/cuda/driver/nvrtc_programs.hpp>
 
 #if defined(DFLOW_HAS_NVRTC)
 

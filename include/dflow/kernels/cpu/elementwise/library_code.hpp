@@ -1,8 +1,8 @@
 #pragma once
 
 #include <dflow/kernels/cpu/elementwise/kernel.hpp>
-#include <dflow/kernels/cpu/elementwise/loop_ops.hpp>
 #include <dflow/kernels/cpu/loops/dispatch.hpp>
+#include <dflow/kernels/cpu/loops/loop_ops.hpp>
 #include <dflow/kernels/cpu/routines/math/vector_math.hpp>
 
 #include <concepts>

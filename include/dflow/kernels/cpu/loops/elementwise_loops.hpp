@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/kernels/cpu/elementwise/loop_ops.hpp>
 #include <dflow/kernels/cpu/loops/lanes.hpp>
+#include <dflow/kernels/cpu/loops/loop_ops.hpp>
 #include <dflow/kernels/cpu/loops/math_lanes.hpp>
 
 #include <cstddef>

@@ -1,14 +1,14 @@
 #pragma once
 
-#include <dflow/kernels/cuda/collectives/collectives.hpp>
+#include <dflow/kernels/cuda/driver/collectives.hpp>
+#include <dflow/kernels/cuda/driver/convolutions.hpp>
 #include <dflow/kernels/cuda/driver/error_code.hpp>
-#include <dflow/kernels/cuda/elementwise/programs.hpp>
+#include <dflow/kernels/cuda/driver/products.hpp>
+#include <dflow/kernels/cuda/driver/programs.hpp>
+#include <dflow/kernels/cuda/driver/solvers.hpp>
+#include <dflow/kernels/cuda/driver/sorts.hpp>
+#include <dflow/kernels/cuda/driver/transforms.hpp>
 #include <dflow/kernels/cuda/grid/kernel_function.hpp>
-#include <dflow/kernels/cuda/linalg/solvers.hpp>
-#include <dflow/kernels/cuda/linalg/transforms.hpp>
-#include <dflow/kernels/cuda/nn/convolutions.hpp>
-#include <dflow/kernels/cuda/products/products.hpp>
-#include <dflow/kernels/cuda/rows/sorts.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/cuda/elementwise/formulas.hpp>
-#include <dflow/kernels/shared/elementwise_chain.hpp>
+#include <dflow/ops/internal/elementwise_chain.hpp>
 
 #include <array>
 #include <utility>

@@ -2,8 +2,8 @@
 
 #include <dflow/core/broadcast_walk.hpp>
 #include <dflow/kernels/contract/typed_kernel.hpp>
+#include <dflow/kernels/cuda/bodies/elementwise.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
-#include <dflow/kernels/cuda/elementwise/bodies.hpp>
 #include <dflow/op/symbol.hpp>
 
 #include <cstdint>

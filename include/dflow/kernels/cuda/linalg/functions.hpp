@@ -1,9 +1,9 @@
 #pragma once
 
 #include <dflow/core/dtype.hpp>
-#include <dflow/kernels/cuda/array/index_bodies.hpp>
+#include <dflow/kernels/cuda/bodies/indices.hpp>
+#include <dflow/kernels/cuda/bodies/linalg.hpp>
 #include <dflow/kernels/cuda/grid/kernel_function.hpp>
-#include <dflow/kernels/cuda/linalg/bodies.hpp>
 
 #include <complex>
 #include <limits>

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <dflow/base/function_ref.hpp>
-#include <dflow/kernels/cuda/array/kernel.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
+#include <dflow/kernels/cuda/routines/copies.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <dflow/kernels/cuda/driver/solvers.hpp>
 #include <dflow/kernels/cuda/linalg/functions.hpp>
 #include <dflow/kernels/cuda/linalg/kernel_work.hpp>
-#include <dflow/kernels/cuda/linalg/solvers.hpp>
 
 #include <cstdint>
 #include <string_view>

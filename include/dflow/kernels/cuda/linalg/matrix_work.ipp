@@ -1,9 +1,9 @@
 #pragma once
 
-#include <dflow/kernels/cuda/array/kernel.ipp>
-#include <dflow/kernels/cuda/array/made_bodies.hpp>
+#include <dflow/kernels/cuda/bodies/made.hpp>
 #include <dflow/kernels/cuda/linalg/kernel_work.ipp>
 #include <dflow/kernels/cuda/linalg/matrix_work.hpp>
+#include <dflow/kernels/cuda/routines/copies.ipp>
 
 #include <string>
 #include <utility>

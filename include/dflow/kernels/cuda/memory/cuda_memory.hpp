@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/core/memory/device_memory.hpp>
+#include <dflow/core/device_memory.hpp>
 #include <dflow/core/memory/pool_allocator.hpp>
 #include <dflow/kernels/cuda/memory/completions.hpp>
 #include <dflow/kernels/cuda/memory/cuda_allocator.hpp>

@@ -3,6 +3,7 @@
 #include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/kernels/cuda/elementwise/formulas.hpp>
 #include <dflow/kernels/cuda/elementwise/kernel.hpp>
+#include <dflow/kernels/cuda/routines/reductions.hpp>
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/nn/bias.hpp>
 
@@ -27,6 +28,13 @@ struct Kernel<BiasAdd, Cuda, T> {
     cuda::run_elementwise(context, cuda::detail::elementwise_code<Add, T>(), walk, elements.data(), y);
   }
   static const Formula* formula(int) { return cuda::bias_formula(); }
+};
+
+template <class T>
+struct Kernel<BiasAddGrad, Cuda, T> {
+  void operator()(KernelContext& context) const {
+    cuda::reduce_to_channels(context, cuda::reduction_code<cuda::detail::SumReduction, T>());
+  }
 };
 
 }  // namespace dflow

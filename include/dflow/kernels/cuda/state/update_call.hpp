@@ -1,7 +1,7 @@
 #pragma once
 
+#include <dflow/kernels/cuda/bodies/updates.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
-#include <dflow/kernels/cuda/state/bodies.hpp>
 
 #include <cstddef>
 #include <initializer_list>

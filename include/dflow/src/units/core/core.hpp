@@ -6,13 +6,13 @@
 #include <dflow/core/broadcast.ipp>
 #include <dflow/core/cancellation.ipp>
 #include <dflow/core/device_info.ipp>
+#include <dflow/core/device_memory.ipp>
 #include <dflow/core/device_name.ipp>
 #include <dflow/core/dtype.ipp>
+#include <dflow/core/kept_memory.ipp>
 #include <dflow/core/memory/allocator.ipp>
 #include <dflow/core/memory/buffer.ipp>
-#include <dflow/core/memory/device_memory.ipp>
 #include <dflow/core/memory/huge_page_allocator.ipp>
-#include <dflow/core/memory/kept_memory.ipp>
 #include <dflow/core/memory/pool_allocator.ipp>
 #include <dflow/core/nested_elements.ipp>
 #include <dflow/core/partial_shape.ipp>

@@ -10,3 +10,5 @@
 #include <dflow/op/op_table.ipp>
 #include <dflow/op/symbol.ipp>
 #include <dflow/ops/expr.ipp>
+#include <dflow/ops/internal/elementwise_chain.ipp>
+#include <dflow/ops/internal/member_collective.ipp>

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <dflow/base/str_cat.hpp>
+#include <dflow/kernels/cuda/bodies/reductions.hpp>
+#include <dflow/kernels/cuda/control/tensor_list.hpp>
+
+#include <complex>
+#include <type_traits>
+#include <utility>
+
+namespace dflow::cuda {
+
+AnyTensor ListElements::zeros(KernelContext& context, int output, const Shape& shape) {
+  AnyTensor zeros(context.output_dtype(output), shape, context.output_allocator(output));
+  clear_output(context, zeros);
+  return zeros;
+}
+
+ListElements::Batch::Batch(KernelContext& context) : context_(context), uses_(context) {
+  args_.y = context.output(0).raw_data();
+}
+
+void ListElements::Batch::add(const dflow::detail::ListPart& part) {
+  if (part.count == 0) return;
+  if (args_.num_parts == PartsArgs::max_parts) issue();
+  const auto i = static_cast<std::size_t>(args_.num_parts++);
+  args_.from[i] = part.from == nullptr ? nullptr : part.from->raw_data();
+  args_.begins[i] = part.at;
+  args_.begins[i + 1] = part.at + part.count;
+  if (part.from != nullptr) uses_.add(*part.from, false);
+}
+
+void ListElements::Batch::issue() {
+  if (args_.num_parts == 0) return;
+  const std::int64_t count = args_.begins[args_.num_parts] - args_.begins[0];
+  launch(context_, detail::function_of_size<PartsBody>(size_of(context_.output(0).dtype())), grid_for(count), &args_,
+         uses_);
+  args_.num_parts = 0;
+  uses_ = MemoryUses(context_);
+}
+
+namespace detail {
+
+/// The kernel that adds elements of a type; complex numbers are two real ones.
+inline const KernelFunction& add_function(DType dtype) {
+  return *visit_dtype<NumberTypes>(dtype, []<class T>() -> const KernelFunction* {
+    if constexpr (std::is_same_v<T, std::complex<float>>) {
+      return &kernel_function<AddNBody<float>>();
+    } else if constexpr (std::is_same_v<T, std::complex<double>>) {
+      return &kernel_function<AddNBody<double>>();
+    } else {
+      return &kernel_function<AddNBody<T>>();
+    }
+  });
+}
+
+}  // namespace detail
+
+void ListElements::add(KernelContext& context, AnyTensor& sum, const AnyTensor& more) {
+  const KernelFunction& function = detail::add_function(more.dtype());
+  AnyTensor to = sum.buffer_is_unique() ? sum : AnyTensor(more.dtype(), more.shape(), *context.device().allocator);
+  AddNArgs args;
+  args.n = more.num_elements() * (is_complex(more.dtype()) ? 2 : 1);
+  args.num_inputs = 2;
+  args.x[0] = std::as_const(sum).raw_data();
+  args.x[1] = more.raw_data();
+  args.y = to.raw_data();
+  if (args.n != 0) {
+    MemoryUses uses(context);
+    uses.add(sum, false);
+    uses.add(more, false);
+    uses.add(to, true);
+    launch(context, function, grid_for(args.n), &args, uses);
+  }
+  sum = std::move(to);
+}
+
+}  // namespace dflow::cuda

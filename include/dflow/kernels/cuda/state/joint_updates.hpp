@@ -1,0 +1,60 @@
+#pragma once
+
+#include <dflow/kernels/contract/kernel.hpp>
+#include <dflow/kernels/contract/kernel_table.hpp>
+#include <dflow/kernels/cuda/bodies/joint_updates.hpp>
+#include <dflow/kernels/cuda/cuda.hpp>
+#include <dflow/kernels/cuda/state/update_call.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace dflow::cuda {
+
+/// Updates of several variables, by one launch for as many as its arguments hold. A variable that comes again is
+/// updated again by a launch behind. Where a member's inputs or variables are wrong nothing is written.
+///
+/// Thread safety: immutable.
+class JointUpdate final : public AnyKernel {
+ public:
+  /// The nodes of `members` must outlive it.
+  JointUpdate(std::span<const KernelInit> members, const VariableUpdateCall& call, const KernelFunction& function);
+
+  /// Throws what `update_variables` does, with the node that it concerns.
+  void run(KernelContext& context) const override;
+
+ private:
+  template <int num_variables>
+  void run_with(KernelContext& context) const;
+
+  std::vector<const Node*> members_;
+  VariableUpdateCall call_;
+  const KernelFunction& function_;
+};
+
+/// The bytes of a node's gradient, which waits for the others; none where that is not known, or so much that a launch
+/// of its own costs less than the memory.
+std::optional<std::int64_t> held_gradient_bytes(const KernelInit& init);
+
+/// Of the op's nodes, whose inputs are as `call` says.
+template <class O, const VariableUpdateCall& call, class Update, class T>
+constexpr JointKernel joint_update() {
+  static_assert(call.num_variables == Update::num_variables);
+  JointKernel joint;
+  for (const int input : call.factors) joint.same_inputs |= std::uint64_t{1} << input;
+  joint.max_held_bytes = std::int64_t{32} << 20;
+  joint.held_bytes = &held_gradient_bytes;
+  joint.make = [](std::span<const KernelInit> members) -> std::unique_ptr<AnyKernel> {
+    VariableUpdateCall made = call;
+    if constexpr (requires(const typename O::Attrs& attrs) { attrs.use_nesterov; }) {
+      made.use_nesterov = members.front().node.attrs_as<O>().use_nesterov;
+    }
+    return std::make_unique<JointUpdate>(members, made, kernel_function<JointUpdateBody<Update, T>>());
+  };
+  return joint;
+}
+
+}  // namespace dflow::cuda

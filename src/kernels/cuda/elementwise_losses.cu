@@ -1,5 +1,0 @@
-#include <dflow/kernels/cuda/elementwise/bodies.hpp>
-#include <dflow/kernels/cuda/grid/instantiate.hpp>
-#include <dflow/ops/nn/losses.hpp>
-
-DFLOW_INSTANTIATE_BODIES(dflow::cuda::ElementwiseBodies<dflow::TypeList<dflow::SigmoidCrossEntropyWithLogits>>);

@@ -1,0 +1,5 @@
+#include <dflow/kernels/cuda/bodies/elementwise.hpp>
+#include <dflow/kernels/cuda/grid/instantiate.hpp>
+#include <dflow/ops/math/compare.hpp>
+
+DFLOW_INSTANTIATE_BODIES(dflow::cuda::ElementwiseBodies<dflow::LogicalOps>);

@@ -1,0 +1,4 @@
+#include <dflow/kernels/cuda/bodies/updates.hpp>
+#include <dflow/kernels/cuda/grid/instantiate.hpp>
+
+DFLOW_INSTANTIATE_BODIES(dflow::cuda::UpdateBodies);
