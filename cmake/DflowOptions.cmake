@@ -22,6 +22,7 @@ set_property(CACHE DFLOW_CPU_VARIANTS PROPERTY STRINGS AUTO ON OFF)
 set(DFLOW_DEBUG_KERNEL_OPTIMIZATION "-O2" CACHE STRING "Optimisation of the other kernels in debug builds")
 set(DFLOW_DEBUG_LIBRARY_OPTIMIZATION "" CACHE STRING "Optimisation of the rest of the library in debug builds")
 set(DFLOW_VARIANT_OPTIMIZATION "-O3" CACHE STRING "Optimisation of the kernels that exist in several variants")
+set(DFLOW_BATCH_COST 17 CACHE STRING "Seconds that a batch of the library's units takes beyond the headers, by the figures of DflowUnits.cmake")
 set(DFLOW_UNITY_SOURCES 8 CACHE STRING "Test sources compiled as one unit; 0: each alone, and so is each unit of the library")
 
 if(PROJECT_IS_TOP_LEVEL)
@@ -53,8 +54,8 @@ if(DFLOW_LIBFUZZER STREQUAL "AUTO")
   endif()
 endif()
 if(DFLOW_LIBFUZZER)
-  # libFuzzer sees the library by it; programs without a fuzz target link it too.
-  add_compile_options(-fsanitize=fuzzer-no-link)
+  # libFuzzer sees the library by it, so tests are compiled without it; all programs link it.
+  set(dflow_coverage_options -fsanitize=fuzzer-no-link)
   add_link_options(-fsanitize=fuzzer-no-link)
 endif()
 

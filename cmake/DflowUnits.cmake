@@ -1,7 +1,7 @@
 # The units of the compiled library: each header of include/dflow/src/units/ is one.
 #
 # Most of the time of a unit goes into headers that all share, so units are compiled in batches. Batches are packed by the
-# cost of a unit beyond the shared headers, so that none takes much longer than the others. DFLOW_UNITY_SOURCES=0 compiles each
+# cost of a unit beyond the shared headers, up to DFLOW_BATCH_COST, so that none takes much longer than the others. DFLOW_UNITY_SOURCES=0 compiles each
 # unit alone, which is quicker after a change to one.
 
 # Seconds of CPU time at -O2 beyond the headers; a unit that is not named here costs 2. "alone" is never in a batch.
@@ -17,8 +17,6 @@ set(dflow_unit_costs
     linalg/linalg=alone linalg/qr=alone linalg/self_adjoint_eig=alone linalg/solve_complex128=alone
     linalg/solve_complex64=alone linalg/solve_double=alone linalg/solve_float=alone linalg/solve_ls_complex=alone
     linalg/solve_ls_real=alone linalg/svd_complex=alone linalg/svd_real=alone linalg/svd_real_steps=alone)
-# The most that a batch may cost beyond the headers.
-set(dflow_batch_cost 17)
 
 # dflow_units(OUT FOLDER...): writes the sources for the units of the folders and lists them in OUT.
 function(dflow_units out)
@@ -59,7 +57,7 @@ function(dflow_units out)
     set(batch 0)
     while(batch LESS num_batches)
       math(EXPR total "${cost_${batch}} + ${cost}")
-      if(total LESS_EQUAL dflow_batch_cost)
+      if(total LESS_EQUAL DFLOW_BATCH_COST)
         break()
       endif()
       math(EXPR batch "${batch} + 1")
