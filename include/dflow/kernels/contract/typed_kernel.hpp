@@ -43,6 +43,12 @@ std::unique_ptr<AnyKernel> make_kernel(const KernelInit& init);
 template <OpType O, class Device>
 std::unique_ptr<AnyKernel> make_library_kernel(const KernelInit& init);
 
+/// Allocates all outputs of `context` in the shapes that the node's op infers from its inputs' actual shapes and
+/// values.
+///
+/// Errors: what the op's shape function refuses; InvalidArgument if it leaves a shape open.
+void allocate_inferred_outputs(KernelContext& context);
+
 namespace detail {
 
 /// The library promises a kernel for every element type, so a missing one is an error; others leave out what they like.
@@ -85,10 +91,6 @@ typename Use::Result use_kernel(const TypeArgs& types, const Arg& arg, TypeList<
     return {};
   }
 }
-
-/// Allocates all outputs of `context` in the shapes that the node's op infers from its inputs' actual shapes and
-/// values.
-void allocate_inferred_outputs(KernelContext& context);
 
 /// It ends when it calls `done`.
 template <class K>
