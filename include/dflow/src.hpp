@@ -1,7 +1,7 @@
 #pragma once
 
-/// All of dflow's bodies, for a program that compiles dflow itself: include it in one unit of the program. Its parts
-/// may be included in units of their own instead, so that they build side by side:
+/// Public: all of dflow's bodies, for a program that compiles dflow itself: include it in one unit of the program. Its
+/// parts may be included in units of their own instead, so that they build side by side:
 /// `dflow/src/{core,data,trace,train,net}.hpp` and each header of `dflow/src/all/`, or, smaller, the headers of
 /// `dflow/src/units/`. A program with an op table of its own includes `core.hpp` and the headers of `dflow/src/ops/`
 /// for the families that its table names.

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: errors, as values (`Status`, `StatusOr`) and as the exception `Error`.
+
 #include <dflow/base/config.hpp>
 #include <dflow/base/source_location.hpp>
 #include <dflow/base/str_cat.hpp>

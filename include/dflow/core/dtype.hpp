@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: the element types of tensors.
+
 #include <dflow/base/status.hpp>
 #include <dflow/base/type_list.hpp>
 #include <dflow/core/bfloat16.hpp>

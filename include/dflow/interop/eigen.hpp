@@ -1,7 +1,7 @@
 #pragma once
 
-/// Tensors as Eigen sees them, and Eigen's matrices as tensors. Not part of <dflow/dflow.hpp>: whoever includes this
-/// has Eigen 3.4 on the include path. Wherever Eigen and dflow share memory, it is row-major, as tensors are.
+/// Public: tensors as Eigen sees them, and Eigen's matrices as tensors. Not part of <dflow/dflow.hpp>: whoever includes
+/// this has Eigen 3.4 on the include path. Wherever Eigen and dflow share memory, it is row-major, as tensors are.
 
 #include <dflow/base/str_cat.hpp>
 #include <dflow/core/tensor.hpp>

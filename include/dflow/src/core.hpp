@@ -1,8 +1,8 @@
 #pragma once
 
-/// The bodies of the core: graphs, ops without their kernels, differentiation, file formats, the executor, passes and
-/// sessions. A program that compiles dflow itself includes it in one unit, with a header of `dflow/src/ops/` for each
-/// family of ops that its op table names. Needs cereal on the include path, neither Eigen nor Asio.
+/// Public: the bodies of the core: graphs, ops without their kernels, differentiation, file formats, the executor,
+/// passes and sessions. A program that compiles dflow itself includes it in one unit, with a header of `dflow/src/ops/`
+/// for each family of ops that its op table names. Needs cereal on the include path, neither Eigen nor Asio.
 
 #include <dflow/src/units/core/autodiff.hpp>
 #include <dflow/src/units/core/base.hpp>

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: the kernel of an op, `Kernel<Op, Device, Ts...>`, which you specialise.
+
 #include <dflow/kernels/contract/kernel.hpp>
 #include <dflow/op/op_def_of.hpp>
 
