@@ -200,8 +200,8 @@ class GradientBuilder {
         const ScopeGuard guard = enter_node(y.node());
         dy = ones_like(y);
       } else if (dy.dtype() != y.dtype() || !dy.shape().is_compatible_with(y.shape())) {
-        throw_error(invalid_argument(str_cat("the gradient given for '", y.name(), "' is ", dflow::name(dy.dtype()),
-                                             " ", dy.shape().to_string(), ", not ", dflow::name(y.dtype()), " ",
+        throw_error(invalid_argument(str_cat("the gradient given for '", y.name(), "' is ", dtype_name(dy.dtype()), " ",
+                                             dy.shape().to_string(), ", not ", dtype_name(y.dtype()), " ",
                                              y.shape().to_string()))
                         .with_node(y.node().op->name, y.node().name)
                         .with_location(y.node().where));

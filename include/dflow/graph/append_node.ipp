@@ -123,15 +123,15 @@ class SignatureCheck {
     DType& want = types_.values[arg.param];
     if (want == DType::invalid) want = got;
     if (want != got) {
-      reject(str_cat(op_.name, ": input ", i, " is ", dflow::name(got), " where ", op_.type_params[arg.param].name,
-                     " = ", dflow::name(want)));
+      reject(str_cat(op_.name, ": input ", i, " is ", dtype_name(got), " where ", op_.type_params[arg.param].name,
+                     " = ", dtype_name(want)));
     }
   }
 
   void check_fixed(DType want, std::size_t i) const {
     const DType got = inputs_[i].dtype();
     if (got == want) return;
-    reject(str_cat(op_.name, ": input ", i, " must be ", dflow::name(want), ", got ", dflow::name(got)));
+    reject(str_cat(op_.name, ": input ", i, " must be ", dtype_name(want), ", got ", dtype_name(got)));
   }
 
   void check_type_params() const {
@@ -141,7 +141,7 @@ class SignatureCheck {
         reject(str_cat(op_.name, ": type parameter ", param.name, " is not decided by its inputs"));
       }
       if (!param.allows(types_.values[p])) {
-        reject(str_cat(op_.name, " is not defined for ", param.name, " = ", dflow::name(types_.values[p])));
+        reject(str_cat(op_.name, " is not defined for ", param.name, " = ", dtype_name(types_.values[p])));
       }
     }
   }

@@ -68,7 +68,7 @@ void detail::require_dtype(const AnyOutput& output, DType dtype) {
   if (!output.is_valid()) throw_error(invalid_argument("an empty output has no element type"));
   if (output.dtype() == dtype) return;
   throw_error(invalid_argument(
-                  str_cat("'", output.name(), "' carries ", dflow::name(output.dtype()), ", not ", dflow::name(dtype)))
+                  str_cat("'", output.name(), "' carries ", dtype_name(output.dtype()), ", not ", dtype_name(dtype)))
                   .with_node(output.node().op->name, output.node().name)
                   .with_location(output.node().where));
 }

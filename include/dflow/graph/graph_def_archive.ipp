@@ -182,7 +182,7 @@ inline void load(GraphDefReader& archive, AnyTensor& tensor) {
   SavedDType dtype;
   archive(dtype);
   if (dtype.value == DType::invalid) return tensor.reset();
-  if (!is_element(dtype.value)) throw_error(data_loss(str_cat("a tensor of ", name(dtype.value))));
+  if (!is_element(dtype.value)) throw_error(data_loss(str_cat("a tensor of ", dtype_name(dtype.value))));
   const auto shape = read_dims<Shape>(archive, archive.reader.signed_varint());
   if (dtype.value != DType::string) {
     tensor = tensor_of_bytes(dtype.value, shape, archive.reader.blob(), Code::data_loss);

@@ -17,7 +17,7 @@ Tensor<std::uint8_t> read_idx_bytes(FileSystem& files, const std::string& direct
   if (!files.exists(path) && files.exists(path + ".gz")) path += ".gz";
   const AnyTensor tensor = read_idx(files, path);
   if (tensor.dtype() != DType::uint8 || tensor.rank() != rank) {
-    throw_error(data_loss(str_cat(path, ": expected bytes of rank ", rank, ", got ", dflow::name(tensor.dtype()),
+    throw_error(data_loss(str_cat(path, ": expected bytes of rank ", rank, ", got ", dtype_name(tensor.dtype()),
                                   tensor.shape().to_string())));
   }
   return Tensor<std::uint8_t>(tensor);

@@ -381,7 +381,7 @@ NpyParts npy_parts(const AnyTensor& tensor, const NpyOptions& options) {
   const auto type = std::find_if(npy_types.begin(), npy_types.end(),
                                  [&](const NpyType& candidate) { return candidate.dtype == tensor.dtype(); });
   if (type == npy_types.end() && tensor.dtype() != DType::string) {
-    throw_error(invalid_argument(str_cat("NumPy has no element type ", name(tensor.dtype()))));
+    throw_error(invalid_argument(str_cat("NumPy has no element type ", dtype_name(tensor.dtype()))));
   }
   NpyParts parts;
   parts.tensor = options.is_fortran_order ? transposed(tensor) : tensor;

@@ -303,7 +303,7 @@ std::string safetensors_header(std::span<const NamedTensor* const> tensors, cons
                                    [&](const SafetensorsType& candidate) { return candidate.dtype == tensor.dtype(); });
     if (type == safetensors_types.end() || !tensor.is_initialized()) {
       throw_error(invalid_argument(
-          str_cat("tensor '", one->name, "': a safetensors file has no element type ", name(tensor.dtype()))));
+          str_cat("tensor '", one->name, "': a safetensors file has no element type ", dtype_name(tensor.dtype()))));
     }
     out.key(one->name);
     out.begin_object();

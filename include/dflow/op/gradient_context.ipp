@@ -45,8 +45,8 @@ void GradientContext::set_dx(int i, const AnyOutput& gradient) {
     if (!gradient.is_of(&graph_)) reject(str_cat("the gradient for input ", i, " belongs to another graph"));
     const AnyOutput x = input(i);
     if (gradient.dtype() != x.dtype() || !gradient.shape().is_compatible_with(x.shape())) {
-      reject(str_cat("the gradient for input ", i, " is ", dflow::name(gradient.dtype()), " ",
-                     gradient.shape().to_string(), ", the input is ", dflow::name(x.dtype()), " ",
+      reject(str_cat("the gradient for input ", i, " is ", dtype_name(gradient.dtype()), " ",
+                     gradient.shape().to_string(), ", the input is ", dtype_name(x.dtype()), " ",
                      x.shape().to_string()));
     }
   }
@@ -59,8 +59,8 @@ void GradientContext::set_dx(int i, const IndexedSlices& gradient) {
     if (!edge.is_of(&graph_)) reject(str_cat("the rows for input ", i, " are empty or belong to another graph"));
   }
   if (gradient.values.dtype() != input(i).dtype()) {
-    reject(str_cat("the gradient for input ", i, " is ", dflow::name(gradient.values.dtype()), ", the input is ",
-                   dflow::name(input(i).dtype())));
+    reject(str_cat("the gradient for input ", i, " is ", dtype_name(gradient.values.dtype()), ", the input is ",
+                   dtype_name(input(i).dtype())));
   }
   dx.sparse = gradient;
 }

@@ -145,7 +145,7 @@ class BodyAttacher {
     const DType gives = !edge.node.is_valid() ? DType::int64 : call == OpRole::loop ? DType::variant : info(edge).dtype;
     const DType wanted = kept->outputs[0].dtype;
     if (wanted == gives) return;
-    throw_error(invalid_argument(str_cat("what is kept is ", dflow::name(gives), ", not ", dflow::name(wanted)))
+    throw_error(invalid_argument(str_cat("what is kept is ", dtype_name(gives), ", not ", dtype_name(wanted)))
                     .with_node(kept.op->name, kept->name)
                     .with_location(kept->where));
   }
@@ -265,8 +265,8 @@ class BodyAttacher {
                     DType of_call) const {
     if (info(of_function).dtype == of_call) return;
     throw_error(
-        invalid_argument(str_cat(what, " ", i, " of function '", name, "' is ", dflow::name(info(of_function).dtype),
-                                 ", and of its call ", dflow::name(of_call))));
+        invalid_argument(str_cat(what, " ", i, " of function '", name, "' is ", dtype_name(info(of_function).dtype),
+                                 ", and of its call ", dtype_name(of_call))));
   }
   void require_type(const std::string& name, std::string_view what, std::size_t i, Endpoint of_function,
                     Endpoint of_call) const {

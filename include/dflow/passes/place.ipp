@@ -147,8 +147,7 @@ std::string Placement::why_no_kernel(const Node& node, SetId allowed) const {
                    "df::standard_ops + df::ops<...>}");
   }
   std::string types, devices, causes;
-  for (std::size_t t = 0; t < node.types.size; ++t)
-    types += str_cat(t == 0 ? " of " : ", ", dflow::name(node.types[t]));
+  for (std::size_t t = 0; t < node.types.size; ++t) types += str_cat(t == 0 ? " of " : ", ", dtype_name(node.types[t]));
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     if (!contains(allowed, static_cast<std::int32_t>(d))) continue;
     devices += str_cat(devices.empty() ? "" : ", ", devices_[d].name);

@@ -110,7 +110,7 @@ void Step::check_outputs(KernelContext& context) const {
     if (is_dead) continue;
     if (!output.is_initialized()) throw_error(internal(str_cat("the kernel has left output ", o, " unset")));
     if (output.dtype() != context.output_dtype(o)) {
-      throw_error(internal(str_cat("the kernel set output ", o, " to a tensor of type ", dflow::name(output.dtype()))));
+      throw_error(internal(str_cat("the kernel set output ", o, " to a tensor of type ", dtype_name(output.dtype()))));
     }
     if (is_handle(output.dtype())) continue;  // the edge has the shape of what the handle leads to
     const PartialShape& promised = context.node().outputs[static_cast<std::size_t>(o)].shape;

@@ -245,8 +245,8 @@ struct ClientReceive {
           str_cat("'", edge.key.tensor_name(), "', which is fetched, is dead: its branch was not taken"));
     }
     if (edge.dtype == DType::invalid || (tensor.is_initialized() && tensor.dtype() == edge.dtype)) return {};
-    return internal(str_cat("'", edge.key.tensor_name(), "' carries ", name(edge.dtype), ", but ",
-                            tensor.is_initialized() ? name(tensor.dtype()) : "an empty tensor", " was received"));
+    return internal(str_cat("'", edge.key.tensor_name(), "' carries ", dtype_name(edge.dtype), ", but ",
+                            tensor.is_initialized() ? dtype_name(tensor.dtype()) : "an empty tensor", " was received"));
   }
 
   void finish(Status status, AnyTensor tensor, bool is_dead) noexcept {

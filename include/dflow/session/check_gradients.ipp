@@ -98,7 +98,7 @@ class GradientChecker {
   void require_differentiable(const AnyOutput& edge, const std::string& what) const {
     if (!edge.is_valid()) reject(what + " is an empty Output");
     if (is_floating(edge.dtype()) || is_complex(edge.dtype())) return;
-    reject(str_cat(what, ", '", edge.name(), "', has elements of ", name(edge.dtype())));
+    reject(str_cat(what, ", '", edge.name(), "', has elements of ", dtype_name(edge.dtype())));
   }
 
   AnyTensor value_of_y() {

@@ -89,7 +89,7 @@ void AccumulatorState::abandon(const Status& why) {
 
 std::string AccumulatorState::debug_string() const {
   return str_cat(kind_.is_sparse ? "SparseConditionalAccumulator '" : "ConditionalAccumulator '", name_, "' (",
-                 dflow::name(dtype_), shape_.to_string(), ")");
+                 dtype_name(dtype_), shape_.to_string(), ")");
 }
 
 namespace detail {

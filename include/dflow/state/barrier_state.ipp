@@ -137,7 +137,7 @@ void BarrierState::abandon(const Status& why) {
 std::string BarrierState::debug_string() const {
   std::string text = str_cat("Barrier '", name_, "' (");
   for (std::size_t i = 0; i < kind_.dtypes.size(); ++i) {
-    text += str_cat(i == 0 ? "" : ", ", dflow::name(kind_.dtypes[i]),
+    text += str_cat(i == 0 ? "" : ", ", dtype_name(kind_.dtypes[i]),
                     kind_.shapes.empty() ? "" : kind_.shapes[i].to_string());
   }
   return text + ")";
@@ -154,7 +154,7 @@ void BarrierState::check(std::int64_t component, std::int64_t num_keys, const An
       (kind_.shapes.empty() || kind_.shapes[c].is_compatible_with(values.shape().subshape(1, values.shape().rank())));
   if (fits) return;
   throw_error(invalid_argument(str_cat("values of component ", component, " for ", num_keys, " keys are ",
-                                       dflow::name(values.dtype()), values.shape().to_string(), ", which does not fit ",
+                                       dtype_name(values.dtype()), values.shape().to_string(), ", which does not fit ",
                                        debug_string())));
 }
 

@@ -14,7 +14,7 @@
 
 namespace dflow {
 
-std::string_view name(QueueKind kind) noexcept {
+std::string_view queue_kind_name(QueueKind kind) noexcept {
   switch (kind) {
     case QueueKind::fifo:
       return "FIFOQueue";
@@ -243,9 +243,9 @@ void QueueState::abandon(const Status& why) {
 }
 
 std::string QueueState::debug_string() const {
-  std::string text = str_cat(dflow::name(kind_.kind), " '", name_, "' (");
+  std::string text = str_cat(queue_kind_name(kind_.kind), " '", name_, "' (");
   for (std::size_t i = 0; i < kind_.dtypes.size(); ++i) {
-    text += str_cat(i == 0 ? "" : ", ", dflow::name(kind_.dtypes[i]),
+    text += str_cat(i == 0 ? "" : ", ", dtype_name(kind_.dtypes[i]),
                     kind_.shapes.empty() ? "" : kind_.shapes[i].to_string());
   }
   if (kind_.capacity >= 0) text += str_cat(", capacity ", kind_.capacity);
@@ -266,7 +266,7 @@ void QueueState::check(const QueuedElements& elements) const {
     const bool fits = has_rows && component.dtype() == kind_.dtypes[i] &&
                       (kind_.shapes.empty() || kind_.shapes[i].is_compatible_with(elements.element_shape(i)));
     if (!fits) {
-      throw_error(invalid_argument(str_cat("component ", i, " is ", dflow::name(component.dtype()),
+      throw_error(invalid_argument(str_cat("component ", i, " is ", dtype_name(component.dtype()),
                                            component.shape().to_string(), elements.is_single ? "" : " in rows",
                                            ", which does not fit ", debug_string())));
     }

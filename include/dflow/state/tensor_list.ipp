@@ -43,8 +43,9 @@ using AddElements = FunctionRef<void(AnyTensor&, const AnyTensor&)>;
 /// Lists are added element by element.
 void add_to_element(AnyTensor& sum, const AnyTensor& more, AddElements add_elements) {
   if (sum.dtype() != more.dtype() || sum.shape() != more.shape()) {
-    throw_error(invalid_argument(str_cat("elements of lists are added: ", name(sum.dtype()), sum.shape().to_string(),
-                                         " and ", name(more.dtype()), more.shape().to_string())));
+    throw_error(
+        invalid_argument(str_cat("elements of lists are added: ", dtype_name(sum.dtype()), sum.shape().to_string(),
+                                 " and ", dtype_name(more.dtype()), more.shape().to_string())));
   }
   if (sum.dtype() != DType::variant) return add_elements(sum, more);
   TensorList all = list_of(sum);

@@ -12,7 +12,7 @@
 namespace dflow {
 
 std::string VariableState::debug_string() const {
-  return str_cat("Variable '", name_, "' (", dflow::name(dtype_), shape_.to_string(), ")");
+  return str_cat("Variable '", name_, "' (", dtype_name(dtype_), shape_.to_string(), ")");
 }
 
 bool VariableState::is_initialized() const {
@@ -43,7 +43,7 @@ void VariableState::reject_uninitialized() const {
 
 void VariableState::reject_value(const AnyTensor& value) const {
   throw_error(invalid_argument(str_cat(debug_string(), " cannot be assigned a value of type ",
-                                       dflow::name(value.dtype()), " and shape ", value.shape().to_string())));
+                                       dtype_name(value.dtype()), " and shape ", value.shape().to_string())));
 }
 
 AnyTensor VariableState::read_value(bool& has_any_shape) const {

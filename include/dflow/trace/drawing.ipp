@@ -43,7 +43,9 @@ std::string_view outer_scopes(std::string_view scope, std::size_t depth) {
   return scope.substr(0, end - 1);
 }
 
-std::string edge_label(const OutputInfo& output) { return str_cat(name(output.dtype), ' ', output.shape.to_string()); }
+std::string edge_label(const OutputInfo& output) {
+  return str_cat(dtype_name(output.dtype), ' ', output.shape.to_string());
+}
 
 /// What an attribute of that name says; "" where there is none.
 std::string attr_text(const Node& node, std::string_view attr) {
@@ -215,7 +217,8 @@ class DrawingBuilder {
   std::string tooltip_of(const FoundNode& found) const {
     const Node& node = *found.node;
     std::string text = str_cat(node.name, "\n", node.op->name);
-    for (std::size_t i = 0; i < node.types.size; ++i) text += str_cat(i == 0 ? " of " : ", ", name(node.types[i]));
+    for (std::size_t i = 0; i < node.types.size; ++i)
+      text += str_cat(i == 0 ? " of " : ", ", dtype_name(node.types[i]));
     for (const AttrField& field : node.op->attr_fields) {
       const std::string value = attr_to_string(attr_of(node, field));
       text += str_cat("\n", field.name, " = ", cut_text(value, options_.max_label_bytes));

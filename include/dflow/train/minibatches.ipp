@@ -40,8 +40,8 @@ void Minibatches::shuffle() {
 
 AnyTensor any_rows_of(const AnyTensor& tensor, std::span<const std::int64_t> rows) {
   if (tensor.rank() < 1 || !is_plain(tensor.dtype())) {
-    throw_error(invalid_argument(
-        str_cat("rows_of: needs numbers of rank 1 or more, got ", name(tensor.dtype()), tensor.shape().to_string())));
+    throw_error(invalid_argument(str_cat("rows_of: needs numbers of rank 1 or more, got ", dtype_name(tensor.dtype()),
+                                         tensor.shape().to_string())));
   }
   AnyTensor result(tensor.dtype(), tensor.shape().with_dim(0, static_cast<std::int64_t>(rows.size())));
   const std::size_t row_bytes = tensor.dim(0) == 0 ? 0 : tensor.bytes() / static_cast<std::size_t>(tensor.dim(0));

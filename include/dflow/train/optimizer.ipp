@@ -106,7 +106,7 @@ std::vector<GradientAndVariable> Optimizer::compute_gradients(const AnyOutput& l
     throw_error(invalid_argument(str_cat(name(), ": the loss is an empty Output")).with_location(where));
   }
   if (!is_floating(loss.dtype())) {
-    throw_error(invalid_argument(str_cat(name(), ": the loss is ", dflow::name(loss.dtype()),
+    throw_error(invalid_argument(str_cat(name(), ": the loss is ", dtype_name(loss.dtype()),
                                          ", and only edges of float types have gradients"))
                     .with_location(where));
   }

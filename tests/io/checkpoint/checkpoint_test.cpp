@@ -176,13 +176,15 @@ TEST_CASE("a checkpoint gives back what was saved, of every element type") {
   CHECK(load_small(files, "/c/m") == 7);
   CHECK(files.list_directory("/c") == Texts{"m.data-00000-of-00002", "m.data-00001-of-00002", "m.index"});
   CheckpointShardWriter writer(files, "/c/all");
-  for_each_type<AllTypes>([&]<class T>() { writer.add(name(dtype_of<T>), AnyTensor::zeros(dtype_of<T>, {3, 5})); });
+  for_each_type<AllTypes>([&]<class T>() {
+    writer.add(dtype_name(dtype_of<T>), AnyTensor::zeros(dtype_of<T>, {3, 5}));
+  });
   writer.finish();
   merge_checkpoint(files, Texts{"/c/all"}, "/c/all");
   const CheckpointReader reader(files, "/c/all");
   reader.verify();
   for_each_type<AllTypes>([&]<class T>() {
-    CHECK(bitwise_equal(reader.read(name(dtype_of<T>)), AnyTensor::zeros(dtype_of<T>, {3, 5})));
+    CHECK(bitwise_equal(reader.read(dtype_name(dtype_of<T>)), AnyTensor::zeros(dtype_of<T>, {3, 5})));
   });
   for (const CheckpointEntry& entry : reader.index().entries) CHECK(entry.offset % 64 == 0);
 }

@@ -159,7 +159,7 @@ TEST_CASE("tensors of every type go to a tensor bundle and back") {
           element = static_cast<T>(static_cast<float>(i++ % 2));
         }
       }
-      tensors.push_back({dflow::str_cat(dflow::name(dflow::dtype_of<T>), shape.to_string()), tensor});
+      tensors.push_back({dflow::str_cat(dflow::dtype_name(dflow::dtype_of<T>), shape.to_string()), tensor});
     }
   });
   dflow::MemoryFileSystem files;

@@ -103,7 +103,7 @@ TEST_CASE("tensors of every element type come back bit by bit") {
       dflow::ByteWriter out(bytes);
       net::write_tensor(out, tensor);
       dflow::ByteReader in(bytes);
-      INFO(dflow::name(dflow::dtype_of<T>) << shape.to_string());
+      INFO(dflow::dtype_name(dflow::dtype_of<T>) << shape.to_string());
       CHECK(dflow::bitwise_equal(net::read_tensor(in), tensor));
       CHECK(in.at_end());
     }

@@ -104,8 +104,8 @@ class CsvColumns {
       } else if (!parse_number(field_, to)) {
         constexpr std::size_t shown = 40;
         throw_error(
-            invalid_argument(str_cat("Field ", column, " in record ", record, " is not a valid ", name(dtype_of<T>),
-                                     ": '", std::string_view(field_).substr(0, shown), "'")));
+            invalid_argument(str_cat("Field ", column, " in record ", record, " is not a valid ",
+                                     dtype_name(dtype_of<T>), ": '", std::string_view(field_).substr(0, shown), "'")));
       }
     });
   }

@@ -43,8 +43,8 @@ AnyFeatureColumn feature_column(const std::string& feature, DType dtype) {
   if (dtype == DType::string) return FeatureColumn<std::string>();
   if (dtype == DType::float32) return FeatureColumn<float>();
   if (dtype == DType::int64) return FeatureColumn<std::int64_t>();
-  throw_error(invalid_argument(
-      str_cat("feature '", feature, "': ", name(dtype), " is no type of features, only float, int64 and string are")));
+  throw_error(invalid_argument(str_cat("feature '", feature, "': ", dtype_name(dtype),
+                                       " is no type of features, only float, int64 and string are")));
 }
 
 template <class T>
@@ -100,7 +100,8 @@ SparseValues sparse_values(AnyFeatureColumn& column, bool has_rows) {
 
 void check_feature_type(const RawFeature& feature, DType wanted) {
   if (feature.dtype != wanted) {
-    throw_error(invalid_argument(str_cat("its values are ", name(feature.dtype), ", expected is ", name(wanted))));
+    throw_error(
+        invalid_argument(str_cat("its values are ", dtype_name(feature.dtype), ", expected is ", dtype_name(wanted))));
   }
 }
 
@@ -133,7 +134,7 @@ class DenseColumn {
     if (!feature.default_value) return;
     const AnyTensor& value = *feature.default_value;
     if (value.dtype() != feature.dtype)
-      fail(str_cat("its default is ", name(value.dtype()), ", it is ", name(feature.dtype)));
+      fail(str_cat("its default is ", dtype_name(value.dtype()), ", it is ", dtype_name(feature.dtype)));
     if (value.num_elements() != 1 && (is_padded_ || value.shape() != shape_)) {
       fail(str_cat("its default of shape ", value.shape().to_string(), " does not fit ", shape.to_string()));
     }
@@ -339,8 +340,8 @@ ParsedFeatures parse_examples(std::span<const std::string_view> serialized, cons
 
 ParsedFeatures parse_examples(const AnyTensor& serialized, const FeaturesSpec& spec) {
   if (serialized.dtype() != DType::string || serialized.rank() != 1) {
-    throw_error(invalid_argument(
-        str_cat("examples are a vector of strings, not ", name(serialized.dtype()), serialized.shape().to_string())));
+    throw_error(invalid_argument(str_cat("examples are a vector of strings, not ", dtype_name(serialized.dtype()),
+                                         serialized.shape().to_string())));
   }
   return parse_examples(Tensor<std::string>::of(serialized).span(), spec);
 }

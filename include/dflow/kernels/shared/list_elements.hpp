@@ -54,8 +54,8 @@ inline Shape known_shape_input(const KernelContext& context, int input) {
 inline void require_element(const KernelContext& context, std::int64_t i, const AnyTensor& element, DType dtype,
                             const PartialShape& shape) {
   if (element.dtype() == dtype && shape.is_compatible_with(element.shape())) return;
-  context.fail(str_cat("element ", i, " of the list is ", name(element.dtype()), element.shape().to_string(), ", not ",
-                       name(dtype), shape.to_string()));
+  context.fail(str_cat("element ", i, " of the list is ", dtype_name(element.dtype()), element.shape().to_string(),
+                       ", not ", dtype_name(dtype), shape.to_string()));
 }
 
 /// Element `i`, or zeros if it is not set.

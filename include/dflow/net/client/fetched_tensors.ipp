@@ -51,7 +51,7 @@ class FetchedTensors {
     std::vector<AnyTensor> tensors;
     for (std::size_t i = 0; i < types.size(); ++i) {
       if (reply.fetches[i].head.dtype != types[i]) {
-        throw_error(data_loss(str_cat("'", names[i], "' comes as ", name(reply.fetches[i].head.dtype))));
+        throw_error(data_loss(str_cat("'", names[i], "' comes as ", dtype_name(reply.fetches[i].head.dtype))));
       }
       if (only_.is_initialized()) check_elements(only_);
       tensors.push_back(only_.is_initialized() ? std::move(only_) : take_from_payload(reply.fetches[i], elements));

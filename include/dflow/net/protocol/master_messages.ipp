@@ -62,7 +62,7 @@ std::uint64_t element_bytes(const TensorHead& head) {
   const std::uint64_t each = head.dtype == DType::string ? 1 : size_of(head.dtype);
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(static_cast<std::uint64_t>(head.shape.num_elements()), each, &bytes)) {
-    throw_error(data_loss(str_cat("a tensor ", name(head.dtype), head.shape.to_string())));
+    throw_error(data_loss(str_cat("a tensor ", dtype_name(head.dtype), head.shape.to_string())));
   }
   return bytes;
 }
@@ -127,8 +127,8 @@ PayloadTensor PayloadTensor::read(ByteReader& in) {
   const std::uint64_t least = detail::element_bytes(tensor.head);
   if (tensor.bytes == least || (tensor.head.dtype == DType::string && tensor.bytes > least && least != 0))
     return tensor;
-  throw_error(data_loss(
-      str_cat("a tensor ", name(tensor.head.dtype), tensor.head.shape.to_string(), " of ", tensor.bytes, " bytes")));
+  throw_error(data_loss(str_cat("a tensor ", dtype_name(tensor.head.dtype), tensor.head.shape.to_string(), " of ",
+                                tensor.bytes, " bytes")));
 }
 
 void RunSession::write(ByteWriter& out) const {

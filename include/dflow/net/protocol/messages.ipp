@@ -57,8 +57,8 @@ DType read_dtype(ByteReader& in) {
 
 void check_travels(const AnyTensor& tensor) {
   if (tensor.is_initialized() && (is_plain(tensor.dtype()) || tensor.dtype() == DType::string)) return;
-  throw_error(invalid_argument(
-      str_cat(tensor.is_initialized() ? name(tensor.dtype()) : "an empty tensor", " cannot be sent to another task")));
+  throw_error(invalid_argument(str_cat(tensor.is_initialized() ? dtype_name(tensor.dtype()) : "an empty tensor",
+                                       " cannot be sent to another task")));
 }
 
 }  // namespace detail
@@ -106,8 +106,8 @@ AnyTensor read_tensor(ByteReader& in) {
     return tensor;
   }
   if (num_bytes(head.dtype, head.shape) != elements.size()) {
-    throw_error(
-        data_loss(str_cat("a tensor ", name(head.dtype), head.shape.to_string(), " of ", elements.size(), " bytes")));
+    throw_error(data_loss(
+        str_cat("a tensor ", dtype_name(head.dtype), head.shape.to_string(), " of ", elements.size(), " bytes")));
   }
   AnyTensor tensor(head.dtype, head.shape);
   if (!elements.empty()) std::memcpy(tensor.raw_data(), elements.data(), elements.size());

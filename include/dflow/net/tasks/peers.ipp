@@ -531,8 +531,8 @@ struct ReceivedTensor {
         (head.dtype == args.dtype && args.shape.is_compatible_with(head.shape))) {
       return head;
     }
-    throw_error(invalid_argument(str_cat("received ", name(head.dtype), head.shape.to_string(), " as '", key,
-                                         "', wanted ", name(args.dtype), args.shape.to_string())));
+    throw_error(invalid_argument(str_cat("received ", dtype_name(head.dtype), head.shape.to_string(), " as '", key,
+                                         "', wanted ", dtype_name(args.dtype), args.shape.to_string())));
   }
 
   /// The memory has owners of its own: the connection may still write there when the receive has been given up.
@@ -549,7 +549,7 @@ struct ReceivedTensor {
     }
     if (num_bytes(head.dtype, head.shape) != size) {
       throw_error(data_loss(
-          str_cat("'", key, "' comes as ", name(head.dtype), head.shape.to_string(), " of ", size, " bytes")));
+          str_cat("'", key, "' comes as ", dtype_name(head.dtype), head.shape.to_string(), " of ", size, " bytes")));
     }
     Allocator& allocator = args.allocator == nullptr ? default_cpu_allocator() : *args.allocator;
     tensor = AnyTensor(head.dtype, head.shape, allocator);

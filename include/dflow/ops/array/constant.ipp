@@ -8,8 +8,8 @@ void Const::infer(InferContext& context) {
   const AnyTensor& value = context.attrs<Const>().value;
   if (!value.is_initialized()) context.fail("a constant needs a value");
   if (value.dtype() != context.type_arg(0)) {
-    context.fail(str_cat("the constant is declared ", dflow::name(context.type_arg(0)), " but holds ",
-                         dflow::name(value.dtype())));
+    context.fail(str_cat("the constant is declared ", dtype_name(context.type_arg(0)), " but holds ",
+                         dtype_name(value.dtype())));
   }
   context.set_output(0, value.shape());
 }

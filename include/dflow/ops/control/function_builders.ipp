@@ -76,7 +76,7 @@ inline void require_declared(const BodyResults& results, const FunctionHandle& f
     if (!edge.is_valid()) continue;  // an error of the node that ends the body
     const DType wanted = function.result_types[i];
     if (edge.dtype() != wanted) {
-      reject("gives as result ", i, " ", dflow::name(edge.dtype()), ", not ", dflow::name(wanted));
+      reject("gives as result ", i, " ", dtype_name(edge.dtype()), ", not ", dtype_name(wanted));
     }
     if (!is_within(edge.shape(), function.result_shapes[i])) {
       reject("gives as result ", i, " the shape ", edge.shape().to_string(), ", not ",
@@ -152,7 +152,7 @@ std::string signature_text(std::span<const DType> arguments, std::span<const DTy
     std::string text = "(";
     for (std::size_t i = 0; i < types.size(); ++i) {
       text += i == 0 ? "" : ", ";
-      text += types[i] == DType::invalid ? "any" : dflow::name(types[i]);
+      text += types[i] == DType::invalid ? "any" : dtype_name(types[i]);
     }
     return text + ")";
   };
@@ -268,8 +268,8 @@ BuiltNode any_branch(const AnyOutput& which, const std::vector<std::string>& bra
     for (std::size_t i = 0; i < types.size(); ++i) {
       if (results.edges[i].dtype() != types[i]) {
         throw_error(
-            invalid_argument(str_cat(name, ": result ", i, " is ", dflow::name(results.edges[i].dtype()), " in '",
-                                     branch_names[b], "', and ", dflow::name(types[i]), " in '", branch_names[0], "'"))
+            invalid_argument(str_cat(name, ": result ", i, " is ", dtype_name(results.edges[i].dtype()), " in '",
+                                     branch_names[b], "', and ", dtype_name(types[i]), " in '", branch_names[0], "'"))
                 .with_location(at.where));
       }
       shapes[i] = common_shape(shapes[i], results.edges[i].shape());
@@ -294,8 +294,8 @@ std::vector<std::string> numbered_branches(std::size_t n) {
 inline void require_invariant(const std::string& variable, const AnyOutput& next, DType dtype,
                               const PartialShape& shape, std::source_location where) {
   if (next.dtype() != dtype) {
-    throw_error(invalid_argument(str_cat(variable, " enters an iteration as ", dflow::name(dtype), " and leaves it as ",
-                                         dflow::name(next.dtype())))
+    throw_error(invalid_argument(str_cat(variable, " enters an iteration as ", dtype_name(dtype), " and leaves it as ",
+                                         dtype_name(next.dtype())))
                     .with_location(where));
   }
   if (is_within(next.shape(), shape)) return;
@@ -358,8 +358,8 @@ BuiltNode any_loop(std::span<const AnyOutput> initial, BuildBody condition, Buil
   }
   const AnyOutput& goes_on = is_true.edges[0];
   if (goes_on.dtype() != DType::boolean || !goes_on.shape().is_compatible_with(Shape{})) {
-    throw_error(invalid_argument(str_cat("while_loop: the condition is a bool of shape [], not ", name(goes_on.dtype()),
-                                         " ", goes_on.shape().to_string()))
+    throw_error(invalid_argument(str_cat("while_loop: the condition is a bool of shape [], not ",
+                                         dtype_name(goes_on.dtype()), " ", goes_on.shape().to_string()))
                     .with_location(at.where));
   }
   const auto [next, body_name] = build_one("body", body);

@@ -12,10 +12,10 @@ namespace detail {
 
 void infer_table(InferContext& context, const LookupTableAttrs& attrs) {
   if (!in_mask(attrs.key_dtype, dtype_mask<TableKeyTypes>)) {
-    context.fail(str_cat("keys are int32, int64 or string, not ", name(attrs.key_dtype)));
+    context.fail(str_cat("keys are int32, int64 or string, not ", dtype_name(attrs.key_dtype)));
   }
   if (!in_mask(attrs.value_dtype, dtype_mask<AllTypes>)) {
-    context.fail(str_cat("there are no values of type ", name(attrs.value_dtype)));
+    context.fail(str_cat("there are no values of type ", dtype_name(attrs.value_dtype)));
   }
   if (!attrs.value_shape.is_fully_defined()) {
     context.fail(str_cat("the shape of a value is ", attrs.value_shape.to_string(), ", which is not known"));
@@ -145,12 +145,13 @@ Operation AnyLookupTable::initialize(const AnyOutput& keys, const AnyOutput& val
 /// Why column `index` of a file cannot give elements of that type.
 std::optional<std::string> why_no_column(std::int64_t index, DType dtype) {
   using Op = InitializeTableFromTextFile;
-  if (index == Op::whole_line && dtype != DType::string) return str_cat("a whole line is a string, not ", name(dtype));
+  if (index == Op::whole_line && dtype != DType::string)
+    return str_cat("a whole line is a string, not ", dtype_name(dtype));
   if (index == Op::line_number && dtype != DType::int64) {
-    return str_cat("a line's number is an int64, not ", name(dtype));
+    return str_cat("a line's number is an int64, not ", dtype_name(dtype));
   }
   if (index >= 0 && !in_mask(dtype, dtype_mask<TypeList<std::int32_t, std::int64_t, float, double, std::string>>)) {
-    return str_cat("columns are int32, int64, float, double or string, not ", name(dtype));
+    return str_cat("columns are int32, int64, float, double or string, not ", dtype_name(dtype));
   }
   return std::nullopt;
 }

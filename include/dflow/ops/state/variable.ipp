@@ -17,7 +17,7 @@ namespace detail {
 void require_variable_dtype(InferContext& context, DType wanted, int handle = 0) {
   const DType held = context.variable_dtype(handle);
   if (held == DType::invalid || held == wanted) return;
-  context.fail(str_cat("the variable holds ", dflow::name(held), ", not ", dflow::name(wanted)));
+  context.fail(str_cat("the variable holds ", dtype_name(held), ", not ", dtype_name(wanted)));
 }
 
 void infer_assign_update(InferContext& context) {

@@ -216,7 +216,7 @@ void FrameLoop::check_outputs(const FramePlan::PlannedNode& node, KernelContext&
       throw_error(internal(str_cat("the kernel has left output ", o, " unset")));
     }
     if (output.dtype() == context.output_dtype(o)) continue;
-    throw_error(internal(str_cat("the kernel set output ", o, " to a tensor of type ", dflow::name(output.dtype()))));
+    throw_error(internal(str_cat("the kernel set output ", o, " to a tensor of type ", dtype_name(output.dtype()))));
   }
 }
 
@@ -369,7 +369,7 @@ void FrameLoop::pass_switch(const Ready& ready) {
   const AnyTensor& side = iteration.slots[wiring.inputs[1]];
   if (side.dtype() != DType::boolean || side.rank() != 0) {
     throw_error(invalid_argument(
-        str_cat("the side is a ", dflow::name(side.dtype()), " ", side.shape().to_string(), ", not one bool")));
+        str_cat("the side is a ", dtype_name(side.dtype()), " ", side.shape().to_string(), ", not one bool")));
   }
   const int taken = *Tensor<bool>::of(side).data() ? 1 : 0;
   iteration.slots[wiring.first_output + taken] = take(iteration, wiring.inputs[0]);

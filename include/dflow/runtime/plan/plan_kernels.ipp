@@ -52,7 +52,7 @@ NodeKernels PlanKernels::make_all() {
     }
     if (node.op->role == OpRole::placeholder) {
       throw_error(
-          invalid_argument(str_cat("placeholder '", node->name, "' must be fed a ", dflow::name(node->outputs[0].dtype),
+          invalid_argument(str_cat("placeholder '", node->name, "' must be fed a ", dtype_name(node->outputs[0].dtype),
                                    " tensor of shape ", node->outputs[0].shape.to_string()))
               .with_node(node.op->name, node->name)
               .with_location(node->where));
@@ -101,7 +101,7 @@ const KernelEntry& PlanKernels::entry_of(const Node& node) {
         str_cat("the graph's op ", node.op->name, " is not the one of that name in the session's tables"));
   } else if (!entry->supports_types(node.types)) {
     std::string types;
-    for (std::size_t t = 0; t < node.types.size; ++t) types += str_cat(t == 0 ? "" : ", ", dflow::name(node.types[t]));
+    for (std::size_t t = 0; t < node.types.size; ++t) types += str_cat(t == 0 ? "" : ", ", dtype_name(node.types[t]));
     status = not_found(str_cat("op ", node.op->name, " has no ", device_.type, " kernel for ", types));
   }
   if (status.ok()) return *entry;

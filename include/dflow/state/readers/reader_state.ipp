@@ -307,7 +307,7 @@ ReaderState::ReaderState(std::string name, ReaderKind kind, std::shared_ptr<File
 ReaderState::~ReaderState() = default;
 
 std::string ReaderState::debug_string() const {
-  std::string text = str_cat(dflow::name(kind_.format), " '", name_, "'");
+  std::string text = str_cat(reader_format_name(kind_.format), " '", name_, "'");
   if (kind_.format == ReaderFormat::text_line) text += str_cat(" (skip_header_lines ", kind_.skip_header_lines, ")");
   const auto compression = [](RecordCompression of) { return attr_enum_names(of)[static_cast<std::size_t>(of)]; };
   if (kind_.format == ReaderFormat::tf_record && kind_.compression != RecordCompression::none) {
@@ -411,7 +411,7 @@ std::string serialized(const ReaderProgress& progress, ReaderFormat format) {
   if (!progress.work.empty()) out.bytes(detail::reader_work, progress.work);
   number(detail::reader_offset, progress.place.offset);
   number(detail::reader_number, progress.place.number);
-  if (format != ReaderFormat::identity) out.bytes(detail::reader_format, name(format));
+  if (format != ReaderFormat::identity) out.bytes(detail::reader_format, reader_format_name(format));
   for (const std::string& work : progress.next_works) out.bytes(detail::reader_next_work, work);
   return text;
 }
@@ -441,7 +441,7 @@ ReaderProgress parse_reader_progress(std::string_view state, ReaderFormat format
           progress.place.number = in.uint64();
           break;
         case detail::reader_format:
-          if (const std::string_view of = in.bytes(); of != name(format)) {
+          if (const std::string_view of = in.bytes(); of != reader_format_name(format)) {
             throw_error(invalid_argument("it is one of a reader of another kind"));
           }
           break;

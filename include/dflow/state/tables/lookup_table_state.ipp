@@ -187,26 +187,26 @@ LookupTableState::LookupTableState(std::string name, const Kind& kind)
 LookupTableState::~LookupTableState() = default;
 
 std::string LookupTableState::debug_string() const {
-  return str_cat(kind_.is_mutable ? "MutableHashTable '" : "HashTable '", name_, "' (", dflow::name(kind_.key), " to ",
-                 dflow::name(kind_.value), kind_.value_shape.to_string(), ")");
+  return str_cat(kind_.is_mutable ? "MutableHashTable '" : "HashTable '", name_, "' (", dtype_name(kind_.key), " to ",
+                 dtype_name(kind_.value), kind_.value_shape.to_string(), ")");
 }
 
 void LookupTableState::check_keys(const AnyTensor& keys) const {
   if (keys.dtype() == kind_.key) return;
-  throw_error(invalid_argument(str_cat("keys are ", dflow::name(keys.dtype()), " for ", debug_string())));
+  throw_error(invalid_argument(str_cat("keys are ", dtype_name(keys.dtype()), " for ", debug_string())));
 }
 void LookupTableState::check_values(const AnyTensor& keys, const AnyTensor& values) const {
   check_keys(keys);
   const Shape wanted = keys.shape().concatenated(kind_.value_shape);
   if (values.dtype() == kind_.value && values.shape() == wanted) return;
-  throw_error(invalid_argument(str_cat("values are ", dflow::name(values.dtype()), values.shape().to_string(), " for ",
-                                       debug_string(), ", wanted ", dflow::name(kind_.value), wanted.to_string())));
+  throw_error(invalid_argument(str_cat("values are ", dtype_name(values.dtype()), values.shape().to_string(), " for ",
+                                       debug_string(), ", wanted ", dtype_name(kind_.value), wanted.to_string())));
 }
 
 AnyTensor LookupTableState::find(const AnyTensor& keys, const AnyTensor& default_value, Allocator& allocator) const {
   check_keys(keys);
   if (default_value.dtype() != kind_.value || default_value.shape() != kind_.value_shape) {
-    throw_error(invalid_argument(str_cat("the default value is ", dflow::name(default_value.dtype()),
+    throw_error(invalid_argument(str_cat("the default value is ", dtype_name(default_value.dtype()),
                                          default_value.shape().to_string(), " for ", debug_string())));
   }
   AnyTensor found(kind_.value, keys.shape().concatenated(kind_.value_shape), allocator);

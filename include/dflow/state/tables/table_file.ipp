@@ -32,7 +32,7 @@ class TableColumn {
                       : index == Format::line_number ? dtype == DType::int64
                                                      : index >= 0;
     if (!fits || !start(dtype, TypeList<std::int32_t, std::int64_t, float, double, std::string>{})) {
-      throw_error(invalid_argument(str_cat("column ", index, " of a file gives no ", name(dtype))));
+      throw_error(invalid_argument(str_cat("column ", index, " of a file gives no ", dtype_name(dtype))));
     }
   }
 
@@ -79,7 +79,7 @@ class TableColumn {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error != std::errc() || end != text.data() + text.size()) {
       constexpr std::size_t shown = 40;
-      return str_cat("'", text.substr(0, shown), "' is no ", name(dtype_of<T>));
+      return str_cat("'", text.substr(0, shown), "' is no ", dtype_name(dtype_of<T>));
     }
     elements.push_back(number);
     return std::nullopt;

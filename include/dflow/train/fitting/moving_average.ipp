@@ -67,7 +67,7 @@ ExponentialMovingAverage::Average& ExponentialMovingAverage::average_for(const A
   GraphStore& graph = *of.graph();
   const std::string& name = of.node().name;
   if (!in_mask(value.dtype(), dtype_mask<FloatTypes>) || !value.shape().is_fully_defined()) {
-    throw_error(invalid_argument(str_cat("ExponentialMovingAverage: '", name, "' is ", dflow::name(value.dtype()),
+    throw_error(invalid_argument(str_cat("ExponentialMovingAverage: '", name, "' is ", dtype_name(value.dtype()),
                                          value.shape().to_string(), "; averages are of floats of a known shape"))
                     .with_location(of.node().where));
   }

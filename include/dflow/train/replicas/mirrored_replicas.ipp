@@ -97,7 +97,7 @@ void require_mirrored(const MirroredReplica& first, const MirroredReplica& other
     if (v >= replica.variables.size()) return std::string("no variable");
     const AnyVariable& variable = replica.variables[v];
     const std::string_view name = replica.name_of(variable);
-    return str_cat("'", with_numbers ? std::string(name) : without_numbers(name), "', ", dflow::name(variable.dtype()),
+    return str_cat("'", with_numbers ? std::string(name) : without_numbers(name), "', ", dtype_name(variable.dtype()),
                    " ", variable.shape().to_string(), replica.trains(variable) ? "" : ", not trained");
   };
   const std::size_t count = std::max(first.variables.size(), other.variables.size());

@@ -48,7 +48,7 @@ LayerBuilder::LayerBuilder(LayerState& state, GraphStore& graph, DType inputs, c
   }
   if (inputs != state.dtype) {
     reject_layer(state.name,
-                 str_cat("the layer was made for inputs of ", dflow::name(state.dtype), ", got ", dflow::name(inputs)),
+                 str_cat("the layer was made for inputs of ", dtype_name(state.dtype), ", got ", dtype_name(inputs)),
                  at);
   }
   // Where its scope is opened again, the layers behind it are called as they were there.

@@ -60,8 +60,8 @@ FoundVariable make_variable(GraphStore& graph, std::string_view prefix, std::str
     }
     if (!initial.is_valid()) reject("the initializer gives an empty Output");
     if (initial.dtype() != dtype || !initial.shape().is_compatible_with(shape)) {
-      reject(str_cat("the initializer gives ", dflow::name(initial.dtype()), " ", initial.shape().to_string(),
-                     ", the variable is ", dflow::name(dtype), " ", shape.to_string()));
+      reject(str_cat("the initializer gives ", dtype_name(initial.dtype()), " ", initial.shape().to_string(),
+                     ", the variable is ", dtype_name(dtype), " ", shape.to_string()));
     }
     if (!initial.shape().is_fully_defined()) initial = build<EnsureShape>({initial}, {.shape = shape});
   }
@@ -112,10 +112,10 @@ FoundVariable find_or_make_variable(GraphStore& graph, const VariableScopeState&
                     .with_location(where));
   }
   if (there.dtype() != dtype || !there.shape().is_compatible_with(shape)) {
-    throw_error(invalid_argument(str_cat("variable '", path, "' is ", dflow::name(there.dtype()), " ",
-                                         there.shape().to_string(), made, ", and is asked for as ", dflow::name(dtype),
-                                         " ", shape.to_string()))
-                    .with_location(where));
+    throw_error(
+        invalid_argument(str_cat("variable '", path, "' is ", dtype_name(there.dtype()), " ", there.shape().to_string(),
+                                 made, ", and is asked for as ", dtype_name(dtype), " ", shape.to_string()))
+            .with_location(where));
   }
   if (there.slice() != options.slice) {
     const auto said = [](std::string_view slice) {
@@ -171,7 +171,7 @@ ScopeGuard VariableScope::enter(GraphStore& graph, std::string_view name,
   if (options.compute != DType::invalid && options.compute != DType::float32 &&
       !detail::is_16_bit_float(options.compute)) {
     throw_error(invalid_argument(str_cat("VariableScope: layers compute in float16, bfloat16 or float32, not in ",
-                                         dflow::name(options.compute)))
+                                         dtype_name(options.compute)))
                     .with_location(where));
   }
   state->taken.clear();

@@ -165,9 +165,9 @@ std::vector<AnyTensor> CheckpointReader::read_slices(std::string_view name,
 AnyTensor CheckpointReader::read(std::string_view name, DType dtype, const Shape& shape) const {
   const std::span<const CheckpointEntry> entries = index_.find(name);
   if (!entries.empty() && (entries.front().dtype != dtype || entries.front().shape != shape)) {
-    throw_error(invalid_argument(str_cat("tensor '", name, "' is ", dflow::name(entries.front().dtype),
+    throw_error(invalid_argument(str_cat("tensor '", name, "' is ", dtype_name(entries.front().dtype),
                                          entries.front().shape.to_string(), " in checkpoint '", prefix_, "', not ",
-                                         dflow::name(dtype), shape.to_string())));
+                                         dtype_name(dtype), shape.to_string())));
   }
   return read(name);
 }

@@ -117,7 +117,7 @@ void CheckpointShardWriter::add_slice(std::string_view name, const AnyTensor& pa
     throw_error(invalid_argument(str_cat("cannot save tensor '", name, "': ", what)));
   };
   if (name.empty()) bad("it has no name");
-  if (!is_element(part.dtype())) bad(str_cat("its element type is ", dflow::name(part.dtype())));
+  if (!is_element(part.dtype())) bad(str_cat("its element type is ", dtype_name(part.dtype())));
   if (part.rank() != whole.rank() || begin.size() != static_cast<std::size_t>(whole.rank())) bad("ranks differ");
   for (int i = 0; i < whole.rank(); ++i) {
     const std::int64_t first = begin[static_cast<std::size_t>(i)];

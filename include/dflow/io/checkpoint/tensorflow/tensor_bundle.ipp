@@ -317,7 +317,7 @@ void write_tensor_bundle(FileSystem& files, const std::string& prefix, std::span
       throw_error(invalid_argument(str_cat("cannot save tensor '", name, "': ", what)));
     };
     if (name.empty() || name.front() == '\0') bad("its name");
-    if (!is_element(tensor.dtype())) bad(str_cat("its element type is ", dflow::name(tensor.dtype())));
+    if (!is_element(tensor.dtype())) bad(str_cat("its element type is ", dtype_name(tensor.dtype())));
     if (!sorted.emplace(name, &tensor).second) bad("there are two of that name");
   }
   AtomicFile data(files, checkpoint_data_path(prefix, 0, 1));

@@ -73,8 +73,8 @@ void require_wanted(const KernelContext& context, const SavedTensors& saved, con
   if (!found || found->dtype == DType::invalid) return;  // reading it says so
   const bool is_type = found->dtype == dtype;
   if (is_type && shape.is_compatible_with(found->shape)) return;
-  context.fail(str_cat("tensor '", name, "' is ", dflow::name(found->dtype), found->shape.to_string(),
-                       " in checkpoint '", prefix, "', wanted ", dflow::name(dtype), shape.to_string(),
+  context.fail(str_cat("tensor '", name, "' is ", dtype_name(found->dtype), found->shape.to_string(),
+                       " in checkpoint '", prefix, "', wanted ", dtype_name(dtype), shape.to_string(),
                        is_type ? ": the shapes differ" : ": the element types differ"));
 }
 

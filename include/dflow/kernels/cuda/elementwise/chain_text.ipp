@@ -43,7 +43,7 @@ inline const ChainType& chain_type(DType dtype) {
   for (const ChainType& type : all) {
     if (type.dtype == dtype) return type;
   }
-  throw_error(internal(str_cat("elements of type ", name(dtype), " in a chain")));
+  throw_error(internal(str_cat("elements of type ", dtype_name(dtype), " in a chain")));
 }
 
 /// What all texts begin with: `op/half.hpp`, `op/bfloat16.hpp` and the division of integers.
