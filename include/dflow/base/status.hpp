@@ -2,6 +2,7 @@
 
 /// Public: errors, as values (`Status`, `StatusOr`) and as the exception `Error`.
 
+#include <dflow/base/api.hpp>
 #include <dflow/base/config.hpp>
 #include <dflow/base/source_location.hpp>
 #include <dflow/base/str_cat.hpp>
@@ -129,7 +130,7 @@ Status data_loss(std::string message);
 Status unauthenticated(std::string message);
 
 /// The exception of the library: carries a Status that is not ok; what() is the status as text.
-class Error : public std::runtime_error {
+class DFLOW_API Error : public std::runtime_error {
  public:
   explicit Error(Status status);
   ~Error() override;

@@ -2,6 +2,7 @@
 
 /// Public: the kernel of an op, `Kernel<Op, Device, Ts...>`, which you specialise.
 
+#include <dflow/base/api.hpp>
 #include <dflow/kernels/contract/kernel.hpp>
 #include <dflow/op/op_def_of.hpp>
 
@@ -43,7 +44,7 @@ std::unique_ptr<AnyKernel> make_kernel(const KernelInit& init);
 
 /// The same for an op of the library: instantiated once, in the unit of the op's family. A missing one is a link error.
 template <OpType O, class Device>
-std::unique_ptr<AnyKernel> make_library_kernel(const KernelInit& init);
+DFLOW_API std::unique_ptr<AnyKernel> make_library_kernel(const KernelInit& init);
 
 /// Allocates all outputs of `context` in the shapes that the node's op infers from its inputs' actual shapes and
 /// values.
