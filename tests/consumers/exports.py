@@ -2,8 +2,9 @@
 """Checks that a shared library of dflow exports what public headers declare and nothing else.
 
 Usage: tests/consumers/exports.py LIBRARY [ROOT]
-Each symbol of `nm -D` must be of namespace dflow, and each name in it must stand in a public header or in one that a public header
-includes (include/dflow/public_headers.txt). Prints one line per symbol that is not so; exits 1 if there is any.
+Each symbol of `nm -D` must be of namespace dflow, and its function, variable or outermost class must stand in a public header or in
+one that a public header includes (include/dflow/public_headers.txt). The members of a class go with it, also where a public header
+only declares the class. Prints one line per symbol that is not so; exits 1 if there is any.
 """
 
 import re
@@ -36,16 +37,18 @@ def public_words(include):
 
 
 def names_of(symbol):
-    """The names that a demangled symbol stands in and its own: {'Tensor', 'scalar'} of `dflow::Tensor<float>::scalar() const`."""
+    """The names that decide on a demangled symbol: {'detail', 'Lists'} of `dflow::detail::Lists<float>::size() const`."""
     symbol = re.sub(r"operator\s*(\(\)|->\*?|<=>|<<=?|>>=?|<=?|>=?|\[\]|[-+*/%^&|~!=,]+|\w[^(]*)", "operator", symbol)
     symbol = re.sub(r"\[abi:\w+\]", "", symbol)
     plain, depth = "", 0
     for character in symbol:
         depth += (character in "<({") - (character in ">)}")
         plain += character if depth == 0 and character not in ">)}" else " " if depth == 1 and character == "(" else ""
-    paths = [path for path in plain.split() if path.startswith("dflow::")]
-    # Behind the first path come parameters' names of local variables: `dflow::f(int)::n`.
-    return set(re.findall(r"\w+", paths[0])) - {"dflow", "operator"} if paths else set()
+    # Behind the first path come names of local variables: `dflow::f(int)::n`.
+    path = next((path for path in plain.split() if path.startswith("dflow::")), "")
+    names = re.findall(r"\w+", path)[1:]
+    outermost = next((i for i, name in enumerate(names) if name[0].isupper()), len(names))  # namespaces are in lower case
+    return set(names[: outermost + 1]) - {"operator"}
 
 
 def main():
