@@ -45,7 +45,7 @@ class ProofAllocator final : public Allocator {
   explicit ProofAllocator(std::size_t capacity_bytes = std::size_t{1} << 32)
       : Allocator(false), capacity_(capacity_bytes) {
     void* region = ::mmap(nullptr, capacity_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (region == MAP_FAILED) throw Error(resource_exhausted("no address space for the device's memory"));
+    if (region == MAP_FAILED) throw Error(Status::resource_exhausted("no address space for the device's memory"));
     region_ = static_cast<std::byte*>(region);
     free_.emplace(0, capacity_);
   }
@@ -67,7 +67,7 @@ class ProofAllocator final : public Allocator {
       }
       return region_ + offset;
     }
-    throw Error(resource_exhausted("the device's memory is full"));
+    throw Error(Status::resource_exhausted("the device's memory is full"));
   }
   void deallocate(void* block, std::size_t bytes) noexcept override {
     const std::lock_guard lock(mutex_);
@@ -326,7 +326,8 @@ class LateKernel final : public AnyKernel {
         (*run)(device.cpu, alone);
         for (std::size_t o = 0; o < results.size(); ++o) {
           const AnyTensor& made = run->output(static_cast<int>(o));
-          if (made.shape() != results[o].shape()) throw Error(internal("a kernel's output is not as was inferred"));
+          if (made.shape() != results[o].shape())
+            throw Error(Status::internal("a kernel's output is not as was inferred"));
           if (made.bytes() != 0) std::memcpy(results[o].raw_data(), made.raw_data(), made.bytes());
         }
         run->slots.clear();

@@ -45,7 +45,7 @@ std::string mask_to_string(std::uint32_t mask) {
 void detail::throw_not_in_list(DType dtype, const DType* allowed, std::size_t count) {
   std::string list;
   for (std::size_t i = 0; i < count; ++i) list += str_cat(i == 0 ? "" : ", ", dtype_name(allowed[i]));
-  throw_error(invalid_argument(str_cat("element type ", dtype_name(dtype), " is not one of {", list, "}")));
+  throw_error(Status::invalid_argument(str_cat("element type ", dtype_name(dtype), " is not one of {", list, "}")));
 }
 
 }  // namespace dflow

@@ -41,7 +41,7 @@ inline constexpr std::string_view real_text = "float_text", real_list_text = "li
 inline constexpr std::string_view base64_mark = "base64:";
 inline constexpr std::uint64_t plain_nan = 0x7ff8000000000000u;
 
-[[noreturn]] inline void fail(std::string message) { throw_error(invalid_argument(std::move(message))); }
+[[noreturn]] inline void fail(std::string message) { throw_error(Status::invalid_argument(std::move(message))); }
 
 /// Any bytes as a JSON string: as they are where they are valid UTF-8, else "base64:" and their code.
 inline void append_bytes(std::string& out, const std::string& bytes) {
@@ -570,7 +570,7 @@ GraphDef from_json(std::string_view text) {
   try {
     detail::graph_json::read_graph(json::parse(text, detail::graph_json::limits), def);
   } catch (const Error& error) {
-    throw_error(invalid_argument(str_cat("malformed JSON graph, ", error.status().message())));
+    throw_error(Status::invalid_argument(str_cat("malformed JSON graph, ", error.status().message())));
   }
   return def;
 }

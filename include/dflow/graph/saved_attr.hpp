@@ -20,7 +20,7 @@ class ShapeAllowance {
  public:
   void take(std::size_t count) {
     if (count > left_) {
-      throw_error(out_of_range(str_cat("the graph lists more than ", GraphDef::max_listed_shapes, " shapes")));
+      throw_error(Status::out_of_range(str_cat("the graph lists more than ", GraphDef::max_listed_shapes, " shapes")));
     }
     left_ -= count;
   }
@@ -32,7 +32,7 @@ class ShapeAllowance {
 /// Errors: InvalidArgument for elements that have no meaning outside of the process.
 inline void require_savable(const AnyTensor& tensor) {
   if (tensor.is_initialized() && !is_element(tensor.dtype())) {
-    throw_error(invalid_argument(str_cat("a tensor of ", dtype_name(tensor.dtype()), " cannot be saved")));
+    throw_error(Status::invalid_argument(str_cat("a tensor of ", dtype_name(tensor.dtype()), " cannot be saved")));
   }
 }
 

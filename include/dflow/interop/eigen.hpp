@@ -25,7 +25,7 @@ namespace detail {
 
 inline void require_rank(const AnyTensor& tensor, int rank) {
   if (tensor.rank() == rank) return;
-  throw_error(invalid_argument(
+  throw_error(Status::invalid_argument(
       str_cat("a tensor of shape ", tensor.shape().to_string(), " is no ", rank == 1 ? "vector" : "matrix")));
 }
 

@@ -13,7 +13,8 @@ GradientContext::GradientContext(GraphStore& graph, NodeId node, std::span<const
 const Node& GradientContext::node() const { return graph_.node(node_); }
 
 void GradientContext::reject(std::string message) const {
-  throw_error(invalid_argument(std::move(message)).with_node(node().op->name, node().name).with_location(node().where));
+  throw_error(
+      Status::invalid_argument(std::move(message)).with_node(node().op->name, node().name).with_location(node().where));
 }
 
 std::size_t GradientContext::check_input(int i) const {
@@ -68,7 +69,7 @@ void GradientContext::set_dx(int i, const IndexedSlices& gradient) {
 const GradientContext::InputGradient& GradientContext::dx(int i) const { return inputs_[check_input(i)]; }
 
 void GradientContext::fail(const std::string& message) const {
-  throw_error(unimplemented(message).with_node(node().op->name, node().name).with_location(node().where));
+  throw_error(Status::unimplemented(message).with_node(node().op->name, node().name).with_location(node().where));
 }
 
 }  // namespace dflow

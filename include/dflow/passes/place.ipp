@@ -172,10 +172,10 @@ Placement::SetId Placement::allowed_for(NodeId id, const Node& node) {
   }
   if (is_empty(soft_ ? constraint.relaxed : constraint.exact)) {
     fail(id, node,
-         invalid_argument(str_cat("no device of the session matches '", node.device, "'; it has ", device_list(),
-                                  soft_ ? "" : detail::how_to_have(node.device, devices_))));
+         Status::invalid_argument(str_cat("no device of the session matches '", node.device, "'; it has ",
+                                          device_list(), soft_ ? "" : detail::how_to_have(node.device, devices_))));
   } else {
-    fail(id, node, not_found(why_no_kernel(node, soft_ ? constraint.relaxed : constraint.exact)));
+    fail(id, node, Status::not_found(why_no_kernel(node, soft_ ? constraint.relaxed : constraint.exact)));
   }
   return intern(Set(devices_.size(), true));
 }
@@ -200,9 +200,9 @@ void Placement::join(NodeId id, const Node& node, NodeId other, const GraphStore
   if (!agrees && !may_yield) {
     if (errors_.contains(id)) return;
     return fail(id, node,
-                invalid_argument(str_cat(node.device.empty() ? "its" : str_cat("'", node.device, "' and its"),
-                                         " kernels contradict the device of '", graph.node(theirs).name,
-                                         "', with which it must be placed")));
+                Status::invalid_argument(str_cat(node.device.empty() ? "its" : str_cat("'", node.device, "' and its"),
+                                                 " kernels contradict the device of '", graph.node(theirs).name,
+                                                 "', with which it must be placed")));
   }
   parent_[mine] = theirs;
   if (!is_empty(both)) kept.allowed = both;

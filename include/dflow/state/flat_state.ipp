@@ -49,7 +49,7 @@ FlatState::FlatState(std::string of, std::span<const AnyTensor> state, std::span
 }
 
 void FlatState::fail(std::string_view why) const {
-  throw_error(invalid_argument(str_cat("what ", of_, " is to be restored from is no state of it: ", why)));
+  throw_error(Status::invalid_argument(str_cat("what ", of_, " is to be restored from is no state of it: ", why)));
 }
 
 std::int64_t FlatState::number(std::int64_t least, std::int64_t most) {

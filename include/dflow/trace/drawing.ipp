@@ -60,7 +60,7 @@ class DrawingBuilder {
  public:
   explicit DrawingBuilder(const DrawingOptions& options) : options_(options) {
     if (options.max_nodes == 0 || options.max_edges == 0) {
-      throw_error(invalid_argument("a drawing of no nodes, or of no edges"));
+      throw_error(Status::invalid_argument("a drawing of no nodes, or of no edges"));
     }
     drawing_.title = options.title;
   }
@@ -476,7 +476,8 @@ Drawing drawing_of(std::span<const DeviceGraph> parts, const DrawingOptions& opt
   detail::DrawingBuilder builder(options);
   detail::StepGraphDrawer drawer(builder, {});
   for (const DeviceGraph& part : parts) {
-    if (part.graph == nullptr) throw_error(invalid_argument(str_cat("no graph of '", part.device, "' to be drawn")));
+    if (part.graph == nullptr)
+      throw_error(Status::invalid_argument(str_cat("no graph of '", part.device, "' to be drawn")));
     drawer.add(*part.graph, part.device, builder.add_box(Drawing::Box::Kind::part, part.device, -1));
   }
   drawer.join_transfers();

@@ -66,7 +66,7 @@ int load_small(FileSystem& files, const std::string& prefix) {
   const Tensor<std::int64_t> wanted_wide({2, 3}, {1, 4, 5, 3, 6, 7});
   const bool is_right = bitwise_equal(weights, wanted) && bitwise_equal(words, wanted_words) &&
                         bitwise_equal(wide, wanted_wide) && reader.read("empty").shape() == Shape{0, 4};
-  if (!is_right) throw_error(internal("a checkpoint holds other values than were saved"));
+  if (!is_right) throw_error(Status::internal("a checkpoint holds other values than were saved"));
   return static_cast<int>(seed);
 }
 
@@ -254,7 +254,7 @@ TEST_CASE("after a loss of power at any change of a save the old or the new chec
     for (std::uint64_t at = 1; !has_ended; ++at) {
       MemoryFileSystem files;
       save_small(files, "/c/m-1", 1);
-      files.fail_change(at, unavailable("power"), true);
+      files.fail_change(at, Status::unavailable("power"), true);
       try {
         save_small(files, "/c/m-2", 2);
         has_ended = true;
@@ -277,7 +277,8 @@ TEST_CASE("after a loss of power at any change of a save the old or the new chec
 }
 
 TEST_CASE("a full disk or an I/O error at any change is reported, and the old checkpoint loads") {
-  for (const Status& fault : {resource_exhausted("No space left on device"), unavailable("Input/output error")}) {
+  for (const Status& fault :
+       {Status::resource_exhausted("No space left on device"), Status::unavailable("Input/output error")}) {
     for (const bool keeps_failing : {false, true}) {
       int reported = 0;
       for (std::uint64_t at = 1; at < 60; ++at) {

@@ -186,7 +186,7 @@ TEST_CASE("a tensor bundle is replaced by another one, or by none if that fails"
   for (std::uint64_t change = 1;; ++change) {
     dflow::MemoryFileSystem files;
     dflow::write_tensor_bundle(files, "/m/b", before);
-    files.fail_change(change, dflow::unavailable("the disk is gone"), true);
+    files.fail_change(change, dflow::Status::unavailable("the disk is gone"), true);
     const Code code = code_of([&] { dflow::write_tensor_bundle(files, "/m/b", after); });
     files.crash();
     std::vector<NamedTensor> read;

@@ -22,7 +22,7 @@ namespace dflow {
 namespace detail {
 
 [[noreturn]] void fail_summary(std::string_view tag, std::string_view what, const AnyTensor& tensor) {
-  throw_error(invalid_argument(
+  throw_error(Status::invalid_argument(
       str_cat("summary '", tag, "': ", what, ", not ", dtype_name(tensor.dtype()), tensor.shape().to_string())));
 }
 

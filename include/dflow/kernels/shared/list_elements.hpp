@@ -177,7 +177,8 @@ inline void unstack_tensor(KernelContext& context) {
   const AnyTensor& x = context.input(0);
   constexpr std::int64_t max_rows = std::int64_t{1} << 24;
   if (x.rank() == 0) context.fail("a scalar has no rows");
-  if (x.dim(0) > max_rows) throw_error(resource_exhausted(str_cat("a list of the ", x.dim(0), " rows of a tensor")));
+  if (x.dim(0) > max_rows)
+    throw_error(Status::resource_exhausted(str_cat("a list of the ", x.dim(0), " rows of a tensor")));
   const Shape element = row_shape(x.shape());
   std::vector<AnyTensor> rows;
   rows.reserve(static_cast<std::size_t>(x.dim(0)));
@@ -261,7 +262,7 @@ inline void one_in_list(KernelContext& context, int number, int element) {
 inline std::int64_t require_few_elements(std::int64_t count) {
   constexpr std::int64_t max_elements = std::int64_t{1} << 24;
   if (count <= max_elements) return count;
-  throw_error(resource_exhausted(str_cat("a list of ", count, " elements as rows of a tensor")));
+  throw_error(Status::resource_exhausted(str_cat("a list of ", count, " elements as rows of a tensor")));
 }
 
 /// The elements of a list as the rows of a tensor.

@@ -16,7 +16,7 @@ RendezvousKey key_of(const KernelInit& init) {
 
 Rendezvous& rendezvous_of(const KernelContext& context) {
   if (context.step().rendezvous != nullptr) return *context.step().rendezvous;
-  throw_error(internal("a Send or Recv runs in a step without rendezvous"));
+  throw_error(Status::internal("a Send or Recv runs in a step without rendezvous"));
 }
 
 /// The graph says what is received, and consumers rely on it; what comes is the sender's word.

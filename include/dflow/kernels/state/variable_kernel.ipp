@@ -26,8 +26,8 @@ AnyTensor VariableKernel::find(ResourceContainer& container) const {
   const auto state = container.lookup_or_create<VariableState>(
       name_, [this] { return std::make_shared<VariableState>(name_, dtype_, shape_); });
   if (state->dtype() != dtype_ || !state->shape().is_compatible_with(shape_)) {
-    throw_error(invalid_argument(str_cat("container '", container.name(), "' keeps ", state->debug_string(),
-                                         ", wanted ", dtype_name(dtype_), shape_.to_string())));
+    throw_error(Status::invalid_argument(str_cat("container '", container.name(), "' keeps ", state->debug_string(),
+                                                 ", wanted ", dtype_name(dtype_), shape_.to_string())));
   }
   return make_resource_handle(state);
 }

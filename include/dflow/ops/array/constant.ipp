@@ -26,7 +26,7 @@ PlaceholderShape::PlaceholderShape(std::initializer_list<std::int64_t> dims, std
 
 AnyOutput detail::any_constant(GraphStore& graph, AnyTensor value, const At& at) {
   if (!value.is_initialized()) {
-    throw_error(invalid_argument("the tensor is empty: it has neither shape nor elements")
+    throw_error(Status::invalid_argument("the tensor is empty: it has neither shape nor elements")
                     .with_node(Const::name, at.name)
                     .with_location(at.where));
   }

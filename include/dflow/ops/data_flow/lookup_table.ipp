@@ -87,19 +87,19 @@ void AnyLookupTable::check_values(const AnyOutput& keys, const AnyOutput& values
   if (!keys.is_valid() || !values.is_valid()) return;  // the node's errors are better
   const PartialShape wanted = keys.shape().concatenated(value_shape_);
   if (wanted.is_compatible_with(values.shape())) return;
-  throw_error(
-      invalid_argument(str_cat("values of shape ", values.shape().to_string(), " for keys ", keys.shape().to_string(),
-                               " of a table with values ", value_shape_.to_string(), ", wanted ", wanted.to_string()))
-          .with_node(op, at.name)
-          .with_location(at.where));
+  throw_error(Status::invalid_argument(str_cat("values of shape ", values.shape().to_string(), " for keys ",
+                                               keys.shape().to_string(), " of a table with values ",
+                                               value_shape_.to_string(), ", wanted ", wanted.to_string()))
+                  .with_node(op, at.name)
+                  .with_location(at.where));
 }
 
 AnyOutput AnyLookupTable::find(const AnyOutput& keys, const AnyOutput& default_value, const At& at) const {
   GraphStore& graph = graph_of({&handle_, 1}, LookupTableFind::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   if (default_value.is_valid() && !default_value.shape().is_compatible_with(value_shape_)) {
-    throw_error(invalid_argument(str_cat("the default value has shape ", default_value.shape().to_string(),
-                                         ", and the table's values ", value_shape_.to_string()))
+    throw_error(Status::invalid_argument(str_cat("the default value has shape ", default_value.shape().to_string(),
+                                                 ", and the table's values ", value_shape_.to_string()))
                     .with_node(LookupTableFind::name, at.name)
                     .with_location(at.where));
   }
@@ -164,7 +164,7 @@ Operation AnyLookupTable::initialize_from_text_file(const AnyOutput& filename, I
   std::optional<std::string> why = why_no_column(attrs.key_index, key_);
   if (!why) why = why_no_column(attrs.value_index, value_);
   if (!why && value_shape_.rank() != 0) why = "a file gives scalars, and the table's values have another shape";
-  if (why) throw_error(invalid_argument(*why).with_node(Op::name, at.name).with_location(at.where));
+  if (why) throw_error(Status::invalid_argument(*why).with_node(Op::name, at.name).with_location(at.where));
   return build<Op>({handle_, filename}, std::move(attrs), at);
 }
 

@@ -9,7 +9,7 @@ namespace dflow::train {
 
 void AnyTrainStep::check(std::source_location where) const {
   const auto reject = [&](const std::string& message) {
-    throw_error(invalid_argument("TrainStep: " + message).with_location(where));
+    throw_error(Status::invalid_argument("TrainStep: " + message).with_location(where));
   };
   const auto require_mean = [&](std::string_view name, const AnyOutput& edge) {
     if (!edge.is_valid()) reject(str_cat("'", name, "' is an empty Output"));

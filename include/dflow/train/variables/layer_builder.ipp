@@ -10,7 +10,7 @@
 namespace dflow::detail {
 
 [[noreturn]] void reject_layer(std::string_view layer, const std::string& message, const At& at) {
-  throw_error(invalid_argument(str_cat(layer, ": ", message)).with_location(at.where));
+  throw_error(Status::invalid_argument(str_cat(layer, ": ", message)).with_location(at.where));
 }
 
 std::int64_t known_channels(const AnyOutput& x, int min_rank, int max_rank_allowed, std::string_view layer,

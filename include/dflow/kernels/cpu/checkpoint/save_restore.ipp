@@ -39,7 +39,7 @@ CheckpointNames checkpoint_names(const KernelContext& context, std::size_t num_t
 
 /// Between two tensors: a step that is over reads and writes no further.
 void require_going_on(const KernelContext& context) {
-  if (context.step().cancellation.is_cancelled()) throw_error(cancelled("the step was cancelled"));
+  if (context.step().cancellation.is_cancelled()) throw_error(Status::cancelled("the step was cancelled"));
 }
 
 void save_shard(KernelContext& context) {
