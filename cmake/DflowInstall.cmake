@@ -8,7 +8,8 @@ install(
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
   FILES_MATCHING
   PATTERN "*.hpp"
-  PATTERN "*.ipp")
+  PATTERN "*.ipp"
+  PATTERN "public_headers.txt")
 
 # One export set per component, so that a missing dependency of one does not break the others.
 function(dflow_install_component component target)

@@ -8,6 +8,7 @@
 - what an op is (op/) knows none, and no floor knows an op by its name: nothing outside of ops/ and the kernels spells one as a string;
 - includes form no cycle, and what is included exists;
 - no file includes a forwarding header, which only says where a public header has gone;
+- public headers are those of one list, and who writes as a user includes no others (tools/public_headers.py);
 - headers stay within 400 lines, every other file within 800, folders of the library within 40 files, and a folder has 4 files.
 
 Usage: tools/check_layers.py [ROOT]
@@ -19,6 +20,8 @@ import sys
 from collections import Counter
 from functools import cache
 from pathlib import Path
+
+import public_headers
 
 FLOORS = {
     "base": 0, "core": 1, "io": 2, "state": 3, "graph": 4, "op": 5, "ops": 5, "autodiff": 6, "kernels": 7, "runtime": 8,
@@ -320,6 +323,7 @@ def main():
     problems += check_cycles(graph, lines)
     problems += check_names(root)
     problems += check_sizes(root)
+    problems += public_headers.check(root)
     print("\n".join(problems + [f"layers: {len(graph)} headers and bodies, {len(problems)} violations"]))
     return 1 if problems else 0
 

@@ -53,7 +53,7 @@ struct WeightedRows : df::Op<"WeightedRows", df::TypeList<float, double>> {
   using Inputs = df::In<T, T>;
 
   static df::PartialShape infer(const Attrs&, df::PartialShape x, const df::PartialShape& weights) {
-    if (x.has_rank() && x.rank() != 2) df::throw_error(df::invalid_argument("x must be a matrix"));
+    if (x.has_rank() && x.rank() != 2) df::throw_error(df::Status::invalid_argument("x must be a matrix"));
     return x.has_rank() && weights.has_rank() ? x.with_dim(0, x.merged_with({weights[0], df::dynamic})[0]) : x;
   }
 

@@ -23,7 +23,7 @@ namespace df = dflow;
 namespace {
 
 void require(bool holds, const char* what) {
-  if (!holds) throw df::Error(df::internal(what));
+  if (!holds) throw df::Error(df::Status::internal(what));
 }
 
 void tensors() {
@@ -64,7 +64,7 @@ void outputs() {
 
   // [erased]
   df::AnyOutput edge = graph.output("logits");  // by name, with the index of the output as in "name:1"
-  std::printf("%s is a %s of shape %s\n", edge.name().c_str(), std::string(df::name(edge.dtype())).c_str(),
+  std::printf("%s is a %s of shape %s\n", edge.name().c_str(), std::string(df::dtype_name(edge.dtype())).c_str(),
               edge.shape().to_string().c_str());  // logits is a float of shape [?,2]
   df::Output<float> typed = edge.as<float>();     // throws InvalidArgument if it were another type
   // [erased]

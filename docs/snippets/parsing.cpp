@@ -13,7 +13,7 @@ namespace df = dflow;
 namespace {
 
 void require(bool holds, const char* what) {
-  if (!holds) throw df::Error(df::internal(what));
+  if (!holds) throw df::Error(df::Status::internal(what));
 }
 
 std::string record(std::int64_t label, std::vector<std::string> words) {

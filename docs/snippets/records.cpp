@@ -21,7 +21,7 @@ namespace df = dflow;
 namespace {
 
 void require(bool holds, const char* what) {
-  if (!holds) throw df::Error(df::internal(what));
+  if (!holds) throw df::Error(df::Status::internal(what));
 }
 
 void records(df::FileSystem& files) {

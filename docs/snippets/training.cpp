@@ -17,7 +17,7 @@ namespace df = dflow;
 namespace {
 
 void require(bool holds, const char* what) {
-  if (!holds) throw df::Error(df::internal(what));
+  if (!holds) throw df::Error(df::Status::internal(what));
 }
 
 /// Images of a bright row, whose number is the label, in noise.

@@ -1,9 +1,8 @@
 #pragma once
 
-/// Everything an application needs to build, differentiate, train, run, read, save and trace typed dataflow graphs: all
-/// that the pages in docs/ use but where they name another header, on one process or a cluster. It needs none of the
-/// libraries that dflow is built with. Nothing inside the library includes this
-/// header.
+/// Public: everything an application needs to build, differentiate, train, run, read, save and trace typed dataflow
+/// graphs: all that the pages in docs/ use but where they name another header, on one process or a cluster. It needs
+/// none of the libraries that dflow is built with. Nothing inside the library includes this header.
 
 #include <dflow/autodiff/gradients.hpp>
 #include <dflow/base/files/file_system.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// All of dflow's bodies, for a program that compiles dflow itself. Include it in one unit of the program.
+/// Public: all of dflow's bodies, for a program that compiles dflow itself. Include it in one unit of the program.
 ///
 /// Parts of it may be included in units of their own instead, so that they build side by side. The parts are
 /// `dflow/src/{core,data,trace,train,net}.hpp` and each header of `dflow/src/all/`. Smaller parts are the headers of

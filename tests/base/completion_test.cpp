@@ -23,7 +23,7 @@ TEST_CASE("the first call of a completion counts", "[base][completion]") {
   Told t;
   Completion done = t.completion();
   CHECK(static_cast<bool>(done));
-  done(data_loss("lost"));
+  done(Status::data_loss("lost"));
   CHECK(!done);
   done(Status());
   done = nullptr;

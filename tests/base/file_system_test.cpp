@@ -356,12 +356,12 @@ TEST_CASE("the change that is to fail fails, and later ones if asked") {
   MemoryFileSystem files;
   const auto file = files.open_for_appending("a");
   CHECK(files.changes() == 1);
-  files.fail_change(2, resource_exhausted("full"));
+  files.fail_change(2, Status::resource_exhausted("full"));
   file->append("1234");
   CHECK(code_of([&] { return file->append("5678"), 0; }) == Code::resource_exhausted);
   CHECK(files.read_file("a") == "123456");
   file->append("9");
-  files.fail_change(1, unavailable("broken"), true);
+  files.fail_change(1, Status::unavailable("broken"), true);
   CHECK(code_of([&] { return file->sync(), 0; }) == Code::unavailable);
   CHECK(code_of([&] { return files.remove("a"), 0; }) == Code::unavailable);
   CHECK(code_of([&] { return files.sync_directory("/"), 0; }) == Code::unavailable);

@@ -27,14 +27,14 @@ using failing_new::fail_each;
 
 TEST_CASE("a status keeps its code when there is no memory for its context", "[out_of_memory]") {
   const std::string long_text(100, 'x');
-  const Status status = not_found(long_text);
+  const Status status = Status::not_found(long_text);
   CHECK(fail_each([&] {
           const Status with_more =
               status.with_node(long_text, long_text).with_device(long_text).with_task(long_text).with_prefix(long_text);
           if (with_more.code() != Code::not_found) throw std::logic_error("the code is lost");
         }) >= 5);
   CHECK(fail_each([&] { static_cast<void>(Error(status)); }) > 0);
-  CHECK(Status::out_of_memory() == resource_exhausted("out of memory"));
+  CHECK(Status::out_of_memory() == Status::resource_exhausted("out of memory"));
   CHECK(Status::out_of_memory().with_node("Op", "node").node() == "node");
 }
 
@@ -52,7 +52,7 @@ TEST_CASE("an exception becomes a status when there is no memory for one", "[out
   };
   CHECK(check(std::bad_alloc(), Code::resource_exhausted) == 0);
   CHECK(check(std::runtime_error(long_text), Code::internal) > 0);
-  CHECK(check(Error(not_found(long_text)), Code::not_found) == 0);
+  CHECK(check(Error(Status::not_found(long_text)), Code::not_found) == 0);
   CHECK(check(5, Code::unknown) > 0);
 }
 

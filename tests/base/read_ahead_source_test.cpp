@@ -38,7 +38,7 @@ class WatchedFile final : public RandomAccessFile {
   WatchedFile(std::unique_ptr<RandomAccessFile> file, Watch& watch) : file_(std::move(file)), watch_(watch) {}
   std::uint64_t size() const override { return file_->size(); }
   std::size_t read_at(std::uint64_t offset, std::span<std::byte> into) const override {
-    if (offset + into.size() > watch_.fails_from) throw_error(unavailable("the disk has gone"));
+    if (offset + into.size() > watch_.fails_from) throw_error(Status::unavailable("the disk has gone"));
     const std::size_t got = file_->read_at(offset, into);
     watch_.bytes_read += got;
     return got;

@@ -60,7 +60,7 @@ TEST_CASE("a scratch file whose append has failed says so again, and keeps what 
   df::MemoryFileSystem files;
   df::ScratchFile file(files, "/tmp");
   CHECK(file.append(scratch_bytes("before")) == 0);
-  files.fail_change(1, df::resource_exhausted("the disk is full"));
+  files.fail_change(1, df::Status::resource_exhausted("the disk is full"));
   for (int i = 0; i < 3; ++i) {
     try {
       file.append(scratch_bytes("after"));

@@ -37,22 +37,22 @@ TEST_CASE("each maker gives its own code", "[status]") {
     Status status;
     Code code;
   } rows[] = {
-      {cancelled("m"), Code::cancelled},
-      {unknown("m"), Code::unknown},
-      {invalid_argument("m"), Code::invalid_argument},
-      {deadline_exceeded("m"), Code::deadline_exceeded},
-      {not_found("m"), Code::not_found},
-      {already_exists("m"), Code::already_exists},
-      {permission_denied("m"), Code::permission_denied},
-      {resource_exhausted("m"), Code::resource_exhausted},
-      {failed_precondition("m"), Code::failed_precondition},
-      {aborted("m"), Code::aborted},
-      {out_of_range("m"), Code::out_of_range},
-      {unimplemented("m"), Code::unimplemented},
-      {internal("m"), Code::internal},
-      {unavailable("m"), Code::unavailable},
-      {data_loss("m"), Code::data_loss},
-      {unauthenticated("m"), Code::unauthenticated},
+      {Status::cancelled("m"), Code::cancelled},
+      {Status::unknown("m"), Code::unknown},
+      {Status::invalid_argument("m"), Code::invalid_argument},
+      {Status::deadline_exceeded("m"), Code::deadline_exceeded},
+      {Status::not_found("m"), Code::not_found},
+      {Status::already_exists("m"), Code::already_exists},
+      {Status::permission_denied("m"), Code::permission_denied},
+      {Status::resource_exhausted("m"), Code::resource_exhausted},
+      {Status::failed_precondition("m"), Code::failed_precondition},
+      {Status::aborted("m"), Code::aborted},
+      {Status::out_of_range("m"), Code::out_of_range},
+      {Status::unimplemented("m"), Code::unimplemented},
+      {Status::internal("m"), Code::internal},
+      {Status::unavailable("m"), Code::unavailable},
+      {Status::data_loss("m"), Code::data_loss},
+      {Status::unauthenticated("m"), Code::unauthenticated},
   };
   for (const auto& [status, code] : rows) {
     CHECK(status.code() == code);
@@ -64,7 +64,7 @@ TEST_CASE("each maker gives its own code", "[status]") {
 TEST_CASE("context is printed after the message", "[status]") {
   const auto here = SourceLocation::current();
   const Status status =
-      invalid_argument("msg").with_node("MatMul", "layer1/matmul").with_device("/cpu:0").with_location(here);
+      Status::invalid_argument("msg").with_node("MatMul", "layer1/matmul").with_device("/cpu:0").with_location(here);
   CHECK(status.to_string() == "INVALID_ARGUMENT: msg [op MatMul, node 'layer1/matmul', device /cpu:0, at " +
                                   std::string(here.file_name()) + ":" + std::to_string(here.line()) + "]");
   CHECK(status.op() == "MatMul");
@@ -76,7 +76,7 @@ TEST_CASE("context is printed after the message", "[status]") {
 }
 
 TEST_CASE("context closest to the fault stays, and adding it leaves the original alone", "[status]") {
-  const Status bare = internal("x");
+  const Status bare = Status::internal("x");
   const Status inner = bare.with_node("Add", "a").with_device("/cpu:1");
   CHECK(bare.node().empty());
   CHECK(inner.with_node("Sub", "b").node() == "a");
@@ -87,22 +87,22 @@ TEST_CASE("context closest to the fault stays, and adding it leaves the original
 }
 
 TEST_CASE("a status may be copied and assigned, also to itself", "[status]") {
-  Status a = aborted("a");
+  Status a = Status::aborted("a");
   Status b = a;
   CHECK(a == b);
-  b = data_loss("b");
+  b = Status::data_loss("b");
   CHECK(a.code() == Code::aborted);
   Status& alias = a;
   a = alias;
   CHECK(a.message() == "a");
   a = std::move(b);
   CHECK(a.code() == Code::data_loss);
-  CHECK_FALSE(a == aborted("b"));
+  CHECK_FALSE(a == Status::aborted("b"));
   CHECK_FALSE(a == Status());
 }
 
 TEST_CASE("copies of one status may be used from many threads", "[status]") {
-  const Status shared = unavailable("peer gone").with_task("/job:worker/task:3");
+  const Status shared = Status::unavailable("peer gone").with_task("/job:worker/task:3");
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([copy = shared] {
@@ -118,7 +118,7 @@ TEST_CASE("copies of one status may be used from many threads", "[status]") {
 
 TEST_CASE("an Error carries its status and prints it", "[status]") {
   try {
-    throw Error(out_of_range("index 7").with_node("Gather", "g"));
+    throw Error(Status::out_of_range("index 7").with_node("Gather", "g"));
   } catch (const std::exception& caught) {
     CHECK(std::string(caught.what()) == "OUT_OF_RANGE: index 7 [op Gather, node 'g']");
     const auto& error = dynamic_cast<const Error&>(caught);
@@ -126,8 +126,8 @@ TEST_CASE("an Error carries its status and prints it", "[status]") {
     CHECK(error.status().node() == "g");
   }
   CHECK_NOTHROW(throw_if_error(Status()));
-  CHECK_THROWS_AS(throw_if_error(internal("x")), Error);
-  CHECK_THROWS_AS(throw_error(internal("x")), Error);
+  CHECK_THROWS_AS(throw_if_error(Status::internal("x")), Error);
+  CHECK_THROWS_AS(throw_error(Status::internal("x")), Error);
 }
 
 TEST_CASE("any exception becomes a status", "[status]") {
@@ -138,9 +138,9 @@ TEST_CASE("any exception becomes a status", "[status]") {
       return status_of_current_exception();
     }
   };
-  CHECK(status_of(Error(aborted("a"))) == aborted("a"));
+  CHECK(status_of(Error(Status::aborted("a"))) == Status::aborted("a"));
   CHECK(status_of(std::bad_alloc()).code() == Code::resource_exhausted);
-  CHECK(status_of(std::runtime_error("boom")) == internal("boom"));
+  CHECK(status_of(std::runtime_error("boom")) == Status::internal("boom"));
   CHECK(status_of(3).code() == Code::unknown);
 }
 
@@ -151,7 +151,7 @@ TEST_CASE("StatusOr holds a value or throws its status", "[status]") {
   CHECK(text->size() == 3);
   CHECK(text.status().ok());
 
-  StatusOr<std::string> none = not_found("no such key");
+  StatusOr<std::string> none = Status::not_found("no such key");
   CHECK_FALSE(none.ok());
   CHECK(none.status().code() == Code::not_found);
   CHECK_THROWS_AS(none.value(), Error);

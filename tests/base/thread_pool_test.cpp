@@ -215,11 +215,11 @@ TEST_CASE("the first exception of a body comes out when no body runs any more", 
           std::atomic<int>& inside;
           ~Leave() { --inside; }
         } leave{inside};
-        if (begin >= 10) throw Error(aborted("body failed"));
+        if (begin >= 10) throw Error(Status::aborted("body failed"));
       });
       FAIL("nothing was thrown");
     } catch (const Error& error) {
-      if (error.status() != aborted("body failed") || inside != 0) FAIL("round " << round);
+      if (error.status() != Status::aborted("body failed") || inside != 0) FAIL("round " << round);
     }
   }
   std::atomic<int> items{0};

@@ -31,10 +31,10 @@ TEST_CASE("callbacks get the first status, once, in the order of registration", 
     order.push_back(1);
   });
   const auto second = token.on_cancel([&](const Status&) { order.push_back(2); });
-  CHECK(source.cancel(deadline_exceeded("late")));
-  CHECK_FALSE(source.cancel(internal("later still")));
+  CHECK(source.cancel(Status::deadline_exceeded("late")));
+  CHECK_FALSE(source.cancel(Status::internal("later still")));
   CHECK(order == std::vector{1, 2});
-  CHECK(token.status() == deadline_exceeded("late"));
+  CHECK(token.status() == Status::deadline_exceeded("late"));
 }
 
 TEST_CASE("an ok status counts as cancelled", "[cancellation]") {
@@ -46,7 +46,7 @@ TEST_CASE("an ok status counts as cancelled", "[cancellation]") {
 
 TEST_CASE("registering with a cancelled token calls at once", "[cancellation]") {
   CancellationSource source;
-  source.cancel(aborted("gone"));
+  source.cancel(Status::aborted("gone"));
   bool is_called = false;
   CancellationRegistration registration = source.token().on_cancel([&](const Status& status) {
     is_called = true;
@@ -96,9 +96,9 @@ TEST_CASE("a linked source follows its parent, not the other way round", "[cance
   CancellationSource parent;
   CancellationSource child(parent.token());
   CancellationSource other(parent.token());
-  other.cancel(internal("own fault"));
+  other.cancel(Status::internal("own fault"));
   CHECK_FALSE(parent.is_cancelled());
-  parent.cancel(deadline_exceeded("late"));
+  parent.cancel(Status::deadline_exceeded("late"));
   CHECK(child.token().status().code() == Code::deadline_exceeded);
   CHECK(other.token().status().code() == Code::internal);
   CancellationSource born_cancelled(parent.token());
@@ -119,7 +119,7 @@ TEST_CASE("a callback may destroy the source, the token and the last registratio
     source.reset();
     message = status.message();
   });
-  CHECK(source->cancel(aborted("all of it")));
+  CHECK(source->cancel(Status::aborted("all of it")));
   CHECK(message == "all of it");
 }
 
@@ -128,13 +128,13 @@ TEST_CASE("callbacks after one that destroyed the source are called", "[cancella
   const auto first = source->token().on_cancel([&](const Status&) { source.reset(); });
   Code code = Code::ok;
   const auto second = source->token().on_cancel([&](const Status& status) { code = status.code(); });
-  source->cancel(aborted("all of it"));
+  source->cancel(Status::aborted("all of it"));
   CHECK(code == Code::aborted);
 }
 
 TEST_CASE("a callback that is called at once may destroy its token", "[cancellation]") {
   auto source = std::make_unique<CancellationSource>();
-  source->cancel(aborted("early"));
+  source->cancel(Status::aborted("early"));
   auto token = std::make_unique<CancellationToken>(source->token());
   source.reset();
   std::string message;

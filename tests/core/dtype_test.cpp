@@ -26,14 +26,14 @@ TEST_CASE("element types have TensorFlow's numbers and names", "[dtype]") {
   CHECK(static_cast<int>(DType::variant) == 21);
   CHECK(static_cast<int>(dtype_of<std::uint32_t>) == 22);
   CHECK(static_cast<int>(dtype_of<std::uint64_t>) == 23);
-  CHECK(name(DType::float32) == "float");
-  CHECK(name(DType::float64) == "double");
-  CHECK(name(DType::float16) == "half");
-  CHECK(name(DType::boolean) == "bool");
-  CHECK(name(DType::complex128) == "complex128");
-  CHECK(name(DType::invalid) == "invalid");
-  CHECK(name(static_cast<DType>(24)) == "invalid");
-  CHECK(name(static_cast<DType>(200)) == "invalid");
+  CHECK(dtype_name(DType::float32) == "float");
+  CHECK(dtype_name(DType::float64) == "double");
+  CHECK(dtype_name(DType::float16) == "half");
+  CHECK(dtype_name(DType::boolean) == "bool");
+  CHECK(dtype_name(DType::complex128) == "complex128");
+  CHECK(dtype_name(DType::invalid) == "invalid");
+  CHECK(dtype_name(static_cast<DType>(24)) == "invalid");
+  CHECK(dtype_name(static_cast<DType>(200)) == "invalid");
 }
 
 TEST_CASE("every name and number reads back as its type", "[dtype]") {
@@ -41,13 +41,13 @@ TEST_CASE("every name and number reads back as its type", "[dtype]") {
   for (int number = 1; number < 256; ++number) {
     const auto dtype = static_cast<DType>(number);
     const std::optional<DType> from_number = dtype_from_number(static_cast<std::uint64_t>(number));
-    if (name(dtype) == "invalid") {
+    if (dtype_name(dtype) == "invalid") {
       CHECK_FALSE(from_number);
       continue;
     }
     CHECK(from_number == dtype);
-    CHECK(parse_dtype(name(dtype)) == dtype);
-    CHECK(names.insert(name(dtype)).second);
+    CHECK(parse_dtype(dtype_name(dtype)) == dtype);
+    CHECK(names.insert(dtype_name(dtype)).second);
     CHECK(size_of(dtype) > 0);
   }
   CHECK(names.size() == 23);

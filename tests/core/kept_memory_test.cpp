@@ -126,7 +126,7 @@ TEST_CASE("kept memory whose file fails says so, and what was kept before is the
   const auto memory = std::make_shared<df::KeptMemory>(kept_kib, files, "/tmp");
   std::vector<std::shared_ptr<df::KeptTensor>> kept;
   for (int i = 0; i < 4; ++i) kept.push_back(memory->keep(kept_numbers(static_cast<float>(i))));
-  files->fail_change(1, df::resource_exhausted("the disk is full"));
+  files->fail_change(1, df::Status::resource_exhausted("the disk is full"));
   for (int i = 0; i < 3; ++i) {
     try {
       static_cast<void>(memory->keep(kept_numbers(9)));

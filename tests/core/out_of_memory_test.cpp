@@ -23,7 +23,7 @@ namespace {
 class FailingAllocator final : public Allocator {
  public:
   void* allocate(std::size_t bytes, std::size_t alignment) override {
-    if (fails_in > 0 && --fails_in == 0) throw_error(resource_exhausted("made to fail"));
+    if (fails_in > 0 && --fails_in == 0) throw_error(Status::resource_exhausted("made to fail"));
     return cpu_.allocate(bytes, alignment);
   }
   void deallocate(void* block, std::size_t bytes) noexcept override { cpu_.deallocate(block, bytes); }

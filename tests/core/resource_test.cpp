@@ -64,8 +64,8 @@ TEST_CASE("lookup_or_create makes it once", "[resource]") {
           return container.lookup_or_create<Queue>("c", [] { return std::make_shared<Queue>(); });
         }).code() == Code::invalid_argument);
   CHECK(status_of([&] {
-          return container.lookup_or_create<Counter>("d",
-                                                     []() -> std::shared_ptr<Counter> { throw Error(internal("no")); });
+          return container.lookup_or_create<Counter>(
+              "d", []() -> std::shared_ptr<Counter> { throw Error(Status::internal("no")); });
         }).code() == Code::internal);
   CHECK(status_of([&] {
           return container.lookup_or_create<Counter>("d", [] { return std::shared_ptr<Counter>(); });

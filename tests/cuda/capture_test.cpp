@@ -131,7 +131,7 @@ TEST_CASE("every kernel of a GPU that repeats its work can be captured", "[cuda]
           !entry->supports_types(types)) {
         continue;
       }
-      if (++done[is_sanitized ? oracle_case.op : str_cat(oracle_case.op, " ", name(t))] > 3) continue;
+      if (++done[is_sanitized ? oracle_case.op : str_cat(oracle_case.op, " ", dtype_name(t))] > 3) continue;
       const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.seed = static_cast<std::uint64_t>(checks)});
       std::string why;
       {

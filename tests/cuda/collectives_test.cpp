@@ -41,7 +41,7 @@ TEST_CASE("collectives between two and three GPUs give the values of the CPU, an
         members.emplace_back(graph, names, Shape{300, 301});
         Session session(graph, {.devices = gpus_and_cpu(driver, gpus)});
         for (const Members<T>& each : members) {
-          INFO(gpus << " GPUs, " << name(dtype_of<T>) << " " << each.tensors[0].shape().to_string());
+          INFO(gpus << " GPUs, " << dtype_name(dtype_of<T>) << " " << each.tensors[0].shape().to_string());
           for (const ReduceBy reduction : all_reductions) {
             if (!can_reduce<T>(reduction)) continue;
             const Tensor<T> wanted = reduced(each.tensors, reduction);

@@ -109,7 +109,7 @@ Tensor<T> some_rows(std::int64_t rows, std::int64_t columns) {
 
 TEST_CASE("lists on a GPU hold elements of every type", "[cuda]") {
   for_each_type<PlainTypes>([]<class T>() {
-    INFO(dflow::name(dtype_of<T>));
+    INFO(dflow::dtype_name(dtype_of<T>));
     const Tensor<T> x = some_rows<T>(6, 3);
     check_alike(x, [](Graph& graph, Output<T> of) {
       return TensorArray<T>::unstack(of).gather(numbers(graph, {5, 0, 5, 2}));
@@ -130,7 +130,7 @@ TEST_CASE("lists on a GPU hold elements of every type", "[cuda]") {
 
 TEST_CASE("elements of lists on a GPU are added where two stand at one place", "[cuda]") {
   for_each_type<NumberTypes>([]<class T>() {
-    INFO(dflow::name(dtype_of<T>));
+    INFO(dflow::dtype_name(dtype_of<T>));
     const Tensor<T> x = some_rows<T>(5, 3);
     check_alike(x, [](Graph& graph, Output<T> of) {
       return TensorArray<T>::scatter(numbers(graph, {1, 0, 1, 1, 2}), of).stack();

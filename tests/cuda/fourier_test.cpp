@@ -53,7 +53,7 @@ void compare(const Shape& shape) {
   const auto got = transformed_on<R>("/gpu:0", driver, shape), want = transformed_on<R>("/cpu:0", driver, shape);
   const double tolerance = sizeof(R) == 4 ? 1e-3 : 1e-10;
   for (std::size_t k = 0; k < want.size(); ++k) {
-    INFO(dflow::name(dtype_of<R>) << " " << shape.to_string() << ", result " << k);
+    INFO(dflow::dtype_name(dtype_of<R>) << " " << shape.to_string() << ", result " << k);
     REQUIRE(got[k].shape() == want[k].shape());
     for (std::int64_t i = 0; i < want[k].num_elements(); ++i) {
       CHECK(got[k].data()[i] == Approx(want[k].data()[i]).epsilon(tolerance).margin(tolerance));

@@ -110,7 +110,7 @@ void compare(const std::string& what, const Program<T>& program, const Shape& a,
   const auto got = run_on<T>("/gpu:0", driver, program, of_a, of_b),
              want = run_on<T>("/cpu:0", driver, program, of_a, of_b);
   for (std::size_t k = 0; k < want.size(); ++k) {
-    INFO(what << " of " << dflow::name(dtype_of<T>) << " " << a.to_string() << ", result " << k);
+    INFO(what << " of " << dflow::dtype_name(dtype_of<T>) << " " << a.to_string() << ", result " << k);
     REQUIRE(got[k].shape() == want[k].shape());
     for (std::int64_t i = 0; i < want[k].num_elements(); ++i) {
       const auto difference = std::abs(got[k].data()[i] - want[k].data()[i]);

@@ -59,7 +59,7 @@ template <class T>
 void compare_moves() {
   for (const auto& [rows, row] : std::vector<std::pair<Shape, Shape>>{
            {{7}, {3}}, {{2, 5}, {}}, {{1}, {2, 2}}, {{0}, {3}}, {{4}, {0}}, {{}, {2}}, {{300}, {1}}}) {
-    INFO(dflow::name(dtype_of<T>) << ", rows " << rows.to_string() << " of " << row.to_string());
+    INFO(dflow::dtype_name(dtype_of<T>) << ", rows " << rows.to_string() << " of " << row.to_string());
     const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.seed = sizeof(T)});
     const auto got = moved_on<T>("/gpu:0", driver, rows, row), want = moved_on<T>("/cpu:0", driver, rows, row);
     for (std::size_t k = 0; k < want.size(); ++k) {

@@ -64,8 +64,8 @@ TEMPLATE_TEST_CASE("GPUs of one group reduce together, with the values of nodes 
       for (const ReduceBy reduction : all_reductions) {
         if (!can_reduce<T>(reduction)) continue;
         for (const Members<T>* const each : {&known, &unknown, &empty}) {
-          INFO(gpus << " GPUs, " << name(dtype_of<T>) << " " << each->tensors[0].shape().to_string() << ", reduction "
-                    << static_cast<int>(reduction));
+          INFO(gpus << " GPUs, " << dtype_name(dtype_of<T>) << " " << each->tensors[0].shape().to_string()
+                    << ", reduction " << static_cast<int>(reduction));
           const auto edges = all_reduce(each->values, reduction);
           const auto wanted = results_of(by_nodes, each->feeds(), edges);
           const auto got = results_of(session, each->feeds(), edges);
@@ -99,7 +99,7 @@ TEST_CASE("GPUs of one group gather rows together if each has as many, and else 
         Session session(graph, {.devices = gpus_and_cpu(driver, gpus)});
         for (const Members<T>* const each : {&alike, &ragged, &unknown}) {
           const Tensor<T> wanted = gathered(each->tensors);
-          INFO(gpus << " GPUs, " << name(dtype_of<T>) << " " << wanted.shape().to_string());
+          INFO(gpus << " GPUs, " << dtype_name(dtype_of<T>) << " " << wanted.shape().to_string());
           for (const auto& result : results_of(session, each->feeds(), all_gather(each->values))) {
             CHECK(are_equal(result, wanted));
           }

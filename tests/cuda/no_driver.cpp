@@ -4,6 +4,8 @@
 
 namespace dflow::cuda {
 
-std::shared_ptr<Driver> cuda_driver() { throw_error(failed_precondition("this program is linked without CUDA")); }
+std::shared_ptr<Driver> cuda_driver() {
+  throw_error(Status::failed_precondition("this program is linked without CUDA"));
+}
 
 }  // namespace dflow::cuda

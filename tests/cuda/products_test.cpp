@@ -53,7 +53,7 @@ template <class T>
 void check_products_of(const std::shared_ptr<FakeDriver>& driver) {
   for (const bool ta : {false, true}) {
     for (const bool tb : {false, true}) {
-      INFO(name(dtype_of<T>) << ", transposed: " << ta << " " << tb);
+      INFO(dtype_name(dtype_of<T>) << ", transposed: " << ta << " " << tb);
       for (const auto& [m, n, k] :
            {std::array{3, 5, 7}, {1, 1, 1}, {17, 33, 20}, {4, 1, 9}, {0, 3, 2}, {3, 0, 2}, {2, 3, 0}}) {
         const Shape a = ta ? Shape{k, m} : Shape{m, k}, b = tb ? Shape{n, k} : Shape{k, n};

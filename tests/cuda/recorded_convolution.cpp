@@ -112,7 +112,7 @@ std::string what_is_wrong_with(const ConvolutionCall& call) {
                               call.stride_cols)) {
     return "y is not of the size that x and the filter give it";
   }
-  if (!is_floating(call.dtype)) return str_cat("elements of type ", name(call.dtype));
+  if (!is_floating(call.dtype)) return str_cat("elements of type ", dtype_name(call.dtype));
   if (!std::has_single_bit(static_cast<unsigned>(call.alignment_bytes))) return "an alignment that is no power of 2";
   if (static_cast<std::size_t>(call.alignment_bytes) < size_of(call.dtype)) {
     return "operands that are not aligned as their elements";

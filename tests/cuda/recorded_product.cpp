@@ -96,13 +96,13 @@ std::string what_is_wrong_with(const ProductCall& call) {
     return "operands that are not aligned as their elements";
   }
   if (call.result != call.dtype && (size_of(call.dtype) != 2 || call.result != DType::float32)) {
-    return str_cat("a product of ", name(call.dtype), " as ", name(call.result));
+    return str_cat("a product of ", dtype_name(call.dtype), " as ", dtype_name(call.result));
   }
   const bool is_real = is_floating(call.dtype);
-  if (!is_real && !is_complex(call.dtype)) return str_cat("elements of type ", name(call.dtype));
+  if (!is_real && !is_complex(call.dtype)) return str_cat("elements of type ", dtype_name(call.dtype));
   if (call.allows_tf32 && call.dtype != DType::float32) return "TF32 of elements that are not float";
   if (call.epilogue != ProductEpilogue::none && (!is_real || call.dtype == DType::float64)) {
-    return str_cat("an epilogue of ", name(call.dtype));
+    return str_cat("an epilogue of ", dtype_name(call.dtype));
   }
   if (is_real && (call.op_a == ProductOperand::adjoint || call.op_b == ProductOperand::adjoint)) {
     return "an adjoint of real numbers";

@@ -218,7 +218,7 @@ bool has_right_side(const SolverCall& call) {
 }  // namespace
 
 std::string what_is_wrong_with(const SolverCall& call) {
-  if (!in_mask(call.dtype, dtype_mask<LinalgTypes>)) return str_cat("elements of type ", name(call.dtype));
+  if (!in_mask(call.dtype, dtype_mask<LinalgTypes>)) return str_cat("elements of type ", dtype_name(call.dtype));
   const Extents a = extents_of(call);
   if (a.rows < 1 || a.columns < 1) return "a matrix without elements";
   if (has_right_side(call) && call.k < 1) return "a right side without columns";

@@ -70,7 +70,7 @@ void compute(const TransformCall& call, void* from, void* to) {
 }  // namespace
 
 std::string what_is_wrong_with(const TransformCall& call) {
-  if (!is_complex(call.dtype)) return str_cat("coefficients of type ", name(call.dtype));
+  if (!is_complex(call.dtype)) return str_cat("coefficients of type ", dtype_name(call.dtype));
   if (call.length < 1 || call.batch < 1) return "lines without elements, or none";
   return {};
 }

@@ -54,7 +54,7 @@ void compare_reduction(const Shape& shape, const F& f, double tolerance) {
 
 template <class T>
 void compare_reductions(const Shape& shape, const IndexList& axes, double tolerance) {
-  INFO(dflow::name(dtype_of<T>) << shape.to_string());
+  INFO(dflow::dtype_name(dtype_of<T>) << shape.to_string());
   const auto of = [&](const auto& reduce) {
     compare_reduction<T>(
         shape, [&](const auto& x) { return reduce(x, axes, ReduceAttrs{}); }, tolerance);
@@ -206,7 +206,7 @@ TEMPLATE_TEST_CASE("derivatives of products on a GPU are those on the CPU, by th
                                                                             {{4, 64}, {1}},
                                                                             {{2, 3}, {}},
                                                                             {{0, 3}, {0}}}) {
-    INFO(dflow::name(dtype_of<TestType>) << shape.to_string());
+    INFO(dflow::dtype_name(dtype_of<TestType>) << shape.to_string());
     const auto factors = [](const Output<TestType>& x) {
       // 1, -1 and a few zeros: products are exact.
       return select(x > TestType(6), ones_like(x) * TestType(0),

@@ -116,7 +116,7 @@ void compare_embeddings(double tolerance) {
       [] { return std::make_unique<train::Adam>(0.05f); },
   };
   for (std::size_t k = 0; k < optimizers.size(); ++k) {
-    INFO(dflow::name(dtype_of<T>) << ", optimizer " << k);
+    INFO(dflow::dtype_name(dtype_of<T>) << ", optimizer " << k);
     const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.seed = k + 1});
     const auto on_gpu = embedding_on<T>("/gpu:0", gpus_and_cpu(driver), optimizers[k]);
     const auto on_cpu = embedding_on<T>("/cpu:0", gpus_and_cpu(driver), optimizers[k]);

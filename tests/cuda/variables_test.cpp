@@ -59,7 +59,7 @@ void compare_optimizers(double tolerance) {
       [] { return std::make_unique<train::Adam>(0.05f); },
   };
   for (std::size_t k = 0; k < optimizers.size(); ++k) {
-    INFO(dflow::name(dtype_of<T>) << ", optimizer " << k);
+    INFO(dflow::dtype_name(dtype_of<T>) << ", optimizer " << k);
     const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.seed = k + 1});
     const std::vector<double> on_gpu = trained_on<T>("/gpu:0", gpus_and_cpu(driver), optimizers[k]);
     const std::vector<double> on_cpu = trained_on<T>("/cpu:0", gpus_and_cpu(driver), optimizers[k]);

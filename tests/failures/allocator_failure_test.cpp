@@ -19,7 +19,7 @@ class FailingAllocator final : public Allocator {
     const std::int64_t left = left_.fetch_sub(1, std::memory_order_relaxed);
     if (left == 1 || (left < 1 && left > never / 2 - never && goes_on_failing_)) {
       num_failures_.fetch_add(1, std::memory_order_relaxed);
-      throw Error(resource_exhausted("this block is made to fail"));
+      throw Error(Status::resource_exhausted("this block is made to fail"));
     }
     return inner_.allocate(bytes, alignment);
   }

@@ -74,13 +74,13 @@ class Server final : public Connection::Handler {
   void on_request(const std::shared_ptr<Connection>& connection, Incoming request, Responder respond) override {
     require(connection->is_open());
     if (request.method % 4 == 0) waiting.push_back(std::move(respond));
-    if (request.method % 4 == 1) respond(aborted("refused"));
+    if (request.method % 4 == 1) respond(Status::aborted("refused"));
     if (request.method % 4 == 2) {
       auto owner = std::make_shared<const std::vector<std::byte>>(std::move(request.payload));
       Outgoing reply{std::move(request.body), {{std::span(*owner)}, owner}};
       respond(std::move(reply));
     }
-    if (request.method % 16 == 15) connection->close(aborted("closed by a request"));
+    if (request.method % 16 == 15) connection->close(Status::aborted("closed by a request"));
   }
   void on_closed(Connection&, const Status& why) override {
     require(!why.ok());
@@ -140,7 +140,7 @@ void converse(std::string_view bytes) {
   Call call;
   call.place_payload = [&](std::string_view, std::uint64_t size) -> StatusOr<PayloadMemory> {
     require(num_done <= 1);
-    if (size > 4096) return out_of_range("too large");
+    if (size > 4096) return Status::out_of_range("too large");
     landing->resize(size);
     return PayloadMemory{std::as_writable_bytes(std::span(landing->data(), landing->size())), landing};
   };
@@ -150,7 +150,7 @@ void converse(std::string_view bytes) {
   clock->advance(std::chrono::seconds(3));
   if (!server->waiting.empty()) server->waiting.front()(Outgoing{"late", {}});
   if (!connection->is_open()) require(server->num_closed == 1);
-  connection->close(cancelled("done"));
+  connection->close(Status::cancelled("done"));
   require(num_done == 2 && server->num_closed == 1 && pipe->is_closed);
   server->waiting.clear();
   pipe->reader = nullptr;  // lets go of the connection

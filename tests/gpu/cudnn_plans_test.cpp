@@ -62,8 +62,9 @@ TEST_CASE("cuDNN has a way to compute convolutions of each type and direction on
       for (const DType dtype : {DType::float32, DType::float64, DType::float16, DType::bfloat16}) {
         for (const auto kind :
              {ConvolutionKind::forward, ConvolutionKind::backward_input, ConvolutionKind::backward_filter}) {
-          INFO(gpu.name << ", " << name(dtype) << ", direction " << static_cast<int>(kind) << ", x " << call.in_rows
-                        << " x " << call.in_channels << ", filter " << call.filter_rows << " x " << call.out_channels);
+          INFO(gpu.name << ", " << dtype_name(dtype) << ", direction " << static_cast<int>(kind) << ", x "
+                        << call.in_rows << " x " << call.in_channels << ", filter " << call.filter_rows << " x "
+                        << call.out_channels);
           call.dtype = dtype;
           call.kind = kind;
           std::size_t bytes = most + 1;

@@ -58,7 +58,7 @@ TEST_CASE("NVRTC makes machine code of every op and element type that goes into 
     const ChainForm form = chain_of_all(table, dtype);
     const std::string text = chain_text(form);
     for (const int capability : capabilities) {
-      INFO(name(dtype) << " for " << capability);
+      INFO(dtype_name(dtype) << " for " << capability);
       std::string image, log;
       REQUIRE(nvrtc->compile(text, capability, image, log) == ErrorCode::ok);
       CHECK(image.substr(1, 3) == "ELF");

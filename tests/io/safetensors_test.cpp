@@ -107,7 +107,7 @@ TEST_CASE("tensors of every type of the format go to safetensors files and back,
         Tensor<T> tensor(shape);
         int i = 1;
         for (T& element : tensor) element = static_cast<T>(static_cast<float>(i++ % 2));
-        tensors.push_back({dflow::str_cat(dflow::name(dflow::dtype_of<T>), "/", shape.to_string()), tensor});
+        tensors.push_back({dflow::str_cat(dflow::dtype_name(dflow::dtype_of<T>), "/", shape.to_string()), tensor});
       }
     }
   });

@@ -54,10 +54,12 @@ int serve(const char* address, const char* secret_file, const char* silence_ms) 
     try {
       if (what == "sum") {
         const auto ones = df::Tensor<float>::full({elements}, 1.0f);
-        if (session.run(run, {{x, ones}}, sum).scalar() != static_cast<float>(elements)) status = df::internal("wrong");
+        if (session.run(run, {{x, ones}}, sum).scalar() != static_cast<float>(elements))
+          status = df::Status::internal("wrong");
       } else {
         const auto shape = df::Tensor<std::int32_t>({1}, {static_cast<std::int32_t>(elements)});
-        if (session.run(run, {{size, shape}}, filled).num_elements() != elements) status = df::internal("wrong");
+        if (session.run(run, {{size, shape}}, filled).num_elements() != elements)
+          status = df::Status::internal("wrong");
       }
     } catch (const df::Error& error) {
       status = error.status();
@@ -73,7 +75,8 @@ int serve(const char* address, const char* secret_file, const char* silence_ms) 
 
 int main(int argc, char** argv) {
   try {
-    if (argc != 4) df::throw_error(df::invalid_argument("usage: dflow_link_client ADDRESS SECRET_FILE SILENCE_MS"));
+    if (argc != 4)
+      df::throw_error(df::Status::invalid_argument("usage: dflow_link_client ADDRESS SECRET_FILE SILENCE_MS"));
     return serve(argv[1], argv[2], argv[3]);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "dflow_link_client: %s\n", error.what());

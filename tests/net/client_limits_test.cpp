@@ -31,11 +31,11 @@ class NoSource final : public TensorSource {
  public:
   void receive(const std::string&, std::uint64_t, const RendezvousKey&, const RecvArgs&, CancellationToken,
                Rendezvous::RecvDone done) override {
-    done(unavailable("there is nobody else"), {}, false);
+    done(Status::unavailable("there is nobody else"), {}, false);
   }
   void push(const std::string&, std::uint64_t, const RendezvousKey&, const AnyTensor&, bool,
             UniqueFunction<void(Status)> failed) override {
-    failed(unavailable("there is nobody else"));
+    failed(Status::unavailable("there is nobody else"));
   }
 };
 
@@ -144,7 +144,7 @@ TEST_CASE("a client keeps as many sessions and shares as the options say", "[net
   CHECK(tell(*worker, client, Method::close_session, {2, 0}).ok());
   CHECK(tell(*worker, client, Method::register_share, {3, 1}).ok());
   client.end();
-  worker->forget(client, unavailable("it has gone"));
+  worker->forget(client, Status::unavailable("it has gone"));
   CHECK(tell(*worker, client, Method::register_share, {7, 1}).code() == Code::unavailable);
   const Visit next = visit_of(1, 1, 2);
   CHECK(tell(*worker, next, Method::register_share, {7, 1}).ok());
@@ -152,7 +152,7 @@ TEST_CASE("a client keeps as many sessions and shares as the options say", "[net
   // What is not there is forgotten at once.
   CHECK(tell(*worker, next, Method::forget_share, {9, 9}).ok());
   CHECK(tell(*worker, next, Method::close_session, {9, 0}).ok());
-  worker->stop(unavailable("it stops"));
+  worker->stop(Status::unavailable("it stops"));
   CHECK(tell(*worker, next, Method::register_share, {7, 2}).code() == Code::unavailable);
 }
 
@@ -164,10 +164,10 @@ TEST_CASE("the end of a visit ends what was made in it, and nothing of the next"
   CHECK(tell(*worker, second, Method::register_share, {1, 1}).ok());
   CHECK(tell(*worker, second, Method::register_share, {2, 1}).ok());
   CHECK(worker->status().num_sessions == 3);
-  worker->forget(first, unavailable("it has gone"));
+  worker->forget(first, Status::unavailable("it has gone"));
   CHECK(worker->status().num_sessions == 2);
   second.end();
-  worker->forget(second, unavailable("it has gone"));
+  worker->forget(second, Status::unavailable("it has gone"));
   CHECK(worker->status().num_sessions == 0);
 }
 
@@ -202,7 +202,7 @@ TEST_CASE("a client that is back keeps what it makes while the end of its last v
   const auto first = connect();
   REQUIRE(first != nullptr);
   CHECK(registers(first, 1));
-  first->close(cancelled("done"));
+  first->close(Status::cancelled("done"));
   service->wait_until_gone();
   const auto second = connect();
   REQUIRE(second != nullptr);
@@ -211,8 +211,8 @@ TEST_CASE("a client that is back keeps what it makes while the end of its last v
   const TaskStatus status = worker->status();
   REQUIRE(status.sessions.size() == 1);
   CHECK(status.sessions[0].number == 2);
-  second->close(cancelled("done"));
-  peers->close(cancelled("done"));
+  second->close(Status::cancelled("done"));
+  peers->close(Status::cancelled("done"));
 }
 
 TEST_CASE("a client is gone with its control connection, and one without with its last", "[net]") {
@@ -241,23 +241,23 @@ TEST_CASE("a client is gone with its control connection, and one without with it
   const auto data_only = connect("data only", Channel::data), second = connect("data only", Channel::data);
   const auto both = connect("both", Channel::control), both_data = connect("both", Channel::data);
   const auto bystander = connect("bystander", Channel::control), its_data = connect("bystander", Channel::data);
-  data_only->close(cancelled("done"));
-  its_data->close(cancelled("done"));
-  both->close(cancelled("done"));
+  data_only->close(Status::cancelled("done"));
+  its_data->close(Status::cancelled("done"));
+  both->close(Status::cancelled("done"));
   CHECK(service->wait_for("both"));  // though there is a data connection
   CHECK_FALSE(service->has("bystander"));
   CHECK_FALSE(service->has("data only"));
-  second->close(cancelled("done"));
+  second->close(Status::cancelled("done"));
   CHECK(service->wait_for("data only"));
-  bystander->close(cancelled("done"));
+  bystander->close(Status::cancelled("done"));
   CHECK(service->wait_for("bystander"));
   const auto both_again = connect("both", Channel::control);
-  both_data->close(cancelled("done"));
-  both_again->close(cancelled("done"));
+  both_data->close(Status::cancelled("done"));
+  both_again->close(Status::cancelled("done"));
   CHECK(service->wait_for("both", 2));
   CHECK(service->count("data only") == 1);
   CHECK(service->count("bystander") == 1);
-  peers->close(cancelled("done"));
+  peers->close(Status::cancelled("done"));
 }
 
 TEST_CASE("of those that connect and do not say who they are so many are kept, and others see nothing", "[net]") {
@@ -305,6 +305,6 @@ TEST_CASE("of those that connect and do not say who they are so many are kept, a
   CHECK(is_answered(before));
   CHECK_FALSE(service->has("before"));
   CHECK(lines.count("the task ends") == 0);
-  peers->close(cancelled("the task ends"));
+  peers->close(Status::cancelled("the task ends"));
   CHECK(lines.count("the task ends") == 99);  // "amid" took the place of one
 }

@@ -68,7 +68,7 @@ class MemoryCluster {
     for (auto& [name, server] : servers_) {
       if (name == job + std::to_string(task)) return *server;
     }
-    throw_error(not_found(job));
+    throw_error(Status::not_found(job));
   }
 
   net::ClusterSpec spec_of(const std::string& job, int task) const {

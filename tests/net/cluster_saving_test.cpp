@@ -111,7 +111,7 @@ TEST_CASE("a shard that cannot be written is reported with its task, and the ses
   df::Session session(model.graph, {.target = cluster.cluster.server("worker", 0).target()});
   session.run(df::initialize_variables(model.graph));
   const auto full = std::make_shared<df::MemoryFileSystem>();
-  full->fail_change(1, df::resource_exhausted("the disk is full"), true);
+  full->fail_change(1, df::Status::resource_exhausted("the disk is full"), true);
   df::set_device_files(cluster.cluster.server("ps", 1).devices().front()->context(), full);
   try {
     saver.save(session, "/models/m", 1);

@@ -71,7 +71,7 @@ class DishonestListener {
       const std::lock_guard lock(state_->mutex);
       open.swap(state_->connections);
     }
-    for (const auto& connection : open) connection->close(df::unavailable("the test is over"));
+    for (const auto& connection : open) connection->close(df::Status::unavailable("the test is over"));
   }
 
  private:
@@ -220,7 +220,7 @@ TEST_CASE("a task that is asked for a tensor and sends something else ends the s
     CHECK(run_with(net::Outgoing{cut, {}}).code() == damaged);
     CHECK(run_with(net::Outgoing{"", {}}).code() == damaged);
     CHECK(run_with(net::Outgoing{net::to_body(asked) + "x", {}}).code() == damaged);
-    const df::Status told = run_with(df::aborted(std::string(std::size_t{100} << 20, 'x')));
+    const df::Status told = run_with(df::Status::aborted(std::string(std::size_t{100} << 20, 'x')));
     CHECK(told.code() == df::Code::aborted);
     CHECK(told.message().size() <= std::size_t{1} << 20);
   }

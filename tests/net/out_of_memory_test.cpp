@@ -41,7 +41,7 @@ class WaitersPool final : public ThreadPool {
     while (!event.is_set()) {
       if (run_one()) continue;
       if (clock_->now() >= end) {
-        if (std::exchange(has_given_up, true)) throw_error(internal("somebody waits for ever"));
+        if (std::exchange(has_given_up, true)) throw_error(Status::internal("somebody waits for ever"));
         stop.request_stop();
       }
       [&]() noexcept { clock_->advance_to_next(); }();
@@ -224,9 +224,9 @@ TEST_CASE("without memory a table of steps keeps no half of a step", "[out_of_me
           all &= attempt([&] { steps->serve(2, key, {}, [](const Status&, const AnyTensor&, bool) {}); });
           all &= attempt([&] { static_cast<void>(steps->take(3, "sender", key, tensor, false)); });
           all &= attempt([&] { static_cast<void>(steps->waits(100)); });
-          all &= attempt([&] { steps->cancel(2, cancelled("no more")); });
+          all &= attempt([&] { steps->cancel(2, Status::cancelled("no more")); });
           begun = nullptr;
-          const auto end_all = [&] { steps->cancel_all(cancelled("no more")); };
+          const auto end_all = [&] { steps->cancel_all(Status::cancelled("no more")); };
           if (!attempt(end_all)) {
             all = false;
             end_all();
@@ -248,7 +248,8 @@ TEST_CASE("without memory a step that has failed is forgotten all the same", "[o
     const auto steps =
         std::make_shared<net::StepTable>(net::StepTable::Options{.task = "/job:ps/replica:0/task:0", .source = source});
     std::shared_ptr<net::StepRendezvous> begun = steps->begin(1, "somebody");
-    begun->abort(internal("what has gone wrong in a step, in so many words that they take memory of their own"));
+    begun->abort(
+        Status::internal("what has gone wrong in a step, in so many words that they take memory of their own"));
     failing_new::fails_in = n;
     begun = nullptr;
     failing_new::fails_in = 0;

@@ -64,7 +64,7 @@ struct Thrower : Op<"Thrower", FloatTypes> {
     Throws what = Throws::nothing;
   };
   static PartialShape infer(const Attrs& attrs, PartialShape x) {
-    if (attrs.what == Throws::error) throw Error(out_of_range("too far"));
+    if (attrs.what == Throws::error) throw Error(Status::out_of_range("too far"));
     if (attrs.what == Throws::runtime_error) throw std::runtime_error("a word of its own");
     if (attrs.what == Throws::number) throw 42;
     return x;

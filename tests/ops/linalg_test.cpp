@@ -61,7 +61,7 @@ Output<T> hermitian_part(const Output<T>& x) {
 /// Decompositions of one batch of matrices, put together again.
 template <class T>
 void check_reconstructions(const Shape& shape) {
-  INFO(name(dtype_of<T>) << ' ' << shape.to_string());
+  INFO(dtype_name(dtype_of<T>) << ' ' << shape.to_string());
   Graph graph;
   const auto a = placeholder<T>(graph, shape);
   const auto is_identity = [](const Output<T>& x) { return batch_matmul(x, x, {.adj_x = true}); };
@@ -253,7 +253,7 @@ TEST_CASE("what is not finite has no singular values and no eigenvalues", "[ops]
 
 template <class T>
 void check_not_positive_definite(T bad) {
-  INFO(name(dtype_of<T>) << ' ' << bad);
+  INFO(dtype_name(dtype_of<T>) << ' ' << bad);
   Graph graph;
   const auto a = placeholder<T>(graph, {dynamic, dynamic});
   const auto l = cholesky(a), x = matrix_solve_ls(a, a);

@@ -210,7 +210,7 @@ std::string missing_types(const OpDef& op, int p, const Seen& seen) {
   for (unsigned bit = 0; bit < 32; ++bit) {
     const auto type = static_cast<DType>(bit);
     if (op.type_params[static_cast<std::size_t>(p)].allows(type) && !seen.contains({op.name, p, type})) {
-      missing += (missing.empty() ? "" : ", ") + std::string(name(type));
+      missing += (missing.empty() ? "" : ", ") + std::string(dtype_name(type));
     }
   }
   return missing;

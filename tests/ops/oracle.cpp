@@ -144,7 +144,7 @@ AnyTensor OracleTensor::make(DType wanted) const {
 }
 
 std::string OracleCase::title(DType t) const {
-  return file + ": " + op + ", " + name + ", " + std::string(dflow::name(t));
+  return file + ": " + op + ", " + name + ", " + std::string(dflow::dtype_name(t));
 }
 
 const std::vector<OracleCase>& oracle_cases() {
@@ -232,7 +232,7 @@ bool same_number(double a, double b) { return a == b || (std::isnan(a) && std::i
 std::string difference(const AnyTensor& got, const OracleTensor& want, DType want_dtype,
                        const OracleCase& oracle_case) {
   if (got.dtype() != want_dtype) {
-    return str_cat("element type is ", dflow::name(got.dtype()), ", not ", dflow::name(want_dtype));
+    return str_cat("element type is ", dflow::dtype_name(got.dtype()), ", not ", dflow::dtype_name(want_dtype));
   }
   if (!(got.shape() == want.shape))
     return str_cat("shape is ", got.shape().to_string(), ", not ", want.shape.to_string());

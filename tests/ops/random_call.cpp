@@ -111,7 +111,8 @@ T random_element(Chance& chance) {
 
 /// Refuses shapes of too many elements: whoever draws, draws again.
 AnyTensor random_tensor(Chance& chance, DType dtype, const Shape& shape) {
-  if (shape.num_elements() > 4 * most_elements) throw Error(resource_exhausted("too many elements for a random call"));
+  if (shape.num_elements() > 4 * most_elements)
+    throw Error(Status::resource_exhausted("too many elements for a random call"));
   AnyTensor tensor(dtype, shape);
   visit_dtype<AllTypes>(dtype, [&]<class T>() {
     for (T& element : tensor.span<T>()) element = random_element<T>(chance);

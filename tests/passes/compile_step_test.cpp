@@ -132,7 +132,7 @@ TEST_CASE("a constant that the body of a function reads cannot be fed") {
 TEST_CASE("compiling a step ends with what its check throws") {
   StepsOnTwoDevices steps;
   const auto x = placeholder<float>(steps.graph, {});
-  auto give_up = [] { throw_error(cancelled("stop was requested")); };
+  auto give_up = [] { throw_error(Status::cancelled("stop was requested")); };
   FunctionRef<void()> check(give_up);
   const StepRequest request = StepsOnTwoDevices::request({x}, {relu(x)});
   CHECK(code_of([&] { return steps.compile(request, {&check, nullptr}); }) == Code::cancelled);

@@ -30,7 +30,7 @@ class OtherMemory final : public DeviceMemory {
 
 class FailedStep final : public DeviceStep {
  public:
-  void status_async(StatusDone done) override { done(internal("late")); }
+  void status_async(StatusDone done) override { done(Status::internal("late")); }
 };
 
 class OtherDevice final : public Device {

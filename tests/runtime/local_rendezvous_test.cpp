@@ -43,7 +43,7 @@ TEST_CASE("abort lets go of what was sent", "[runtime][rendezvous]") {
   CHECK(rendezvous.send(key_of("sent"), Tensor<float>(1.0f), false).ok());
   const std::future<Received> waiting = receive(rendezvous, key_of("x"));
   CHECK(rendezvous.num_pending() == 2);
-  rendezvous.abort(data_loss("first"));
+  rendezvous.abort(Status::data_loss("first"));
   CHECK(rendezvous.num_pending() == 0);
 }
 
@@ -99,7 +99,7 @@ TEST_CASE("a completion may call the rendezvous again", "[runtime][rendezvous]")
   rendezvous.recv_async(key_of("a"), [&](Status, AnyTensor, bool) {
     rendezvous.recv_async(key_of("b"), [&](Status, AnyTensor tensor, bool) { got.push_back(tensor.span<float>()[0]); });
     CHECK(rendezvous.send(key_of("b"), Tensor<float>(2.0f), false).ok());
-    rendezvous.abort(cancelled("enough"));
+    rendezvous.abort(Status::cancelled("enough"));
   });
   CHECK(rendezvous.send(key_of("a"), Tensor<float>(1.0f), false).ok());
   CHECK(got == std::vector<float>{2});
@@ -124,11 +124,11 @@ TEST_CASE("senders, receivers, tokens and an abort race, and every receive compl
       }
     });
     std::thread canceller(
-        [&] { round % 2 == 0 ? static_cast<void>(source.cancel()) : rendezvous.abort(cancelled("enough")); });
+        [&] { round % 2 == 0 ? static_cast<void>(source.cancel()) : rendezvous.abort(Status::cancelled("enough")); });
     sender.join();
     receiver.join();
     canceller.join();
-    rendezvous.abort(cancelled("the end"));
+    rendezvous.abort(Status::cancelled("the end"));
     for (const std::atomic<int>& times : completed) {
       if (times != 1) FAIL("a receive completed " << times << " times");
     }

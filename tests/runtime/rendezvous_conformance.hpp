@@ -108,8 +108,8 @@ inline void check_rendezvous(const MakeRendezvous& make, const MakeKey& key_of) 
   SECTION("abort ends what waits and what comes, with the first status") {
     CHECK(send(key_of("sent"), 1).ok());
     std::future<Received> waiting = receive(*rendezvous, key_of("x"));
-    rendezvous->abort(data_loss("first"));
-    rendezvous->abort(internal("second"));
+    rendezvous->abort(Status::data_loss("first"));
+    rendezvous->abort(Status::internal("second"));
     CHECK(code_of(waiting) == Code::data_loss);
     for (const char* name : {"sent", "new"}) {
       std::future<Received> late = receive(*rendezvous, key_of(name));
@@ -131,7 +131,7 @@ inline void check_rendezvous(const MakeRendezvous& make, const MakeKey& key_of) 
     std::future<Received> given_up = receive(*rendezvous, key_of("x"), args);
     std::future<Received> other = receive(*rendezvous, key_of("y"));
     CHECK(!is_complete(given_up));
-    source.cancel(unavailable("no longer wanted"));
+    source.cancel(Status::unavailable("no longer wanted"));
     CHECK(code_of(given_up) == Code::unavailable);
     CHECK(!is_complete(other));
     std::future<Received> again = receive(*rendezvous, key_of("x"));

@@ -77,7 +77,7 @@ TEST_CASE("a step ends once, when all its parts have", "[runtime][step_handle]")
   b->end();
   REQUIRE(step.ended->size() == 1);
   CHECK(step.ended->front().ok());
-  step.handle->cancel(internal("too late"));
+  step.handle->cancel(Status::internal("too late"));
   CHECK(step.ended->size() == 1);
   CHECK(a->times_cancelled == 0);
 }
@@ -92,13 +92,13 @@ TEST_CASE("the first error of all parts is reported and cancels the others", "[r
   FakeStep step;
   const auto a = step.add(), b = step.add(), c = step.add();
   step.start();
-  b->end(data_loss("first"));
+  b->end(Status::data_loss("first"));
   CHECK(a->times_cancelled == 1);
   CHECK(a->why.code() == Code::data_loss);
   CHECK(step.handle->cancellation().is_cancelled());
   CHECK(step.handle->cancellation().status().code() == Code::data_loss);
-  c->end(internal("second"));
-  step.handle->cancel(unavailable("third"));
+  c->end(Status::internal("second"));
+  step.handle->cancel(Status::unavailable("third"));
   CHECK(a->times_cancelled == 1);
   CHECK(step.ended->empty());
   a->end();
@@ -124,7 +124,7 @@ TEST_CASE("parts that end inside of cancel end the step there", "[runtime][step_
   step.add(false, true);
   step.add(false, true);
   step.start();
-  step.handle->cancel(unavailable("now"));
+  step.handle->cancel(Status::unavailable("now"));
   REQUIRE(step.ended->size() == 1);
   CHECK(step.ended->front().code() == Code::unavailable);
 }
@@ -233,7 +233,7 @@ TEST_CASE("a fetch that never comes ends with the error, a dead one with Invalid
       CHECK(step.handle->rendezvous().send(key, AnyTensor(), true).ok());
       part->end();
     } else {
-      part->end(data_loss("lost"));
+      part->end(Status::data_loss("lost"));
     }
     REQUIRE(step.ended->size() == 1);
     CHECK(step.ended->front().code() == (dead ? Code::invalid_argument : Code::data_loss));
@@ -251,7 +251,7 @@ TEST_CASE("run ends for a part that others end and for a cancel from another thr
       std::atomic<bool> begins{false};
       std::thread other([&] {
         while (!begins) std::this_thread::yield();
-        cancels ? step.handle->cancel(unavailable("other thread")) : part->end();
+        cancels ? step.handle->cancel(Status::unavailable("other thread")) : part->end();
       });
       struct Begin final : StepPart {
         std::atomic<bool>* begins;
@@ -286,7 +286,7 @@ TEST_CASE("parts, deadline, stop and cancel race, and the step ends once", "[run
     handle->start([&](const Status&) { ++ended; });
     std::thread a([&] { clock->advance(std::chrono::seconds(2)); });
     std::thread b([&] { source.request_stop(); });
-    std::thread c([&, held = std::move(handle)] { held->cancel(internal("third")); });
+    std::thread c([&, held = std::move(handle)] { held->cancel(Status::internal("third")); });
     std::thread d([&] { part->end(); });
     a.join();
     b.join();
@@ -379,11 +379,11 @@ TEST_CASE("a step within a step ends with it, and alone without harm to it", "[r
     first.start();
     second.start();
     if (outer_ends) {
-      outer.handle->cancel(data_loss("lost"));
+      outer.handle->cancel(Status::data_loss("lost"));
       REQUIRE(second.ended->size() == 1);
       CHECK(second.ended->front().code() == Code::data_loss);
     } else {
-      first.handle->cancel(cancelled("the condition is false"));
+      first.handle->cancel(Status::cancelled("the condition is false"));
       CHECK(second.ended->empty());
       CHECK(outer.ended->empty());
       CHECK(!outer.handle->cancellation().is_cancelled());
@@ -403,7 +403,7 @@ TEST_CASE("a step within one that was cancelled before ends as soon as it begins
   FakeStep outer;
   const auto outer_part = outer.add(false, true);
   outer.start();
-  outer.handle->cancel(data_loss("lost"));
+  outer.handle->cancel(Status::data_loss("lost"));
   FakeStep inner(StepHandle::Options{.outer = outer.handle});
   const auto part = inner.add(false, false);
   inner.start();

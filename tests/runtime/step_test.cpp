@@ -94,7 +94,7 @@ TEST_CASE("feeds that are given up end a step that failed", "[runtime][step]") {
   std::promise<Status> ended;
   step->start(planned.queue, [&](const Status& status) { ended.set_value(status); });
   step->feed_late(0, Tensor<float>(1.0f));
-  source.cancel(data_loss("no more"));
+  source.cancel(Status::data_loss("no more"));
   step->give_up_feeds();
   step->give_up_feeds();
   step->feed_late(1, Tensor<float>(1.0f));  // too late, and no harm
@@ -139,7 +139,7 @@ TEST_CASE("making a plan looks at the time now and then", "[runtime][step]") {
   Planned planned = planned_on(1);
   int looks = 0;
   auto check = [&] {
-    if (++looks == 3) throw Error(deadline_exceeded("enough"));
+    if (++looks == 3) throw Error(Status::deadline_exceeded("enough"));
   };
   FunctionRef<void()> check_ref(check);
   PlanOptions options;

@@ -99,7 +99,7 @@ TEST_CASE("asynchronous units begin in the order in which they became ready", "[
     std::vector<std::int32_t> order;
     begun = &order;
     step->feed(0, Tensor<float>(1.0f));
-    Status ended = internal("it has not ended");
+    Status ended = Status::internal("it has not ended");
     step->start(round == 1 ? planned.queue : queue, [&](const Status& status) { ended = status; });
     CHECK(ended.ok());
     CHECK(std::vector(order.begin(), order.begin() + count) == std::vector(expected.begin(), expected.begin() + count));

@@ -254,7 +254,8 @@ TEST_CASE("what a callback throws goes to on_callback_error and the session goes
       throw std::runtime_error("nobody is told of this one");
     };
     Session session(graph, std::move(options));
-    session.run_async({{x, 1.0f}}, y, [](const Status&, const Tensor<float>&) { throw Error(data_loss("mine")); });
+    session.run_async({{x, 1.0f}}, y,
+                      [](const Status&, const Tensor<float>&) { throw Error(Status::data_loss("mine")); });
     session.run_async({{x, 1.0f}}, y, [](const Status&, const Tensor<float>&) { throw std::runtime_error("other"); });
     CHECK(own.get_future().get().message() == "mine");
     CHECK(foreign.get_future().get().to_string().find("other") != std::string::npos);

@@ -82,8 +82,8 @@ TEST_CASE("all_reduce gives each member what its values make together, for all e
             const auto edges = all_reduce(each.values, reduction);
             const Tensor<T> wanted = reduced(each.tensors, reduction);
             const std::vector<Tensor<T>> got = results_of(session, each.feeds(), edges);
-            INFO(name(dtype_of<T>) << " " << wanted.shape().to_string() << ", reduction "
-                                   << static_cast<int>(reduction));
+            INFO(dtype_name(dtype_of<T>) << " " << wanted.shape().to_string() << ", reduction "
+                                         << static_cast<int>(reduction));
             for (const Tensor<T>& result : got) CHECK(are_equal(result, wanted));
           }
         }
@@ -107,7 +107,7 @@ TEST_CASE("all_gather gives each member the rows of all, for all element types",
           const auto edges = all_gather(members.values);
           Session session(graph, rig.options());
           const Tensor<T> wanted = gathered(members.tensors);
-          INFO(name(dtype_of<T>) << ", shapes are known: " << is_static);
+          INFO(dtype_name(dtype_of<T>) << ", shapes are known: " << is_static);
           for (const Tensor<T>& result : results_of(session, members.feeds(), edges)) {
             CHECK(are_equal(result, wanted));
           }
@@ -130,7 +130,7 @@ TEST_CASE("broadcast_to_devices gives each device the value, for all element typ
           const Members<T> root(graph, {devices.back()}, shape);
           const auto edges = broadcast_to_devices(root.values[0], devices);
           Session session(graph, rig.options());
-          INFO(name(dtype_of<T>) << " " << shape.to_string());
+          INFO(dtype_name(dtype_of<T>) << " " << shape.to_string());
           for (const Tensor<T>& result : results_of(session, root.feeds(), edges)) {
             CHECK(are_equal(result, root.tensors[0]));
           }

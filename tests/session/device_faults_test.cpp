@@ -57,9 +57,9 @@ class FaultyDevice final : public Device {
         return;
       case Fault::calls_twice:
         done(Status());
-        return done(internal("again"));
+        return done(Status::internal("again"));
       case Fault::fails:
-        return done(unavailable("the device is busy"));
+        return done(Status::unavailable("the device is busy"));
       default:
         inner_.end_step_async(step, std::move(done));
     }
@@ -78,11 +78,11 @@ class FaultyDevice final : public Device {
     void copy_out_async(const AnyTensor& tensor, Allocator& host, CopyDone done) override {
       switch (fault_) {
         case Fault::throws:
-          throw Error(resource_exhausted("the staging buffer is full"));
+          throw Error(Status::resource_exhausted("the staging buffer is full"));
         case Fault::drops:
           return;
         case Fault::fails:
-          return done(unavailable("the device was lost"), AnyTensor());
+          return done(Status::unavailable("the device was lost"), AnyTensor());
         case Fault::wrong_type:
           return done(Status(), Tensor<std::int8_t>(Shape{2}));
         default:

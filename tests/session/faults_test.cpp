@@ -111,7 +111,7 @@ struct dflow::Kernel<Faulty, Cpu, float> {
         context.forward_or_allocate<double>(0, 0, {}) = Tensor<double>(1.0);
         return;
       case Wrong::throws:
-        throw Error(data_loss("mine"));
+        throw Error(Status::data_loss("mine"));
       case Wrong::throws_other:
         throw std::runtime_error("of another kind");
     }
@@ -136,20 +136,20 @@ struct dflow::Kernel<FaultyLater, Cpu, float> {
         return context.pool().schedule([lost = std::move(done)]() mutable { lost = nullptr; });
       case WrongLater::ends_twice:
         done(Status());
-        return done(data_loss("too late"));
+        return done(Status::data_loss("too late"));
       case WrongLater::throws_before:
-        throw Error(data_loss("mine"));
+        throw Error(Status::data_loss("mine"));
       case WrongLater::throws_after_end:
         done(Status());
-        throw Error(data_loss("mine"));
+        throw Error(Status::data_loss("mine"));
       case WrongLater::throws_after_storing: {
         const std::lock_guard lock(stored_mutex);
         stored.push_back(std::move(done));
         stored_steps.push_back(context.step().cancellation);
-        throw Error(data_loss("mine"));
+        throw Error(Status::data_loss("mine"));
       }
       case WrongLater::fails:
-        return done(data_loss("mine"));
+        return done(Status::data_loss("mine"));
     }
   }
 };
@@ -159,7 +159,7 @@ struct dflow::Kernel<EndsThenThrows, Cpu, float> {
   void run_async(KernelContext& context, AsyncKernel::Done done) const {
     context.set_output(0, context.input(0));
     done(Status());
-    if (++runs_of_ends_then_throws == 1) throw Error(data_loss("after its end"));
+    if (++runs_of_ends_then_throws == 1) throw Error(Status::data_loss("after its end"));
   }
 };
 

@@ -196,7 +196,7 @@ template <>
 struct dflow::Kernel<Fails, Cpu, float> {
   Fails::Attrs attrs;
   void operator()(KernelContext& context) const {
-    if (context.input<float>(1).scalar() > attrs.level) throw Error(data_loss("planned"));
+    if (context.input<float>(1).scalar() > attrs.level) throw Error(Status::data_loss("planned"));
     context.set_output(0, context.input(0));
   }
 };
@@ -205,10 +205,10 @@ struct dflow::Kernel<FailsLater, Cpu, float> {
   FailsLater::Attrs attrs;
   void run_async(KernelContext& context, AsyncKernel::Done done) const {
     const bool fails = context.input<float>(1).scalar() > attrs.level;
-    if (fails && attrs.throws) throw Error(data_loss("planned"));
+    if (fails && attrs.throws) throw Error(Status::data_loss("planned"));
     context.set_output(0, context.input(0));
     outsiders.load()->post(
-        [done = std::move(done), fails]() mutable { done(fails ? data_loss("planned") : Status()); });
+        [done = std::move(done), fails]() mutable { done(fails ? Status::data_loss("planned") : Status()); });
   }
 };
 template <>

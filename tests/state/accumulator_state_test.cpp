@@ -16,7 +16,7 @@ using namespace dflow;
 TEST_CASE("who is told that an accumulator has been abandoned may let go of it") {
   auto accumulator =
       std::make_shared<AccumulatorState>("sums", DType::float32, PartialShape{3}, AccumulatorState::Kind{});
-  accumulator->abandon(aborted("its container was reset"));
+  accumulator->abandon(Status::aborted("its container was reset"));
   const CancellationSource source;
   AccumulatorState& state = *accumulator;
   Status told;

@@ -80,8 +80,8 @@ TEST_CASE("A token that is cancelled gives up its waiter alone, once and without
   wait(owner, 2, second.token());
   wait(owner, 3, CancellationToken());
   CHECK(owner->given_up.empty());
-  second.cancel(dflow::aborted("enough"));
-  second.cancel(dflow::aborted("once more"));
+  second.cancel(dflow::Status::aborted("enough"));
+  second.cancel(dflow::Status::aborted("once more"));
   REQUIRE(owner->given_up.size() == 1);
   CHECK(owner->given_up[0].first == 2);
   CHECK(owner->given_up[0].second.code() == dflow::Code::aborted);
@@ -146,8 +146,8 @@ TEST_CASE("Waiting that is ended is so for those who wait, and for those who com
   wait(owner, 1, source.token());
   wait(owner, 2, CancellationToken());
   CHECK(owner->waiters.ended().ok());
-  dflow::detail::end_waiting(owner, &Owner::waiters, dflow::aborted("closed"));
-  dflow::detail::end_waiting(owner, &Owner::waiters, dflow::internal("closed again"));
+  dflow::detail::end_waiting(owner, &Owner::waiters, dflow::Status::aborted("closed"));
+  dflow::detail::end_waiting(owner, &Owner::waiters, dflow::Status::internal("closed again"));
   CHECK(owner->waiters.ended().code() == dflow::Code::aborted);
   wait(owner, 3, source.token());
   CHECK(owner->waiters.is_empty());
@@ -209,7 +209,7 @@ TEST_CASE("Each waiter ends once while threads come, take, cancel and end all wa
     });
     if (ends_waiting) {
       while (num_come < num_waiters / 2) std::this_thread::yield();
-      dflow::detail::end_waiting(owner, &Counting::waiters, dflow::aborted("closed"));
+      dflow::detail::end_waiting(owner, &Counting::waiters, dflow::Status::aborted("closed"));
     }
     for (std::thread& thread : threads) thread.join();
     REQUIRE(owner->waiters.is_empty());

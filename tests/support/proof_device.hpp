@@ -6,12 +6,11 @@
 // returned.
 
 #include <dflow/core/device_memory.hpp>
-#include <dflow/kernels/contract/inferred_shape.hpp>
-#include <dflow/kernels/cpu/cpu_kernel.hpp>
-#include <dflow/kernels/cpu/routines/kernel_cache.hpp>
-#include <dflow/kernels/cpu/standard_kernels.hpp>
+#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/kernels/shared/send_recv_kernel.hpp>
+#include <dflow/runtime/cpu_device.hpp>
 #include <dflow/runtime/device.hpp>
+#include <dflow/runtime/op_set.hpp>
 
 #include <sys/mman.h>
 
@@ -46,7 +45,7 @@ class ProofAllocator final : public Allocator {
   explicit ProofAllocator(std::size_t capacity_bytes = std::size_t{1} << 32)
       : Allocator(false), capacity_(capacity_bytes) {
     void* region = ::mmap(nullptr, capacity_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (region == MAP_FAILED) throw Error(resource_exhausted("no address space for the device's memory"));
+    if (region == MAP_FAILED) throw Error(Status::resource_exhausted("no address space for the device's memory"));
     region_ = static_cast<std::byte*>(region);
     free_.emplace(0, capacity_);
   }
@@ -68,7 +67,7 @@ class ProofAllocator final : public Allocator {
       }
       return region_ + offset;
     }
-    throw Error(resource_exhausted("the device's memory is full"));
+    throw Error(Status::resource_exhausted("the device's memory is full"));
   }
   void deallocate(void* block, std::size_t bytes) noexcept override {
     const std::lock_guard lock(mutex_);
@@ -258,9 +257,8 @@ class ProofState final : public DeviceState {
  public:
   ProofMemory memory;
   InlinePool pool;
-  cpu::KernelCache kernel_cache;
-  CpuState cpu_state;
-  DeviceContext cpu;  ///< what the CPU's kernels see while they run on the device's thread
+  CpuDevice processor{{}};
+  DeviceContext cpu = processor.context();  ///< what the CPU's kernels see while they run on the device's thread
 };
 
 }  // namespace dflow::testing
@@ -314,7 +312,7 @@ class LateKernel final : public AnyKernel {
 
   void run(KernelContext& context) const override {
     auto& device = context.device().state_as<ProofState>();
-    detail::allocate_inferred_outputs(context);
+    allocate_inferred_outputs(context);
     auto run = std::make_shared<Run>(*cpu_, context);
     std::vector<AnyTensor> results;
     for (int i = 0; i < context.num_inputs(); ++i) run->slots[static_cast<std::size_t>(i)] = view(context.input(i));
@@ -328,7 +326,8 @@ class LateKernel final : public AnyKernel {
         (*run)(device.cpu, alone);
         for (std::size_t o = 0; o < results.size(); ++o) {
           const AnyTensor& made = run->output(static_cast<int>(o));
-          if (made.shape() != results[o].shape()) throw Error(internal("a kernel's output is not as was inferred"));
+          if (made.shape() != results[o].shape())
+            throw Error(Status::internal("a kernel's output is not as was inferred"));
           if (made.bytes() != 0) std::memcpy(results[o].raw_data(), made.raw_data(), made.bytes());
         }
         run->slots.clear();
@@ -501,7 +500,7 @@ inline KernelTable table_over(const KernelTable& cpu) {
 
 /// Over the kernels of the library's ops.
 inline const KernelTable& standard_kernels() {
-  static const KernelTable table = table_over(KernelTable(Cpu::type, standard_cpu_kernels()));
+  static const KernelTable table = table_over(default_kernels(standard_ops));
   return table;
 }
 
@@ -524,14 +523,11 @@ class ProofDevice final : public Device {
     context_.release = [](const DeviceContext& device, AnyTensor&& tensor) noexcept {
       device.state_as<ProofState>().memory.stream().issue([held = std::move(tensor)] {});
     };
-    state_.cpu_state.options.cache = &state_.kernel_cache;
     state_.cpu.name = context_.name;
-    state_.cpu.type = Cpu::type;
     state_.cpu.allocator = context_.allocator;
     state_.cpu.host_allocator = context_.host_allocator;
     state_.cpu.pool = &state_.pool;
     state_.cpu.resources = &resources_;
-    state_.cpu.state = &state_.cpu_state;
   }
 
   const KernelTable* kernels() const noexcept override { return &table_; }

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""tools/check_layers.py names each include that leaves its floor, folder or door, and each folder of the wrong size."""
+"""tools/check_layers.py names each include that leaves its floor, folder or door, each folder of the wrong size,
+and each user of a header that is not public."""
 
 import subprocess
 import sys
@@ -14,6 +15,10 @@ LIBRARY = {
     **{f"include/dflow/net/{folder}/{name}": "#pragma once\n"
        for folder in ("transport", "transport/sockets", "protocol", "client", "simulation")
        for name in ("a.hpp", "b.hpp", "c.hpp", "d.ipp")},
+    "include/dflow/public_headers.txt": "# A task of a cluster.\nnet/task.hpp\n",
+    "include/dflow/net/task.hpp": "#pragma once\n\n/// Public: a task of a cluster.\n",
+    "examples/01_task.cpp": "#include <dflow/net/task.hpp>\n",
+    "docs/task.md": "A task is in `<dflow/net/task.hpp>`. Each part has a header, `<dflow/src/ops/FAMILY.hpp>`.\n",
     "include/dflow/net/server.hpp": "#include <dflow/net/protocol/a.hpp>\n#include <dflow/net/transport/sockets/a.hpp>\n",
     "include/dflow/net/protocol/d.ipp": "#include <dflow/net/protocol/c.hpp>\n#include <dflow/net/transport/a.hpp>\n",
 }  # fmt: skip
@@ -181,12 +186,44 @@ class CheckLayers(unittest.TestCase):
         self.assert_one({**grown, "include/dflow/interop/d.ipp": ""}, "include/dflow/interop:1: ", "SMALL_FOLDERS still names it")
 
     def test_a_forwarding_header_stands_anywhere_and_nothing_includes_it(self):
-        moved = {"include/dflow/net/transport/old.hpp": include("net/client/a.hpp") + '#pragma message("it has moved")\n',
-                 "include/dflow/net/gone/old.hpp": include("net/client/a.hpp") + '#pragma message("it has moved")\n',
-                 "include/dflow/base/old.hpp": include("net/client/a.hpp") + '#pragma message("to a higher floor")\n'}
+        moved = {"include/dflow/public_headers.txt": "net/task.hpp\nnet/transport/old.hpp\nnet/gone/old.hpp\nbase/old.hpp\n",
+                 "include/dflow/net/transport/old.hpp": include("net/task.hpp") + '#pragma message("it has moved")\n',
+                 "include/dflow/net/gone/old.hpp": include("net/task.hpp") + '#pragma message("it has moved")\n',
+                 "include/dflow/base/old.hpp": include("net/task.hpp") + '#pragma message("to a higher floor")\n'}
         self.assertEqual(self.problems(moved), [])
         self.assert_one({**moved, "include/dflow/net/client/d.ipp": include("net/gone/old.hpp")},
                         "include/dflow/net/client/d.ipp:1: dflow/net/gone/old.hpp has moved")
+
+    def test_a_list_of_public_headers_that_is_missing_or_names_a_header_twice_or_none(self):
+        self.assert_one({"include/dflow/public_headers.txt": "net/task.hpp\nnet/task.hpp\n"}, "public_headers.txt:2: net/task.hpp stands in line 1, too")
+        self.assert_one({"include/dflow/public_headers.txt": "net/task.hpp\nnet/lost.hpp\n"}, "public_headers.txt:2: net/lost.hpp does not exist")
+
+    def test_a_public_header_that_does_not_say_what_it_is_for(self):
+        for text in ("#pragma once\n", "#pragma once\n\n/// Public:\n", "#pragma once\n\n#include <set>\n\n/// Public: a task.\n"):
+            self.assert_one({"include/dflow/net/task.hpp": text}, "include/dflow/net/task.hpp:1: ", "says what it is for")
+
+    def test_an_internal_header_that_says_it_is_public(self):
+        self.assert_one({"include/dflow/net/client/a.hpp": "#pragma once\n\n/// Public: clients.\n"},
+                        "include/dflow/net/client/a.hpp:1: ", "public_headers.txt does not name it")
+
+    def test_a_program_that_includes_an_internal_header(self):
+        for name in ("examples/01_task.cpp", "docs/snippets/task.cpp", "tests/consumers/way/main.cpp", "tests/support/proof_device.hpp"):
+            self.assert_one({name: include("net/task.hpp") + include("net/client/a.hpp")},
+                            f"{name}:2: <dflow/net/client/a.hpp> is no public header")
+        self.assertEqual(self.problems({"tests/net/task_test.cpp": include("net/client/a.hpp")}), [])
+
+    def test_a_program_that_names_something_in_detail(self):
+        self.assert_one({"examples/01_task.cpp": "auto a = df::detail::task();  // or detail::b\n"}, "examples/01_task.cpp:1: ", "`detail`")
+
+    def test_a_page_that_names_an_internal_header(self):
+        self.assert_one({"README.md": "Include `<dflow/net/client/a.hpp>`.\n"}, "README.md:1: <dflow/net/client/a.hpp> is no public header")
+
+    def test_a_moved_header_that_is_not_listed_or_forwards_to_an_internal_one(self):
+        old = include("net/client/a.hpp") + '#pragma message("moved: include <dflow/net/client/a.hpp>")\n'
+        self.assert_one({"include/dflow/net/old.hpp": include("net/task.hpp") + '#pragma message("moved")\n'},
+                        "include/dflow/net/old.hpp:1: ", "public_headers.txt does not name it")
+        self.assert_one({"include/dflow/net/old.hpp": old, "include/dflow/public_headers.txt": "net/task.hpp\nnet/old.hpp\n"},
+                        "include/dflow/net/old.hpp:1: forwards to net/client/a.hpp")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@
 int main(int argc, char** argv) {
   try {
     if (argc < 2 || argc > 4) {
-      dflow::throw_error(dflow::invalid_argument("usage: dflow_wire_server SECRET_FILE [SILENCE_MS [ADDRESS]]"));
+      dflow::throw_error(
+          dflow::Status::invalid_argument("usage: dflow_wire_server SECRET_FILE [SILENCE_MS [ADDRESS]]"));
     }
     dflow::net::ClusterSpec cluster;
     cluster.add_task("ps", 0, argc == 4 ? argv[3] : "127.0.0.1:0");

@@ -45,7 +45,7 @@ class KeptEdges final : public GraphStore::ForeignEdges {
     for (const std::string& name : called_functions(node())) add(name);
     captured_ = captured_edges(graph_, node(), true);
     if (!captured_.empty() && captured_.size() + parts_[0].arguments.size() != node().inputs.size()) {
-      throw_error(invalid_argument(str_cat("it says of ", captured_.size(), " captures what they stand for")));
+      throw_error(Status::invalid_argument(str_cat("it says of ", captured_.size(), " captures what they stand for")));
     }
   }
 
@@ -105,7 +105,8 @@ class KeptEdges final : public GraphStore::ForeignEdges {
     const std::size_t num_given = node().inputs.size() - (node().op->role == OpRole::branch ? 1 : 0);
     const std::size_t num_results = graph_.node(parts.results).inputs.size();
     if (parts.arguments.size() > num_given || num_results != (asks ? 1 : node().outputs.size())) {
-      throw_error(invalid_argument(str_cat("function '", name, "' takes ", parts.arguments.size(), " arguments of ",
+      throw_error(
+          Status::invalid_argument(str_cat("function '", name, "' takes ", parts.arguments.size(), " arguments of ",
                                            num_given, ", and gives ", num_results, " results")));
     }
     functions_.push_back(begin);
@@ -188,13 +189,14 @@ class CallGradient {
     constexpr std::size_t max_depth = 64;  // each makes the nodes' names longer
     const Node& node = graph.node(call);
     if (const auto& around = graph.scope().foreign; around != nullptr && around->depth() >= max_depth) {
-      throw_error(resource_exhausted(
+      throw_error(Status::resource_exhausted(
           str_cat("calls in bodies of calls are differentiated no deeper than ", max_depth, " levels")));
     }
     // Where functions call others twice, each level has twice as many. A large graph may have many.
     const std::size_t max_calls = std::max(std::size_t{1} << 12, call.position() / 4);
     if (graph.scope().foreign != nullptr && graph.scope().foreign->count_call() > max_calls) {
-      throw_error(resource_exhausted(str_cat("of a call in which there are more than ", max_calls,
+      throw_error(
+          Status::resource_exhausted(str_cat("of a call in which there are more than ", max_calls,
                                              " others, each counted as often as it is called, no gradient is built")));
     }
     num_leading_ = node.op->role == OpRole::branch ? 1 : 0;
@@ -427,7 +429,7 @@ class CallGradient {
     const bool exists =
         of.is_valid() && output >= 0 && static_cast<std::size_t>(output) < graph_.node(of).outputs.size();
     if (!exists || !graph_.node(of).function.is_valid()) {
-      throw_error(invalid_argument("no body has what is to be kept of it").with_node(node.op->name, node.name));
+      throw_error(Status::invalid_argument("no body has what is to be kept of it").with_node(node.op->name, node.name));
     }
     return edge({of, static_cast<std::int32_t>(output)});
   }

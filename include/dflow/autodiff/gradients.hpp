@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: gradients of a graph, as more nodes of it.
+
 #include <dflow/graph/graph.hpp>
 #include <dflow/op/gradient_context.hpp>
 

@@ -175,10 +175,11 @@ class GradientBuilder {
   static void require_order(const Node& node, NodeId id) {
     for (const Endpoint input : node.inputs) {
       if (input.node < id) continue;
-      throw_error(unimplemented(str_cat("node '", node.name, "' takes an edge of a later node, and a graph with loops ",
+      throw_error(
+          Status::unimplemented(str_cat("node '", node.name, "' takes an edge of a later node, and a graph with loops ",
                                         "cannot be differentiated"))
-                      .with_node(node.op->name, node.name)
-                      .with_location(node.where));
+              .with_node(node.op->name, node.name)
+              .with_location(node.where));
     }
   }
 
@@ -200,9 +201,9 @@ class GradientBuilder {
         const ScopeGuard guard = enter_node(y.node());
         dy = ones_like(y);
       } else if (dy.dtype() != y.dtype() || !dy.shape().is_compatible_with(y.shape())) {
-        throw_error(invalid_argument(str_cat("the gradient given for '", y.name(), "' is ", dflow::name(dy.dtype()),
-                                             " ", dy.shape().to_string(), ", not ", dflow::name(y.dtype()), " ",
-                                             y.shape().to_string()))
+        throw_error(Status::invalid_argument(str_cat("the gradient given for '", y.name(), "' is ",
+                                                     dtype_name(dy.dtype()), " ", dy.shape().to_string(), ", not ",
+                                                     dtype_name(y.dtype()), " ", y.shape().to_string()))
                         .with_node(y.node().op->name, y.node().name)
                         .with_location(y.node().where));
       }
@@ -232,7 +233,7 @@ class GradientBuilder {
     }
     if (!any) return;
     if (node.op->gradient == nullptr) {
-      throw_error(unimplemented(str_cat("op ", node.op->name, " has no gradient"))
+      throw_error(Status::unimplemented(str_cat("op ", node.op->name, " has no gradient"))
                       .with_node(node.op->name, node.name)
                       .with_location(node.where));
     }
@@ -373,7 +374,7 @@ class GradientBuilder {
 
 AnyOutput densify(const Gradient& gradient, const AnyOutput& x) {
   if (gradient.dense.is_valid()) return gradient.dense;
-  if (!x.is_valid()) throw_error(invalid_argument("densify: x is an empty Output"));
+  if (!x.is_valid()) throw_error(Status::invalid_argument("densify: x is an empty Output"));
   const ScopeGuard guard = enter_place(*x.graph(), x.node().where);
   if (!gradient.slices) return detail::zero_gradient(x);
   return detail::scatter_rows(gradient.slices->values, gradient.slices->indices, gradient.slices->dense_shape,
@@ -392,7 +393,7 @@ std::vector<Gradient> gate(std::span<const Gradient> gradients) {
   const auto is_here = [&](const AnyOutput& edge) { return edge.node().function == graph.scope().function; };
   std::vector<Operation> made;
   for (const AnyOutput* edge : waiting) {
-    if (!edge->is_of(&graph)) throw_error(invalid_argument("gate: the gradients belong to different graphs"));
+    if (!edge->is_of(&graph)) throw_error(Status::invalid_argument("gate: the gradients belong to different graphs"));
     const Operation operation = edge->operation();
     if (is_here(*edge) && std::find(made.begin(), made.end(), operation) == made.end()) made.push_back(operation);
   }
@@ -423,10 +424,10 @@ std::vector<Gradient> detail::gradients_in_body(std::span<const AnyOutput> ys, s
                                                 std::size_t num_given, const GradientOptions& options) {
   if (xs.empty()) return {};
   if (ys.empty()) {
-    throw_error(invalid_argument("gradients: there is nothing to differentiate").with_location(options.where));
+    throw_error(Status::invalid_argument("gradients: there is nothing to differentiate").with_location(options.where));
   }
   if (options.grad_ys.size() > ys.size()) {
-    throw_error(invalid_argument(
+    throw_error(Status::invalid_argument(
                     str_cat("gradients: ", options.grad_ys.size(), " gradients are given for ", ys.size(), " edges"))
                     .with_location(options.where));
   }
@@ -434,8 +435,8 @@ std::vector<Gradient> detail::gradients_in_body(std::span<const AnyOutput> ys, s
   const auto require = [&](std::span<const AnyOutput> edges, bool may_be_empty) {
     for (const AnyOutput& edge : edges) {
       if (edge.is_valid() ? edge.is_of(graph) : may_be_empty) continue;
-      throw_error(
-          invalid_argument("gradients: an edge is empty or belongs to another graph").with_location(options.where));
+      throw_error(Status::invalid_argument("gradients: an edge is empty or belongs to another graph")
+                      .with_location(options.where));
     }
   };
   require(ys, false);

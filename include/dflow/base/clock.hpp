@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: the clock that timeouts read, and a clock for tests.
+
 #include <dflow/base/config.hpp>
 #include <dflow/base/duration.hpp>
 #include <dflow/base/unique_function.hpp>

@@ -140,7 +140,7 @@ TimerId RealClock::schedule_at(time_point time, UniqueFunction<void()> callback)
           if (state->is_orphaned) delete state;
         });
       } catch (const std::system_error& error) {
-        throw_error(resource_exhausted(str_cat("cannot start the clock's thread: ", error.what())));
+        throw_error(Status::resource_exhausted(str_cat("cannot start the clock's thread: ", error.what())));
       }
     }
     id = state_->timers.add(time, std::move(callback));

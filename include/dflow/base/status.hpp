@@ -1,5 +1,8 @@
 #pragma once
 
+/// Public: errors, as values (`Status`, `StatusOr`) and as the exception `Error`.
+
+#include <dflow/base/api.hpp>
 #include <dflow/base/config.hpp>
 #include <dflow/base/source_location.hpp>
 #include <dflow/base/str_cat.hpp>
@@ -78,6 +81,23 @@ class [[nodiscard]] Status {
   /// Where the node was built; line() is 0 when that is not known.
   SourceLocation where() const noexcept;
 
+  /// Errors, by code.
+  static Status cancelled(std::string message);
+  static Status unknown(std::string message);
+  static Status invalid_argument(std::string message);
+  static Status deadline_exceeded(std::string message);
+  static Status not_found(std::string message);
+  static Status already_exists(std::string message);
+  static Status permission_denied(std::string message);
+  static Status resource_exhausted(std::string message);
+  static Status failed_precondition(std::string message);
+  static Status aborted(std::string message);
+  static Status out_of_range(std::string message);
+  static Status unimplemented(std::string message);
+  static Status internal(std::string message);
+  static Status unavailable(std::string message);
+  static Status data_loss(std::string message);
+  static Status unauthenticated(std::string message);
   /// ResourceExhausted, "out of memory", without allocating any.
   static Status out_of_memory() noexcept;
 
@@ -109,25 +129,8 @@ class [[nodiscard]] Status {
   const Rep* rep_ = nullptr;
 };
 
-Status cancelled(std::string message);
-Status unknown(std::string message);
-Status invalid_argument(std::string message);
-Status deadline_exceeded(std::string message);
-Status not_found(std::string message);
-Status already_exists(std::string message);
-Status permission_denied(std::string message);
-Status resource_exhausted(std::string message);
-Status failed_precondition(std::string message);
-Status aborted(std::string message);
-Status out_of_range(std::string message);
-Status unimplemented(std::string message);
-Status internal(std::string message);
-Status unavailable(std::string message);
-Status data_loss(std::string message);
-Status unauthenticated(std::string message);
-
 /// The exception of the library: carries a Status that is not ok; what() is the status as text.
-class Error : public std::runtime_error {
+class DFLOW_API Error : public std::runtime_error {
  public:
   explicit Error(Status status);
   ~Error() override;
@@ -162,7 +165,7 @@ class [[nodiscard]] StatusOr {
 
   /// An ok status without a value is a bug of the caller and becomes Code::internal.
   StatusOr(Status status) : status_(std::move(status)) {
-    if (status_.ok()) status_ = internal("StatusOr made from an ok status without a value");
+    if (status_.ok()) status_ = Status::internal("StatusOr made from an ok status without a value");
   }
   template <class U = T>
     requires(std::is_constructible_v<T, U &&> && !std::is_same_v<std::remove_cvref_t<U>, StatusOr> &&

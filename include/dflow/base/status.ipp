@@ -144,22 +144,24 @@ std::string Status::to_string() const {
   return str_cat(code_name(rep_->code), ": ", rep_->message, " [", context, "]");
 }
 
-Status cancelled(std::string message) { return Status(Code::cancelled, std::move(message)); }
-Status unknown(std::string message) { return Status(Code::unknown, std::move(message)); }
-Status invalid_argument(std::string message) { return Status(Code::invalid_argument, std::move(message)); }
-Status deadline_exceeded(std::string message) { return Status(Code::deadline_exceeded, std::move(message)); }
-Status not_found(std::string message) { return Status(Code::not_found, std::move(message)); }
-Status already_exists(std::string message) { return Status(Code::already_exists, std::move(message)); }
-Status permission_denied(std::string message) { return Status(Code::permission_denied, std::move(message)); }
-Status resource_exhausted(std::string message) { return Status(Code::resource_exhausted, std::move(message)); }
-Status failed_precondition(std::string message) { return Status(Code::failed_precondition, std::move(message)); }
-Status aborted(std::string message) { return Status(Code::aborted, std::move(message)); }
-Status out_of_range(std::string message) { return Status(Code::out_of_range, std::move(message)); }
-Status unimplemented(std::string message) { return Status(Code::unimplemented, std::move(message)); }
-Status internal(std::string message) { return Status(Code::internal, std::move(message)); }
-Status unavailable(std::string message) { return Status(Code::unavailable, std::move(message)); }
-Status data_loss(std::string message) { return Status(Code::data_loss, std::move(message)); }
-Status unauthenticated(std::string message) { return Status(Code::unauthenticated, std::move(message)); }
+Status Status::cancelled(std::string message) { return Status(Code::cancelled, std::move(message)); }
+Status Status::unknown(std::string message) { return Status(Code::unknown, std::move(message)); }
+Status Status::invalid_argument(std::string message) { return Status(Code::invalid_argument, std::move(message)); }
+Status Status::deadline_exceeded(std::string message) { return Status(Code::deadline_exceeded, std::move(message)); }
+Status Status::not_found(std::string message) { return Status(Code::not_found, std::move(message)); }
+Status Status::already_exists(std::string message) { return Status(Code::already_exists, std::move(message)); }
+Status Status::permission_denied(std::string message) { return Status(Code::permission_denied, std::move(message)); }
+Status Status::resource_exhausted(std::string message) { return Status(Code::resource_exhausted, std::move(message)); }
+Status Status::failed_precondition(std::string message) {
+  return Status(Code::failed_precondition, std::move(message));
+}
+Status Status::aborted(std::string message) { return Status(Code::aborted, std::move(message)); }
+Status Status::out_of_range(std::string message) { return Status(Code::out_of_range, std::move(message)); }
+Status Status::unimplemented(std::string message) { return Status(Code::unimplemented, std::move(message)); }
+Status Status::internal(std::string message) { return Status(Code::internal, std::move(message)); }
+Status Status::unavailable(std::string message) { return Status(Code::unavailable, std::move(message)); }
+Status Status::data_loss(std::string message) { return Status(Code::data_loss, std::move(message)); }
+Status Status::unauthenticated(std::string message) { return Status(Code::unauthenticated, std::move(message)); }
 
 Error::Error(Status status) : std::runtime_error(status.to_string()), status_(std::move(status)) {}
 
@@ -176,9 +178,9 @@ Status status_of_current_exception() noexcept {
     } catch (const std::bad_alloc&) {
       return Status::out_of_memory();
     } catch (const std::exception& error) {
-      return internal(error.what());
+      return Status::internal(error.what());
     } catch (...) {
-      return unknown("an exception that is not a std::exception");
+      return Status::unknown("an exception that is not a std::exception");
     }
   } catch (...) {
     return Status::out_of_memory();

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: the version of the library, as macros.
+
 #define DFLOW_VERSION_MAJOR 0
 #define DFLOW_VERSION_MINOR 1
 #define DFLOW_VERSION_PATCH 0

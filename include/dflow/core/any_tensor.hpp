@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: tensors whose element type is known at run time.
+
 #include <dflow/core/dtype.hpp>
 #include <dflow/core/memory/buffer.hpp>
 #include <dflow/core/shape.hpp>

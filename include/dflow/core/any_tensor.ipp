@@ -10,20 +10,21 @@ namespace dflow {
 
 void detail::throw_element_type_mismatch(DType held, DType wanted) {
   if (held == DType::invalid) {
-    throw_error(invalid_argument(str_cat("the tensor is uninitialised, ", name(wanted), " was asked for")));
+    throw_error(
+        Status::invalid_argument(str_cat("the tensor is uninitialised, ", dtype_name(wanted), " was asked for")));
   }
-  throw_error(
-      invalid_argument(str_cat("the tensor's element type is ", name(held), ", ", name(wanted), " was asked for")));
+  throw_error(Status::invalid_argument(
+      str_cat("the tensor's element type is ", dtype_name(held), ", ", dtype_name(wanted), " was asked for")));
 }
 
 // The constructor's way for what is not plain bytes, or too many of them.
 void AnyTensor::allocate_unusual(Allocator& allocator) {
   if (!is_element(dtype_)) {
-    throw_error(invalid_argument(str_cat("a tensor cannot be made of element type ", name(dtype_))));
+    throw_error(Status::invalid_argument(str_cat("a tensor cannot be made of element type ", dtype_name(dtype_))));
   }
   if (dtype_ != DType::string) {
-    throw_error(invalid_argument(
-        str_cat("a tensor of ", name(dtype_), shape_.to_string(), " has more bytes than can be addressed")));
+    throw_error(Status::invalid_argument(
+        str_cat("a tensor of ", dtype_name(dtype_), shape_.to_string(), " has more bytes than can be addressed")));
   }
   if (shape_.num_elements() == 0) return;
   buffer_ = BufferRef::allocate_strings(static_cast<std::size_t>(shape_.num_elements()), allocator);
@@ -37,7 +38,8 @@ std::size_t bytes_of(DType dtype, const Shape& shape) {
 }
 
 [[noreturn]] void throw_too_few_bytes(DType dtype, const Shape& shape, std::size_t bytes) {
-  throw_error(invalid_argument(str_cat(bytes, " bytes are too few for a tensor of ", name(dtype), shape.to_string())));
+  throw_error(Status::invalid_argument(
+      str_cat(bytes, " bytes are too few for a tensor of ", dtype_name(dtype), shape.to_string())));
 }
 
 }  // namespace detail
@@ -51,7 +53,7 @@ AnyTensor AnyTensor::zeros(DType dtype, const Shape& shape, Allocator& allocator
 AnyTensor AnyTensor::adopt(DType dtype, const Shape& shape, void* data, std::size_t bytes,
                            UniqueFunction<void()> release, Lending lending) {
   if (size_of(dtype) == 0) {
-    throw_error(invalid_argument(str_cat("a tensor cannot be made of element type ", name(dtype))));
+    throw_error(Status::invalid_argument(str_cat("a tensor cannot be made of element type ", dtype_name(dtype))));
   }
   const std::size_t needed = detail::bytes_of(dtype, shape);
   if (bytes < needed || (data == nullptr && needed != 0))
@@ -66,7 +68,7 @@ AnyTensor AnyTensor::adopt(DType dtype, const Shape& shape, void* data, std::siz
 
 AnyTensor AnyTensor::over(BufferRef buffer, std::size_t offset_bytes, DType dtype, const Shape& shape) {
   if (!is_plain(dtype)) {
-    throw_error(invalid_argument(str_cat("a tensor of ", name(dtype), " cannot be laid over bytes")));
+    throw_error(Status::invalid_argument(str_cat("a tensor of ", dtype_name(dtype), " cannot be laid over bytes")));
   }
   const std::size_t needed = detail::bytes_of(dtype, shape);
   const std::size_t capacity = buffer ? buffer->capacity_bytes() : 0;
@@ -84,7 +86,7 @@ AnyTensor AnyTensor::over(BufferRef buffer, std::size_t offset_bytes, DType dtyp
 
 AnyTensor AnyTensor::slice(std::int64_t begin, std::int64_t end) const {
   if (rank() == 0 || begin < 0 || begin > end || end > dim(0)) {
-    throw_error(invalid_argument(
+    throw_error(Status::invalid_argument(
         str_cat("rows [", begin, ", ", end, ") are not within a tensor of shape ", shape_.to_string())));
   }
   AnyTensor part = *this;
@@ -98,8 +100,8 @@ AnyTensor AnyTensor::slice(std::int64_t begin, std::int64_t end) const {
 
 AnyTensor AnyTensor::reshaped(const Shape& shape) const {
   if (shape.num_elements() != num_elements()) {
-    throw_error(invalid_argument(str_cat("a tensor of shape ", shape_.to_string(), " has ", num_elements(),
-                                         " elements and cannot be reshaped to ", shape.to_string())));
+    throw_error(Status::invalid_argument(str_cat("a tensor of shape ", shape_.to_string(), " has ", num_elements(),
+                                                 " elements and cannot be reshaped to ", shape.to_string())));
   }
   AnyTensor tensor = *this;
   tensor.shape_ = shape;
@@ -197,7 +199,7 @@ class ElementPrinter {
 
 std::string AnyTensor::to_string(std::int64_t max_elements) const {
   if (!is_initialized()) return "uninitialised";
-  std::string text = str_cat(name(dtype_), shape_.to_string());
+  std::string text = str_cat(dtype_name(dtype_), shape_.to_string());
   if (!is_element(dtype_)) return text;
   text += ' ';
   if (num_elements() == 0) return text += "[]";

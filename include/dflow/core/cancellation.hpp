@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: how a step, or whatever waits in it, is told to give up.
+
 #include <dflow/base/status.hpp>
 #include <dflow/base/unique_function.hpp>
 

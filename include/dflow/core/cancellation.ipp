@@ -71,7 +71,7 @@ class detail::CancellationState : public detail::CancellationFlag {
   /// Cancelling fails for nothing.
   static Status plainly_cancelled() noexcept {
     try {
-      return cancelled("cancelled");
+      return Status::cancelled("cancelled");
     } catch (...) {
       return Status::out_of_memory();
     }

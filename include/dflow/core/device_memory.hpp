@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: a memory that the host does not address, and copies across its border.
+
 #include <dflow/base/status.hpp>
 #include <dflow/base/unique_function.hpp>
 #include <dflow/core/any_tensor.hpp>

@@ -109,7 +109,7 @@ bool agrees(const std::optional<T>& a, const std::optional<T>& b) noexcept {
 StatusOr<DeviceName> DeviceName::try_parse(std::string_view text) {
   detail::DeviceNameReader reader;
   if (const std::string wrong = reader.read(text); !wrong.empty()) {
-    return invalid_argument(str_cat("device name '", text, "' is malformed: ", wrong));
+    return Status::invalid_argument(str_cat("device name '", text, "' is malformed: ", wrong));
   }
   return std::move(reader.name);
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: the element types of tensors.
+
 #include <dflow/base/status.hpp>
 #include <dflow/base/type_list.hpp>
 #include <dflow/core/bfloat16.hpp>
@@ -146,7 +148,7 @@ constexpr std::size_t size_of(DType dtype) noexcept {
 
 /// TensorFlow's name: "float", "double", "half", "bfloat16", "int32", "bool", "string", "complex64", "resource",
 /// "variant"; "invalid" for a number that stands for no type.
-std::string_view name(DType dtype) noexcept;
+std::string_view dtype_name(DType dtype) noexcept;
 
 /// The type with that name, or nothing.
 std::optional<DType> parse_dtype(std::string_view text) noexcept;

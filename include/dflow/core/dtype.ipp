@@ -12,7 +12,7 @@ inline constexpr std::array<std::string_view, 24> dtype_names{
     "quint16",   "uint16", "complex128", "half",  "resource", "variant", "uint32",   "uint64"};
 }  // namespace detail
 
-std::string_view name(DType dtype) noexcept {
+std::string_view dtype_name(DType dtype) noexcept {
   const auto number = static_cast<std::size_t>(dtype);
   if (number >= detail::dtype_names.size() || detail::dtype_names[number].empty()) return "invalid";
   return detail::dtype_names[number];
@@ -37,15 +37,15 @@ std::string mask_to_string(std::uint32_t mask) {
   for (std::size_t number = 0; number < detail::dtype_names.size(); ++number) {
     if (!in_mask(static_cast<DType>(number), mask)) continue;
     if (text.size() > 1) text += ", ";
-    text += name(static_cast<DType>(number));
+    text += dtype_name(static_cast<DType>(number));
   }
   return text += "}";
 }
 
 void detail::throw_not_in_list(DType dtype, const DType* allowed, std::size_t count) {
   std::string list;
-  for (std::size_t i = 0; i < count; ++i) list += str_cat(i == 0 ? "" : ", ", name(allowed[i]));
-  throw_error(invalid_argument(str_cat("element type ", name(dtype), " is not one of {", list, "}")));
+  for (std::size_t i = 0; i < count; ++i) list += str_cat(i == 0 ? "" : ", ", dtype_name(allowed[i]));
+  throw_error(Status::invalid_argument(str_cat("element type ", dtype_name(dtype), " is not one of {", list, "}")));
 }
 
 }  // namespace dflow

@@ -18,7 +18,9 @@ KeptTensor::~KeptTensor() {
   if (memory_ != nullptr) memory_->forget(*this);
 }
 
-std::string KeptTensor::debug_string() const { return str_cat("KeptTensor(", name(dtype_), shape_.to_string(), ")"); }
+std::string KeptTensor::debug_string() const {
+  return str_cat("KeptTensor(", dtype_name(dtype_), shape_.to_string(), ")");
+}
 
 AnyTensor KeptTensor::value(Allocator& allocator) const {
   if (viewed_ != nullptr) return viewed_->value(allocator).reshaped(shape_);

@@ -57,15 +57,15 @@ class NestedElements {
       elements_.emplace_back(std::string_view(value));
     } else if constexpr (is_complex_element<T> && std::is_arithmetic_v<U>) {
       using Real = typename T::value_type;
-      if (detail::overflows<Real>(value)) status_ = detail::element_out_of_range(dflow::name(dtype_of<T>));
+      if (detail::overflows<Real>(value)) status_ = detail::element_out_of_range(dtype_name(dtype_of<T>));
       elements_.push_back(T(static_cast<Real>(value)));
     } else {
       if constexpr (std::is_integral_v<T> && std::is_integral_v<U> && !std::is_same_v<T, U>) {
         const T converted = static_cast<T>(value);
         const bool is_same = static_cast<U>(converted) == value && (converted < T{}) == (value < U{});
-        if (!is_same) status_ = detail::element_out_of_range(dflow::name(dtype_of<T>));
+        if (!is_same) status_ = detail::element_out_of_range(dtype_name(dtype_of<T>));
       } else if constexpr (is_floating_element<T> && std::is_arithmetic_v<U>) {
-        if (detail::overflows<T>(value)) status_ = detail::element_out_of_range(dflow::name(dtype_of<T>));
+        if (detail::overflows<T>(value)) status_ = detail::element_out_of_range(dtype_name(dtype_of<T>));
       }
       elements_.push_back(static_cast<T>(value));
     }

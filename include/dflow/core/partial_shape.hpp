@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: shapes of edges, which may be known in part.
+
 #include <dflow/core/shape.hpp>
 
 #include <optional>

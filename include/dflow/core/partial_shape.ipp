@@ -12,7 +12,7 @@ PartialShape::PartialShape(const Shape& shape) noexcept : rank_(static_cast<std:
 
 PartialShape::PartialShape(std::span<const std::int64_t> dims) {
   const auto fail = [&](std::string_view what) {
-    throw_error(invalid_argument(str_cat("shape ", detail::dims_to_string(dims), " ", what)));
+    throw_error(Status::invalid_argument(str_cat("shape ", detail::dims_to_string(dims), " ", what)));
   };
   if (dims.size() > static_cast<std::size_t>(max_rank)) {
     fail(str_cat("has ", dims.size(), " dimensions, more than ", max_rank));
@@ -36,7 +36,7 @@ PartialShape PartialShape::unknown() noexcept {
 
 PartialShape PartialShape::unknown(int rank) {
   if (rank < 0 || rank > max_rank) {
-    throw_error(invalid_argument(str_cat("rank ", rank, " is outside [0, ", max_rank, "]")));
+    throw_error(Status::invalid_argument(str_cat("rank ", rank, " is outside [0, ", max_rank, "]")));
   }
   PartialShape shape;
   std::fill_n(shape.dims_, rank, dynamic);
@@ -54,7 +54,8 @@ std::optional<std::int64_t> PartialShape::num_elements() const noexcept {
 }
 
 Shape PartialShape::to_shape() const {
-  if (!is_fully_defined()) throw_error(invalid_argument(str_cat("shape ", to_string(), " is not fully defined")));
+  if (!is_fully_defined())
+    throw_error(Status::invalid_argument(str_cat("shape ", to_string(), " is not fully defined")));
   return Shape(dims());
 }
 
@@ -69,7 +70,7 @@ bool PartialShape::is_compatible_with(const PartialShape& other) const noexcept 
 
 PartialShape PartialShape::merged_with(const PartialShape& other) const {
   if (!is_compatible_with(other)) {
-    throw_error(invalid_argument(str_cat("shapes ", to_string(), " and ", other.to_string(), " do not agree")));
+    throw_error(Status::invalid_argument(str_cat("shapes ", to_string(), " and ", other.to_string(), " do not agree")));
   }
   if (!has_rank()) return other;
   if (!other.has_rank()) return *this;

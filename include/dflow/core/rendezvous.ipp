@@ -50,7 +50,7 @@ RendezvousKey RendezvousKey::in_frame(std::string_view frame, std::int64_t itera
 }
 
 StatusOr<RendezvousKey> RendezvousKey::parse(std::string_view text) {
-  const auto malformed = [&] { return invalid_argument(str_cat("rendezvous key '", text, "' is malformed")); };
+  const auto malformed = [&] { return Status::invalid_argument(str_cat("rendezvous key '", text, "' is malformed")); };
   std::string_view parts[5];
   std::string_view rest = text;
   for (int i = 0; i < 4; ++i) {

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: what outlives a step in a container of a device.
+
 #include <dflow/base/status.hpp>
 
 #include <atomic>

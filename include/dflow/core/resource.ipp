@@ -26,7 +26,7 @@ std::shared_ptr<Resource> ResourceContainer::find_if_exists(std::string_view nam
 std::shared_ptr<Resource> ResourceContainer::find(std::string_view name) const {
   std::shared_ptr<Resource> found = find_if_exists(name);
   if (found == nullptr) {
-    throw_error(not_found(str_cat("there is no resource '", name, "' in container '", name_, "'")));
+    throw_error(Status::not_found(str_cat("there is no resource '", name, "' in container '", name_, "'")));
   }
   return found;
 }
@@ -35,19 +35,19 @@ std::shared_ptr<Resource> ResourceContainer::find_or_make(std::string_view name,
   std::lock_guard lock(state_->mutex);
   const auto at = state_->resources.lower_bound(name);
   if (at != state_->resources.end() && at->first == name) return at->second;
-  if (name.empty()) throw_error(invalid_argument("a resource must have a name"));
+  if (name.empty()) throw_error(Status::invalid_argument("a resource must have a name"));
   std::shared_ptr<Resource> made = make();
-  if (made == nullptr) throw_error(internal(str_cat("the factory of resource '", name, "' made nothing")));
+  if (made == nullptr) throw_error(Status::internal(str_cat("the factory of resource '", name, "' made nothing")));
   state_->resources.emplace_hint(at, std::string(name), made);
   return made;
 }
 
 void ResourceContainer::insert(std::string_view name, std::shared_ptr<Resource> resource) {
-  if (name.empty()) throw_error(invalid_argument("a resource must have a name"));
-  if (resource == nullptr) throw_error(invalid_argument(str_cat("resource '", name, "' is null")));
+  if (name.empty()) throw_error(Status::invalid_argument("a resource must have a name"));
+  if (resource == nullptr) throw_error(Status::invalid_argument(str_cat("resource '", name, "' is null")));
   std::lock_guard lock(state_->mutex);
   if (!state_->resources.try_emplace(std::string(name), std::move(resource)).second) {
-    throw_error(already_exists(str_cat("container '", name_, "' has a resource '", name, "' already")));
+    throw_error(Status::already_exists(str_cat("container '", name_, "' has a resource '", name, "' already")));
   }
 }
 
@@ -87,8 +87,8 @@ std::vector<std::string> ResourceContainer::names() const {
 }
 
 void ResourceContainer::throw_wrong_type(std::string_view name, const Resource& held, std::string_view wanted) {
-  throw_error(
-      invalid_argument(str_cat("resource '", name, "' is ", held.debug_string(), ", ", wanted, " was asked for")));
+  throw_error(Status::invalid_argument(
+      str_cat("resource '", name, "' is ", held.debug_string(), ", ", wanted, " was asked for")));
 }
 
 struct ResourceContainers::State {

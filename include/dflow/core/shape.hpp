@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: shapes of tensors.
+
 #include <dflow/base/checked.hpp>
 #include <dflow/base/status.hpp>
 

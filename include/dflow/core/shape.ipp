@@ -31,7 +31,7 @@ std::string extents_to_string(std::span<const std::int64_t> dims) {
 }
 
 [[noreturn]] void throw_bad_shape(std::span<const std::int64_t> dims, std::string_view what) {
-  throw_error(invalid_argument(str_cat("shape ", extents_to_string(dims), " ", what)));
+  throw_error(Status::invalid_argument(str_cat("shape ", extents_to_string(dims), " ", what)));
 }
 
 /// The number of elements where the running product overflowed: a zero may follow.

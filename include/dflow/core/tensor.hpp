@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: tensors of one element type.
+
 #include <dflow/core/any_tensor.hpp>
 #include <dflow/core/nested_elements.hpp>
 #include <dflow/core/tensor_view.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Datasets: where elements come from, what becomes of them, and how they are gone through.
+/// Public: datasets: where elements come from, what becomes of them, and how they are gone through.
 
 #include <dflow/data/dataset.hpp>
 #include <dflow/data/files.hpp>

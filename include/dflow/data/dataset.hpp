@@ -89,7 +89,7 @@ class Dataset {
 
   /// Errors: InvalidArgument for no recipe.
   explicit Dataset(SharedRecipe recipe) : recipe_(std::move(recipe)) {
-    if (recipe_ == nullptr) throw_error(invalid_argument("data: a dataset of no recipe"));
+    if (recipe_ == nullptr) throw_error(Status::invalid_argument("data: a dataset of no recipe"));
   }
 
   /// A way through the dataset from the beginning of an epoch on.
@@ -165,7 +165,7 @@ class Dataset {
   /// InvalidArgument for a shift of fewer than n.
   Dataset<std::vector<E>> window(std::uint64_t n, WindowOptions options = {}) const {
     if (!CopyableElement<E> && options.shift < n) {
-      throw_error(invalid_argument(str_cat(
+      throw_error(Status::invalid_argument(str_cat(
           "data: windows of ", n, " elements with a shift of ", options.shift,
           " have elements in common, and these elements cannot be copied; a shift of the window's size will do")));
     }

@@ -76,7 +76,8 @@ class RecordSource final : public Recipe {
       if (is_there && offset > 0 && source_.options_.compression == RecordCompression::none) {
         is_there = offset <= source_.files_->file_size(source_.paths_[file]);
       }
-      if (!is_there) throw_error(data_loss(str_cat("no record of these files begins at ", offset, " in file ", file)));
+      if (!is_there)
+        throw_error(Status::data_loss(str_cat("no record of these files begins at ", offset, " in file ", file)));
       file_ = file;
       offset_ = offset;
     }
@@ -110,7 +111,7 @@ class RecordSource final : public Recipe {
 
 Dataset<std::string> record_dataset(std::shared_ptr<FileSystem> files, std::vector<std::string> paths,
                                     const RecordReaderOptions& options) {
-  if (paths.empty()) throw_error(invalid_argument("from_records: there are no paths"));
+  if (paths.empty()) throw_error(Status::invalid_argument("from_records: there are no paths"));
   return Dataset<std::string>(std::make_shared<RecordSource>(std::move(files), std::move(paths), options));
 }
 

@@ -23,8 +23,8 @@ std::string_view checked_content(std::string_view state) {
     ByteReader checksum(state.substr(content.size()));
     if (checksum.u32() == mask_crc32c(crc32c(content))) return content.substr(state_magic.size());
   }
-  throw_error(data_loss(str_cat("an iterator's state of ", state.size(), " bytes is ",
-                                is_whole ? "damaged: its checksum is another" : "cut short, or none")));
+  throw_error(Status::data_loss(str_cat("an iterator's state of ", state.size(), " bytes is ",
+                                        is_whole ? "damaged: its checksum is another" : "cut short, or none")));
 }
 
 }  // namespace detail
@@ -44,7 +44,7 @@ AnyIterator& AnyIterator::operator=(AnyIterator&& other) noexcept {
 }
 
 const Recipe& AnyIterator::recipe() const {
-  if (!recipe_) throw_error(failed_precondition("data: this iterator was moved from"));
+  if (!recipe_) throw_error(Status::failed_precondition("data: this iterator was moved from"));
   return *recipe_;
 }
 
@@ -82,7 +82,7 @@ std::optional<std::int64_t> AnyIterator::size() const {
 }
 
 std::string AnyIterator::state() const {
-  if (failed_) throw_error(failed_precondition("data: an iterator that has failed has no state to save"));
+  if (failed_) throw_error(Status::failed_precondition("data: an iterator that has failed has no state to save"));
   const std::string name = recipe().describe();
   std::string state(detail::state_magic);
   ByteWriter out(state);
@@ -99,8 +99,8 @@ AnyIterator AnyIterator::restored(std::string_view state) const {
   try {
     const std::string_view name = in.string();
     if (const std::string own = recipe().describe(); name != own) {
-      throw_error(
-          invalid_argument(str_cat("data: this is the state of an iterator of '", name, "', not of '", own, "'")));
+      throw_error(Status::invalid_argument(
+          str_cat("data: this is the state of an iterator of '", name, "', not of '", own, "'")));
     }
     const std::uint64_t epoch = read_position(in);
     const std::uint64_t position = read_position(in);
@@ -114,7 +114,7 @@ AnyIterator AnyIterator::restored(std::string_view state) const {
     return restored;
   } catch (const Error& error) {
     if (error.code() != Code::out_of_range) throw;
-    throw_error(data_loss(str_cat("an iterator's state is damaged: ", error.status().message())));
+    throw_error(Status::data_loss(str_cat("an iterator's state is damaged: ", error.status().message())));
   }
 }
 

@@ -12,7 +12,7 @@ namespace dflow::data {
 /// can be, from which counting on would wrap.
 inline std::uint64_t read_position(ByteReader& in) {
   const std::uint64_t position = in.varint();
-  if (position > max_position) throw_error(data_loss("an iterator's state overflows"));
+  if (position > max_position) throw_error(Status::data_loss("an iterator's state overflows"));
   return position;
 }
 

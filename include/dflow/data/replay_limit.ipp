@@ -9,7 +9,8 @@ namespace dflow::data {
 namespace detail {
 
 [[noreturn]] void reject_replay(std::uint64_t most) {
-  throw_error(invalid_argument(str_cat("data: to restore this state more than ", most,
+  throw_error(
+      Status::invalid_argument(str_cat("data: to restore this state more than ", most,
                                        " elements would have to be read again; limit_restoring allows for more")));
 }
 

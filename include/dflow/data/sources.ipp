@@ -115,10 +115,10 @@ SharedRecipe counting_source() {
 SharedRecipe row_source(std::vector<AnyTensor> tensors, const ElementType& type) {
   for (const AnyTensor& tensor : tensors) {
     if (!tensor.is_initialized() || tensor.rank() == 0) {
-      throw_error(invalid_argument("data: a scalar has no rows; from_tensors takes tensors [rows, ...]"));
+      throw_error(Status::invalid_argument("data: a scalar has no rows; from_tensors takes tensors [rows, ...]"));
     }
     if (tensor.dim(0) != tensors.front().dim(0)) {
-      throw_error(invalid_argument(
+      throw_error(Status::invalid_argument(
           str_cat("data: tensors of ", tensors.front().dim(0), " and ", tensor.dim(0), " rows do not make pairs")));
     }
   }

@@ -14,15 +14,15 @@ std::uint64_t Stream::skip(std::uint64_t n) {
 
 void require_passed_over(std::uint64_t passed, std::uint64_t n) {
   if (passed == n) return;
-  throw_error(data_loss(
+  throw_error(Status::data_loss(
       str_cat("an iterator's state is past the end of its data: ", n, " elements were read, and there are ", passed)));
 }
 
 std::uint64_t read_replayed(ByteReader& in, std::uint64_t most) {
   const std::uint64_t n = in.varint();
   if (n > most) {
-    throw_error(data_loss(str_cat("an iterator's state says that ", n, " elements had been read ahead, at most ", most,
-                                  " can have been")));
+    throw_error(Status::data_loss(str_cat("an iterator's state says that ", n,
+                                          " elements had been read ahead, at most ", most, " can have been")));
   }
   return n;
 }

@@ -96,7 +96,7 @@ class SignatureCheck {
  private:
   static constexpr std::int64_t max_list_outputs = 1 << 20;
 
-  [[noreturn]] static void reject(std::string message) { throw_error(invalid_argument(std::move(message))); }
+  [[noreturn]] static void reject(std::string message) { throw_error(Status::invalid_argument(std::move(message))); }
 
   /// Throws unless the op takes as many inputs; returns how many of them are its open list.
   std::size_t check_count() const {
@@ -123,15 +123,15 @@ class SignatureCheck {
     DType& want = types_.values[arg.param];
     if (want == DType::invalid) want = got;
     if (want != got) {
-      reject(str_cat(op_.name, ": input ", i, " is ", dflow::name(got), " where ", op_.type_params[arg.param].name,
-                     " = ", dflow::name(want)));
+      reject(str_cat(op_.name, ": input ", i, " is ", dtype_name(got), " where ", op_.type_params[arg.param].name,
+                     " = ", dtype_name(want)));
     }
   }
 
   void check_fixed(DType want, std::size_t i) const {
     const DType got = inputs_[i].dtype();
     if (got == want) return;
-    reject(str_cat(op_.name, ": input ", i, " must be ", dflow::name(want), ", got ", dflow::name(got)));
+    reject(str_cat(op_.name, ": input ", i, " must be ", dtype_name(want), ", got ", dtype_name(got)));
   }
 
   void check_type_params() const {
@@ -141,7 +141,7 @@ class SignatureCheck {
         reject(str_cat(op_.name, ": type parameter ", param.name, " is not decided by its inputs"));
       }
       if (!param.allows(types_.values[p])) {
-        reject(str_cat(op_.name, " is not defined for ", param.name, " = ", dflow::name(types_.values[p])));
+        reject(str_cat(op_.name, " is not defined for ", param.name, " = ", dtype_name(types_.values[p])));
       }
     }
   }
@@ -156,8 +156,8 @@ void require_own_inputs(const GraphStore& graph, const NodeRequest& request) {
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     const AnyOutput& input = request.inputs[i];
     if (input.is_of(&graph)) continue;
-    throw_error(invalid_argument(str_cat(request.op->name, ": input ", i,
-                                         input.is_valid() ? " belongs to another graph" : " is an empty Output")));
+    throw_error(Status::invalid_argument(str_cat(
+        request.op->name, ": input ", i, input.is_valid() ? " belongs to another graph" : " is an empty Output")));
   }
 }
 
@@ -179,7 +179,7 @@ Node make_node(const GraphStore& graph, const NodeRequest& request, std::source_
     node.name = graph.scope().name_prefix + std::string(request.name);
     check_name(node.name, request.op->name, where);
     if (graph.has_name(node.name)) {
-      throw_error(invalid_argument(str_cat("a node named '", node.name, "' exists already")));
+      throw_error(Status::invalid_argument(str_cat("a node named '", node.name, "' exists already")));
     }
   }
   infer_shapes(graph, node);
@@ -190,46 +190,47 @@ Node make_node(const GraphStore& graph, const NodeRequest& request, std::source_
 void check_function(const GraphStore& graph, const Node& node) {
   const auto name_of = [&](NodeId function) { return graph.node(function).name; };
   if (node.function.is_valid() && graph.node(node.function).op->role != OpRole::function) {
-    throw_error(invalid_argument(str_cat("'", name_of(node.function), "' is no function")));
+    throw_error(Status::invalid_argument(str_cat("'", name_of(node.function), "' is no function")));
   }
   if (node.op->role == OpRole::function) {
     constexpr int max_depth = 256;
     int depth = 0;
     for (NodeId around = node.function; around.is_valid(); around = graph.node(around).function) {
       if (++depth < max_depth) continue;
-      throw_error(resource_exhausted(str_cat("functions in functions are nested deeper than ", max_depth)));
+      throw_error(Status::resource_exhausted(str_cat("functions in functions are nested deeper than ", max_depth)));
     }
   }
   for (const Endpoint input : node.inputs) {
     const Node& source = graph.node(input.node);
     if (source.function == node.function || graph.is_inside(node.function, source.function)) continue;
-    throw_error(invalid_argument(str_cat("'", source.name, "' is part of the body of '", name_of(source.function),
+    throw_error(
+        Status::invalid_argument(str_cat("'", source.name, "' is part of the body of '", name_of(source.function),
                                          "' and has no value outside of it: use what the call returns")));
   }
   for (const NodeId control : node.control_inputs) {
     const Node& source = graph.node(control);
     if (source.function == node.function) continue;
-    throw_error(invalid_argument(str_cat("'", source.name, "' is not part of the same body: ",
-                                         node.function.is_valid()
-                                             ? "let the call of '" + name_of(node.function) + "' wait for it"
-                                             : "wait for the call of '" + name_of(source.function) + "'")));
+    throw_error(Status::invalid_argument(str_cat("'", source.name, "' is not part of the same body: ",
+                                                 node.function.is_valid()
+                                                     ? "let the call of '" + name_of(node.function) + "' wait for it"
+                                                     : "wait for the call of '" + name_of(source.function) + "'")));
   }
   if (node.op->role == OpRole::variable && node.function.is_valid()) {
-    throw_error(invalid_argument(str_cat("a variable is made in the body of '", name_of(node.function),
-                                         "', which may run many times or never: make it outside")));
+    throw_error(Status::invalid_argument(str_cat("a variable is made in the body of '", name_of(node.function),
+                                                 "', which may run many times or never: make it outside")));
   }
   if (node.op->role == OpRole::argument || node.op->role == OpRole::results) {
     const std::optional<GraphStore::Function> function = graph.function(node.function);
-    if (!function) throw_error(invalid_argument(str_cat(node.op->name, " stands in no body of a function")));
+    if (!function) throw_error(Status::invalid_argument(str_cat(node.op->name, " stands in no body of a function")));
     if (node.op->role == OpRole::argument) {
       const std::size_t number = argument_number(node);
       if (number < function->arguments.size() && function->arguments[number].is_valid()) {
-        throw_error(
-            invalid_argument(str_cat("function '", name_of(node.function), "' has an argument ", number, " already")));
+        throw_error(Status::invalid_argument(
+            str_cat("function '", name_of(node.function), "' has an argument ", number, " already")));
       }
     }
     if (node.op->role == OpRole::results && function->results.is_valid()) {
-      throw_error(invalid_argument(str_cat("function '", name_of(node.function), "' has its results already")));
+      throw_error(Status::invalid_argument(str_cat("function '", name_of(node.function), "' has its results already")));
     }
   }
 }

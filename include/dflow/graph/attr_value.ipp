@@ -92,7 +92,7 @@ std::string attr_text(const std::string& value) {
   return str_cat("\"", value.substr(0, 80), value.size() > 80 ? "..." : "", "\"");
 }
 std::string attr_text(const FunctionName& value) { return value.name; }
-std::string attr_text(DType value) { return std::string(name(value)); }
+std::string attr_text(DType value) { return std::string(dtype_name(value)); }
 std::string attr_text(const PartialShape& value) { return value.to_string(); }
 std::string attr_text(const AnyTensor& value) { return value.to_string(8); }
 template <class T>

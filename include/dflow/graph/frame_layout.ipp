@@ -39,7 +39,8 @@ class FrameFinder {
 
  private:
   [[noreturn]] static void fail(const StepNode& node, std::string message) {
-    throw_error(invalid_argument(std::move(message)).with_node(node.op->name, node->name).with_location(node->where));
+    throw_error(
+        Status::invalid_argument(std::move(message)).with_node(node.op->name, node->name).with_location(node->where));
   }
 
   /// What the inputs say; that of the step where there are none.

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: graphs, which builders append nodes to.
+
 #include <dflow/base/config.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/graph/node.hpp>

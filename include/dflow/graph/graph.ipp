@@ -30,7 +30,7 @@ namespace detail {
 
 const Node& node_of_handle(const GraphStore* graph, NodeId id, std::string_view handle) {
   if (graph == nullptr) [[unlikely]] {
-    throw_error(invalid_argument(str_cat("an empty ", handle, " belongs to no graph")));
+    throw_error(Status::invalid_argument(str_cat("an empty ", handle, " belongs to no graph")));
   }
   return graph->node(id);
 }
@@ -39,7 +39,7 @@ const OutputInfo& info_of(const AnyOutput& edge) {
   const Node& node = edge.node();
   const auto index = static_cast<std::size_t>(edge.endpoint().index);
   if (index >= node.outputs.size()) [[unlikely]] {
-    throw_error(invalid_argument(str_cat("node '", node.name, "' has no output ", edge.endpoint().index))
+    throw_error(Status::invalid_argument(str_cat("node '", node.name, "' has no output ", edge.endpoint().index))
                     .with_node(node.op->name, node.name)
                     .with_location(node.where));
   }
@@ -65,10 +65,10 @@ std::string AnyOutput::name() const {
 }
 
 void detail::require_dtype(const AnyOutput& output, DType dtype) {
-  if (!output.is_valid()) throw_error(invalid_argument("an empty output has no element type"));
+  if (!output.is_valid()) throw_error(Status::invalid_argument("an empty output has no element type"));
   if (output.dtype() == dtype) return;
-  throw_error(invalid_argument(
-                  str_cat("'", output.name(), "' carries ", dflow::name(output.dtype()), ", not ", dflow::name(dtype)))
+  throw_error(Status::invalid_argument(
+                  str_cat("'", output.name(), "' carries ", dtype_name(output.dtype()), ", not ", dtype_name(dtype)))
                   .with_node(output.node().op->name, output.node().name)
                   .with_location(output.node().where));
 }
@@ -148,14 +148,14 @@ Graph::~Graph() = default;
 
 GraphStore* Graph::store() const {
   if (store_ == nullptr) [[unlikely]]
-    throw_error(failed_precondition("the graph was moved to another Graph"));
+    throw_error(Status::failed_precondition("the graph was moved to another Graph"));
   return store_.get();
 }
 
 std::size_t Graph::num_nodes() const { return store()->size(); }
 const Node& Graph::node(NodeId id) const {
   if (id.is_valid() && id.position() < num_nodes()) return store()->node(id);
-  throw_error(not_found(str_cat("the graph has no node number ", id.value(), ", but ", num_nodes(), " nodes")));
+  throw_error(Status::not_found(str_cat("the graph has no node number ", id.value(), ", but ", num_nodes(), " nodes")));
 }
 std::uint64_t Graph::version() const { return store()->version(); }
 std::uint64_t Graph::seed() const { return store()->options().seed; }
@@ -171,10 +171,10 @@ AnyOutput Graph::output(std::string_view name) const {
   std::string_view node_name = name;
   if (colon != std::string_view::npos) {
     node_name = name.substr(0, colon);
-    if (colon + 1 == name.size()) throw_error(invalid_argument(str_cat("'", name, "' is not an edge name")));
+    if (colon + 1 == name.size()) throw_error(Status::invalid_argument(str_cat("'", name, "' is not an edge name")));
     for (const char c : name.substr(colon + 1)) {
       if (c < '0' || c > '9' || index > 1'000'000) {
-        throw_error(invalid_argument(str_cat("'", name, "' is not an edge name")));
+        throw_error(Status::invalid_argument(str_cat("'", name, "' is not an edge name")));
       }
       index = index * 10 + (c - '0');
     }
@@ -182,11 +182,11 @@ AnyOutput Graph::output(std::string_view name) const {
   const Operation operation = find(node_name);
   if (!operation.is_valid()) {
     const std::string_view nearest = detail::nearest_name(*store(), node_name);
-    throw_error(not_found(str_cat("the graph has no node named '", node_name, "'",
-                                  nearest.empty() ? "" : str_cat("; did you mean '", nearest, "'?"))));
+    throw_error(Status::not_found(str_cat("the graph has no node named '", node_name, "'",
+                                          nearest.empty() ? "" : str_cat("; did you mean '", nearest, "'?"))));
   }
   if (static_cast<std::size_t>(index) >= operation.node().outputs.size()) {
-    throw_error(not_found(str_cat("node '", node_name, "' has no output ", index)));
+    throw_error(Status::not_found(str_cat("node '", node_name, "' has no output ", index)));
   }
   return {store(), Endpoint{operation.node_id(), index}};
 }
@@ -197,7 +197,7 @@ ScopeGuard Graph::device(std::string_view name, std::source_location where) {
 
 ScopeGuard Graph::device(DeviceFunction choose) {
   GraphStore::Scope scope = store()->scope();
-  if (choose == nullptr) throw_error(invalid_argument("device: the function is empty"));
+  if (choose == nullptr) throw_error(Status::invalid_argument("device: the function is empty"));
   scope.device_rule = std::make_shared<const GraphStore::DeviceRule>(
       GraphStore::DeviceRule{std::move(choose), std::move(scope.device), std::move(scope.device_rule)});
   scope.device.clear();

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: a graph as a value, for files and other processes.
+
 #include <dflow/graph/graph.hpp>
 #include <dflow/graph/node_def.hpp>
 

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: the binary file of a graph.
+
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/graph/graph_def.hpp>
 

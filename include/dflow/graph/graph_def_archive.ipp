@@ -40,7 +40,8 @@ class GraphDefReader : public cereal::InputArchive<GraphDefReader, cereal::Allow
 
   /// Before an item of a list is kept, which may take a byte here and a hundred in memory.
   void take_memory(std::uint64_t bytes) {
-    if (bytes > memory_left_) throw_error(out_of_range("the saved graph lists far more than it says of what it lists"));
+    if (bytes > memory_left_)
+      throw_error(Status::out_of_range("the saved graph lists far more than it says of what it lists"));
     memory_left_ -= bytes;
   }
 
@@ -121,7 +122,7 @@ inline void save(GraphDefWriter& archive, const SavedDType& dtype) {
 }
 inline void load(GraphDefReader& archive, SavedDType& dtype) {
   const std::uint8_t number = archive.reader.u8();
-  if (number != 0 && !dtype_from_number(number)) throw_error(data_loss(str_cat(number, " is no element type")));
+  if (number != 0 && !dtype_from_number(number)) throw_error(Status::data_loss(str_cat(number, " is no element type")));
   dtype.value = static_cast<DType>(number);
 }
 
@@ -139,13 +140,13 @@ inline void save(GraphDefWriter& archive, const PartialShape& shape) {
 
 template <class ShapeType>
 ShapeType read_dims(GraphDefReader& archive, std::int64_t rank) {
-  if (rank < 0 || rank > max_rank) throw_error(data_loss(str_cat("a shape of rank ", rank)));
+  if (rank < 0 || rank > max_rank) throw_error(Status::data_loss(str_cat("a shape of rank ", rank)));
   std::array<std::int64_t, max_rank> dims{};
   for (std::int64_t i = 0; i < rank; ++i) dims[static_cast<std::size_t>(i)] = archive.reader.signed_varint();
   try {
     return ShapeType(std::span<const std::int64_t>(dims.data(), static_cast<std::size_t>(rank)));
   } catch (const Error& error) {
-    throw_error(data_loss(std::string(error.status().message())));
+    throw_error(Status::data_loss(std::string(error.status().message())));
   }
 }
 
@@ -182,15 +183,15 @@ inline void load(GraphDefReader& archive, AnyTensor& tensor) {
   SavedDType dtype;
   archive(dtype);
   if (dtype.value == DType::invalid) return tensor.reset();
-  if (!is_element(dtype.value)) throw_error(data_loss(str_cat("a tensor of ", name(dtype.value))));
+  if (!is_element(dtype.value)) throw_error(Status::data_loss(str_cat("a tensor of ", dtype_name(dtype.value))));
   const auto shape = read_dims<Shape>(archive, archive.reader.signed_varint());
   if (dtype.value != DType::string) {
     tensor = tensor_of_bytes(dtype.value, shape, archive.reader.blob(), Code::data_loss);
     return;
   }
   if (static_cast<std::uint64_t>(shape.num_elements()) > archive.reader.remaining()) {
-    throw_error(data_loss(str_cat("input ends early: ", shape.num_elements(), " strings announced, ",
-                                  archive.reader.remaining(), " bytes left")));
+    throw_error(Status::data_loss(str_cat("input ends early: ", shape.num_elements(), " strings announced, ",
+                                          archive.reader.remaining(), " bytes left")));
   }
   tensor = AnyTensor(DType::string, shape);
   for (std::string& text : tensor.span<std::string>()) archive(text);
@@ -215,7 +216,7 @@ inline void load(GraphDefReader& archive, AttrValue& value) {
   std::uint8_t index = 0;
   archive(index);
   constexpr std::size_t count = std::variant_size_v<AttrValue>;
-  if (index >= count) throw_error(data_loss(str_cat(index, " is no kind of attribute")));
+  if (index >= count) throw_error(Status::data_loss(str_cat(index, " is no kind of attribute")));
   const auto read = [&]<class T>() {
     if constexpr (std::is_same_v<T, DType>) {
       SavedDType dtype;
@@ -254,7 +255,8 @@ inline void load(GraphDefReader& archive, NodeDef& node) {
   }
   archive(node.inputs, node.attrs, node.colocated_with, node.file);
   const std::uint64_t line = archive.reader.varint();
-  if (line > std::numeric_limits<std::uint32_t>::max()) throw_error(data_loss("a line number of more than 32 bits"));
+  if (line > std::numeric_limits<std::uint32_t>::max())
+    throw_error(Status::data_loss("a line number of more than 32 bits"));
   node.line = static_cast<std::uint32_t>(line);
   if (archive.has_functions) archive(node.function);
 }
@@ -283,16 +285,16 @@ GraphDef from_binary(std::span<const std::byte> bytes) {
   detail::GraphDefReader archive(bytes);
   const std::span<const std::byte> magic = archive.reader.bytes(std::min(bytes.size(), detail::graph_magic.size()));
   if (!std::equal(magic.begin(), magic.end(), std::as_bytes(std::span(detail::graph_magic)).begin())) {
-    throw_error(invalid_argument("these bytes are no saved graph"));
+    throw_error(Status::invalid_argument("these bytes are no saved graph"));
   }
   const std::uint32_t checksum = archive.reader.u32();
   const std::uint32_t computed = mask_crc32c(crc32c(bytes.subspan(archive.reader.position())));
-  if (checksum != computed) throw_error(data_loss("the saved graph is damaged: its checksum does not match"));
+  if (checksum != computed) throw_error(Status::data_loss("the saved graph is damaged: its checksum does not match"));
   GraphDef def;
   archive(def.version);
   if (def.version == 0 || def.version > GraphDef::current_version) {
-    throw_error(invalid_argument(str_cat("the saved graph has version ", def.version,
-                                         "; this library reads versions 1 to ", GraphDef::current_version)));
+    throw_error(Status::invalid_argument(str_cat("the saved graph has version ", def.version,
+                                                 "; this library reads versions 1 to ", GraphDef::current_version)));
   }
   archive.has_functions = def.version >= GraphDef::functions_version;
   archive(def.seed, def.nodes, def.collections);

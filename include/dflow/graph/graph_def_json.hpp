@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: the JSON form of a graph.
+
 #include <dflow/base/config.hpp>
 #include <dflow/graph/graph_def.hpp>
 

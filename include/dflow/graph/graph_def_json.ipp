@@ -41,7 +41,7 @@ inline constexpr std::string_view real_text = "float_text", real_list_text = "li
 inline constexpr std::string_view base64_mark = "base64:";
 inline constexpr std::uint64_t plain_nan = 0x7ff8000000000000u;
 
-[[noreturn]] inline void fail(std::string message) { throw_error(invalid_argument(std::move(message))); }
+[[noreturn]] inline void fail(std::string message) { throw_error(Status::invalid_argument(std::move(message))); }
 
 /// Any bytes as a JSON string: as they are where they are valid UTF-8, else "base64:" and their code.
 inline void append_bytes(std::string& out, const std::string& bytes) {
@@ -152,7 +152,7 @@ void append_elements(Value::Object& tensor, std::span<const T> items) {
 inline Value of_tensor(const AnyTensor& tensor) {
   require_savable(tensor);
   Value::Object object;
-  object.emplace_back("dtype", name(tensor.dtype()));
+  object.emplace_back("dtype", dtype_name(tensor.dtype()));
   if (!tensor.is_initialized()) return object;
   object.emplace_back("shape", tensor.shape().to_string());
   if (tensor.dtype() != DType::string && tensor.num_elements() > most_values_as_text) {
@@ -170,7 +170,7 @@ Value of_value(const T& value) {
   if constexpr (std::is_same_v<T, std::monostate>) {
     return true;
   } else if constexpr (std::is_same_v<T, DType>) {
-    return name(value);
+    return dtype_name(value);
   } else if constexpr (std::is_same_v<T, PartialShape>) {
     return value.to_string();
   } else if constexpr (std::is_same_v<T, FunctionName>) {
@@ -213,7 +213,7 @@ inline Value of_node(const NodeDef& node, ShapeAllowance& shapes) {
   append_text("device", node.device);
   if (!node.types.empty()) {
     Value::Object types;
-    for (const auto& [param, dtype] : node.types) types.emplace_back(param, name(dtype));
+    for (const auto& [param, dtype] : node.types) types.emplace_back(param, dtype_name(dtype));
     object.emplace_back("types", std::move(types));
   }
   if (!node.inputs.empty()) object.emplace_back("inputs", list_of(node.inputs));
@@ -376,7 +376,7 @@ inline double real(const Value& value) {
 
 inline DType dtype(const Value& value) {
   const std::string text = graph_json::text(value);
-  if (text == name(DType::invalid)) return DType::invalid;
+  if (text == dtype_name(DType::invalid)) return DType::invalid;
   const std::optional<DType> parsed = parse_dtype(text);
   if (!parsed) fail(str_cat("'", text, "' is no element type"));
   return *parsed;
@@ -395,7 +395,7 @@ void read_element(Value::Array::const_iterator& next, bool is_text, T& into) {
     const double wide = is_text ? real_from_text(text(value)) : real(value);
     into = static_cast<T>(wide);
     if (std::isfinite(wide) && !std::isfinite(static_cast<double>(into))) {
-      fail(str_cat(wide, " is outside the range of ", name(dtype_of<T>)));
+      fail(str_cat(wide, " is outside the range of ", dtype_name(dtype_of<T>)));
     }
   } else if (is_text) {
     fail("only reals have values as text");
@@ -413,7 +413,7 @@ inline void read_elements(const Value& values, bool is_text, DType dtype, const 
   const std::size_t parts = is_complex(dtype) ? 2 : 1;
   if (values.items().size() % parts != 0 ||
       values.items().size() / parts != static_cast<std::size_t>(shape.num_elements())) {
-    fail(str_cat(values.items().size(), " values for a tensor of ", name(dtype), shape.to_string()));
+    fail(str_cat(values.items().size(), " values for a tensor of ", dtype_name(dtype), shape.to_string()));
   }
   into = AnyTensor(dtype, shape);
   for_each_type<AllTypes>([&]<class T>() {
@@ -447,7 +447,7 @@ inline void read_tensor(const Value& value, AnyTensor& into) {
   }
   if (!shape || !is_element(dtype)) fail("a tensor of values needs its element type and shape");
   if (form != "base64") return read_elements(*elements, form == "values_text", dtype, *shape, into);
-  if (!is_plain(dtype)) fail(str_cat("a tensor of ", name(dtype), " has no 'base64'"));
+  if (!is_plain(dtype)) fail(str_cat("a tensor of ", dtype_name(dtype), " has no 'base64'"));
   const std::optional<std::string> bytes = elements->is_string() ? from_base64(elements->string()) : std::nullopt;
   if (!bytes) fail("a tensor's base64 is malformed");
   into = tensor_of_bytes(dtype, *shape, std::as_bytes(std::span(*bytes)), Code::invalid_argument);
@@ -570,7 +570,7 @@ GraphDef from_json(std::string_view text) {
   try {
     detail::graph_json::read_graph(json::parse(text, detail::graph_json::limits), def);
   } catch (const Error& error) {
-    throw_error(invalid_argument(str_cat("malformed JSON graph, ", error.status().message())));
+    throw_error(Status::invalid_argument(str_cat("malformed JSON graph, ", error.status().message())));
   }
   return def;
 }

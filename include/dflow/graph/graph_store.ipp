@@ -56,7 +56,8 @@ ScopeGuard GraphStore::enter(Scope scope) {
 void detail::require_node(const GraphStore& graph, const Operation& operation, std::string_view function,
                           std::source_location where) {
   const auto reject = [&](std::string_view what) {
-    throw_error(invalid_argument(str_cat(function, ": ", what)).with_location(graph.scope().where.value_or(where)));
+    throw_error(
+        Status::invalid_argument(str_cat(function, ": ", what)).with_location(graph.scope().where.value_or(where)));
   };
   if (!operation.is_of(&graph)) reject("an operation is empty or belongs to another graph");
   const NodeId id = operation.node_id();
@@ -121,10 +122,10 @@ bool is_legal_node_name(std::string_view name) noexcept {
 }
 
 [[noreturn]] void reject_node_name(std::string_view name, std::string_view op, std::source_location where) {
-  throw_error(
-      invalid_argument(str_cat("'", name, "' is not a legal node name: letters, digits and _./-> only, not empty"))
-          .with_node(op, name)
-          .with_location(where));
+  throw_error(Status::invalid_argument(
+                  str_cat("'", name, "' is not a legal node name: letters, digits and _./-> only, not empty"))
+                  .with_node(op, name)
+                  .with_location(where));
 }
 
 }  // namespace detail
@@ -221,7 +222,7 @@ GraphStore::~GraphStore() = default;
 NodeId GraphStore::append(Node node) {
   const std::size_t position = nodes_->num_appended();
   if (position >= NodeId::max_position) {
-    throw_error(resource_exhausted("the graph has as many nodes as it can have"));
+    throw_error(Status::resource_exhausted("the graph has as many nodes as it can have"));
   }
   const NodeId id(position);
   nodes_->reserve_one();
@@ -245,8 +246,8 @@ void GraphStore::note_function(NodeId id, const Node& node) {
       const std::size_t number = argument_number(node);
       // They come in about their order; a number alone does not take memory for all below it.
       if (constexpr std::size_t slack = 256; number > slack + 8 * of.arguments.size()) {
-        throw_error(
-            invalid_argument(str_cat("argument ", number, " of a function that has ", of.arguments.size(), " so far")));
+        throw_error(Status::invalid_argument(
+            str_cat("argument ", number, " of a function that has ", of.arguments.size(), " so far")));
       }
       if (of.arguments.size() <= number) of.arguments.resize(number + 1);
       of.arguments[number] = id;
@@ -260,7 +261,8 @@ void GraphStore::note_function(NodeId id, const Node& node) {
         next_iterations_[merge].push_back(id);
         break;
       }
-      throw_error(invalid_argument(str_cat("'", (*nodes_)[node.inputs[1].node.position()].name, "' is no Merge")));
+      throw_error(
+          Status::invalid_argument(str_cat("'", (*nodes_)[node.inputs[1].node.position()].name, "' is no Merge")));
     default:
       break;
   }
@@ -355,13 +357,13 @@ void GraphStore::drop_drafted(std::vector<NodeId>& nodes) const {
 
 GraphStore::Function detail::require_function(const GraphStore& graph, NodeId begin, const std::string& name) {
   std::optional<GraphStore::Function> function = begin.is_valid() ? graph.function(begin) : std::nullopt;
-  if (!function) throw_error(invalid_argument(str_cat("the graph has no function '", name, "'")));
+  if (!function) throw_error(Status::invalid_argument(str_cat("the graph has no function '", name, "'")));
   if (!function->results.is_valid()) {
-    throw_error(invalid_argument(str_cat("the body of function '", name, "' is not finished")));
+    throw_error(Status::invalid_argument(str_cat("the body of function '", name, "' is not finished")));
   }
   for (std::size_t i = 0; i < function->arguments.size(); ++i) {
     if (function->arguments[i].is_valid()) continue;
-    throw_error(invalid_argument(str_cat("function '", name, "' has no argument ", i)));
+    throw_error(Status::invalid_argument(str_cat("function '", name, "' has no argument ", i)));
   }
   return *std::move(function);
 }
@@ -387,7 +389,7 @@ std::vector<Endpoint> detail::captured_edges(const GraphStore& graph, const Node
     const std::string_view name = one.substr(0, colon);
     const NodeId id = builds ? graph.find_appended(name) : graph.find(name);
     if (!id.is_valid() || output < 0 || static_cast<std::size_t>(output) >= graph.node(id).outputs.size()) {
-      throw_error(invalid_argument(str_cat("the graph has no edge '", one, "' for a capture to stand for")));
+      throw_error(Status::invalid_argument(str_cat("the graph has no edge '", one, "' for a capture to stand for")));
     }
     edges.push_back({id, output});
   }

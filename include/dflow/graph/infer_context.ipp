@@ -76,7 +76,8 @@ void InferContext::fail(const std::string& message) const {
     for (const PartialShape& shape : inputs_) text += str_cat(" ", shape.to_string());
     text += ")";
   }
-  throw_error(invalid_argument(std::move(text)).with_node(node_.op->name, node_.name).with_location(node_.where));
+  throw_error(
+      Status::invalid_argument(std::move(text)).with_node(node_.op->name, node_.name).with_location(node_.where));
 }
 
 }  // namespace dflow

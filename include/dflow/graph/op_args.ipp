@@ -26,24 +26,24 @@ std::int64_t ListAttrs::length(const ArgDef& arg) const {
   if (arg.kind == ArgDef::Kind::typed_list) return static_cast<std::int64_t>(dtypes(arg).size());
   const std::int64_t length = std::get<std::int64_t>(value(arg));
   if (length >= 0) return length;
-  throw_error(
-      invalid_argument(str_cat(op_.name, ": attribute '", op_.attr_fields[static_cast<std::size_t>(arg.attr)].name,
-                               "' is ", length, ", which is no length of a list")));
+  throw_error(Status::invalid_argument(str_cat(op_.name, ": attribute '",
+                                               op_.attr_fields[static_cast<std::size_t>(arg.attr)].name, "' is ",
+                                               length, ", which is no length of a list")));
 }
 
 std::int64_t ListAttrs::output_length(const ArgDef& arg) const {
   const std::int64_t length = arg.is_open_list() ? op_.output_list_size(attrs()) : this->length(arg);
   if (length >= 0) return length;
-  throw_error(invalid_argument(str_cat(op_.name, ": cannot have ", length, " outputs")));
+  throw_error(Status::invalid_argument(str_cat(op_.name, ": cannot have ", length, " outputs")));
 }
 
 std::vector<DType> ListAttrs::dtypes(const ArgDef& arg) const {
   std::vector<DType> dtypes = std::get<std::vector<DType>>(value(arg));
   for (const DType dtype : dtypes) {
     if (dtype != DType::invalid) continue;
-    throw_error(
-        invalid_argument(str_cat(op_.name, ": attribute '", op_.attr_fields[static_cast<std::size_t>(arg.attr)].name,
-                                 "' lists what is no element type")));
+    throw_error(Status::invalid_argument(str_cat(op_.name, ": attribute '",
+                                                 op_.attr_fields[static_cast<std::size_t>(arg.attr)].name,
+                                                 "' lists what is no element type")));
   }
   return dtypes;
 }

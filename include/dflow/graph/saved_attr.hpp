@@ -20,7 +20,7 @@ class ShapeAllowance {
  public:
   void take(std::size_t count) {
     if (count > left_) {
-      throw_error(out_of_range(str_cat("the graph lists more than ", GraphDef::max_listed_shapes, " shapes")));
+      throw_error(Status::out_of_range(str_cat("the graph lists more than ", GraphDef::max_listed_shapes, " shapes")));
     }
     left_ -= count;
   }
@@ -32,7 +32,7 @@ class ShapeAllowance {
 /// Errors: InvalidArgument for elements that have no meaning outside of the process.
 inline void require_savable(const AnyTensor& tensor) {
   if (tensor.is_initialized() && !is_element(tensor.dtype())) {
-    throw_error(invalid_argument(str_cat("a tensor of ", name(tensor.dtype()), " cannot be saved")));
+    throw_error(Status::invalid_argument(str_cat("a tensor of ", dtype_name(tensor.dtype()), " cannot be saved")));
   }
 }
 
@@ -43,7 +43,7 @@ inline std::span<const std::byte> bytes_of(const AnyTensor& tensor) {
 /// A tensor of numbers from as many bytes as it has; throws with `code` where they do not fit.
 inline AnyTensor tensor_of_bytes(DType dtype, const Shape& shape, std::span<const std::byte> bytes, Code code) {
   if (num_bytes(dtype, shape) != bytes.size()) {
-    throw_error(Status(code, str_cat(bytes.size(), " bytes for a tensor of ", name(dtype), shape.to_string())));
+    throw_error(Status(code, str_cat(bytes.size(), " bytes for a tensor of ", dtype_name(dtype), shape.to_string())));
   }
   if (dtype == DType::boolean &&
       std::any_of(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; })) {

@@ -93,9 +93,10 @@ void require_topological_order(const StepGraph& graph) {
         std::all_of(controls.begin(), controls.end(), is_before)) {
       continue;
     }
-    throw_error(invalid_argument(str_cat("'", node->name, "' depends on a later node: a step cannot have cycles"))
-                    .with_node(node->op->name, node->name)
-                    .with_location(node->where));
+    throw_error(
+        Status::invalid_argument(str_cat("'", node->name, "' depends on a later node: a step cannot have cycles"))
+            .with_node(node->op->name, node->name)
+            .with_location(node->where));
   }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Tensors as Eigen sees them, and Eigen's matrices as tensors. Not part of <dflow/dflow.hpp>: whoever includes this
-/// has Eigen 3.4 on the include path. Wherever Eigen and dflow share memory, it is row-major, as tensors are.
+/// Public: tensors as Eigen sees them, and Eigen's matrices as tensors. Not part of <dflow/dflow.hpp>: whoever includes
+/// this has Eigen 3.4 on the include path. Wherever Eigen and dflow share memory, it is row-major, as tensors are.
 
 #include <dflow/base/str_cat.hpp>
 #include <dflow/core/tensor.hpp>
@@ -25,7 +25,7 @@ namespace detail {
 
 inline void require_rank(const AnyTensor& tensor, int rank) {
   if (tensor.rank() == rank) return;
-  throw_error(invalid_argument(
+  throw_error(Status::invalid_argument(
       str_cat("a tensor of shape ", tensor.shape().to_string(), " is no ", rank == 1 ? "vector" : "matrix")));
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: tables of numbers from CSV files.
+
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/core/tensor.hpp>
 

@@ -76,7 +76,7 @@ class CsvReader {
   }
 
   [[noreturn]] void fail(std::string_view what) const {
-    throw_error(data_loss(str_cat("line ", row_line_, ": field ", field_, " ", what)));
+    throw_error(Status::data_loss(str_cat("line ", row_line_, ": field ", field_, " ", what)));
   }
 
   std::string_view rest_;
@@ -97,7 +97,8 @@ bool parse_csv_number(std::string_view field, float& value) {
   constexpr std::size_t shown = 40;
   const std::string name = table.names.empty() ? "" : str_cat(" ('", table.names[index], "')");
   const std::string text = field.size() > shown ? field.substr(0, shown) + "..." : field;
-  throw_error(data_loss(str_cat("line ", line, ": field ", index + 1, name, " is not a number: '", text, "'",
+  throw_error(
+      Status::data_loss(str_cat("line ", line, ": field ", index + 1, name, " is not a number: '", text, "'",
                                 may_be_header ? "; CsvOptions::has_header says that the first line holds names" : "")));
 }
 
@@ -130,8 +131,8 @@ CsvTable parse_csv_table(std::string_view text, const CsvOptions& options) {
       values.push_back(value);
     }
     if (fields.size() != columns) {
-      throw_error(data_loss(str_cat("line ", reader.line(), " has ", fields.size(), " fields, the ",
-                                    table.names.empty() ? "first one " : "header ", columns)));
+      throw_error(Status::data_loss(str_cat("line ", reader.line(), " has ", fields.size(), " fields, the ",
+                                            table.names.empty() ? "first one " : "header ", columns)));
     }
   }
   table.values = Tensor<float>({rows, static_cast<std::int64_t>(columns)}, std::span<const float>(values));
@@ -146,7 +147,7 @@ CsvTable read_csv_table(FileSystem& files, const std::string& path, const CsvOpt
   const std::string text = read_maybe_gzip(files, path);
   try {
     CsvTable table = parse_csv_table(text, options);
-    if (table.values.dim(1) == 0) throw_error(data_loss("the file holds no row"));
+    if (table.values.dim(1) == 0) throw_error(Status::data_loss("the file holds no row"));
     table.path = path;
     return table;
   } catch (const Error& error) {
@@ -163,11 +164,11 @@ std::int64_t CsvTable::index_of(std::string_view name) const {
   if (found != names.end()) return found - names.begin();
   const std::string prefix = path.empty() ? "" : path + ": ";
   if (names.empty()) {
-    throw_error(
-        not_found(str_cat(prefix, "the table has no column '", name,
-                          "': its columns have no names; CsvOptions::has_header says that the first line holds them")));
+    throw_error(Status::not_found(
+        str_cat(prefix, "the table has no column '", name,
+                "': its columns have no names; CsvOptions::has_header says that the first line holds them")));
   }
-  throw_error(not_found(
+  throw_error(Status::not_found(
       str_cat(prefix, "the table has no column '", name, "', its columns are ", detail::quoted_names(names))));
 }
 
@@ -175,7 +176,7 @@ Tensor<float> CsvTable::column(std::string_view name) const { return dflow::colu
 
 Tensor<float> columns(const Tensor<float>& table, std::int64_t begin, std::int64_t end) {
   if (table.rank() != 2 || begin < 0 || begin > end || end > table.dim(1)) {
-    throw_error(invalid_argument(
+    throw_error(Status::invalid_argument(
         str_cat("columns [", begin, ", ", end, ") are not in a table of shape ", table.shape().to_string())));
   }
   Tensor<float> taken({table.dim(0), end - begin});

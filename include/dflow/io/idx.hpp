@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: tensors from IDX files, the form of MNIST.
+
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/core/tensor.hpp>
 

@@ -54,8 +54,9 @@ AnyTensor parse_idx(std::span<const std::byte> bytes) {
   ByteReader in(bytes);
   const std::uint8_t zero0 = in.u8(), zero1 = in.u8(), type = in.u8(), rank = in.u8();
   const std::optional<DType> dtype = detail::idx_dtype(type);
-  if (zero0 != 0 || zero1 != 0 || !dtype) throw_error(data_loss("not an IDX file: the magic number is wrong"));
-  if (rank > max_rank) throw_error(data_loss(str_cat("the IDX file has ", rank, " dimensions, more than ", max_rank)));
+  if (zero0 != 0 || zero1 != 0 || !dtype) throw_error(Status::data_loss("not an IDX file: the magic number is wrong"));
+  if (rank > max_rank)
+    throw_error(Status::data_loss(str_cat("the IDX file has ", rank, " dimensions, more than ", max_rank)));
 
   std::array<std::int64_t, max_rank> extents{};
   bool is_empty = false;
@@ -66,11 +67,12 @@ AnyTensor parse_idx(std::span<const std::byte> bytes) {
   std::uint64_t total = is_empty ? 0 : size_of(*dtype);
   for (std::size_t i = 0; i < rank; ++i) {
     if (__builtin_mul_overflow(total, static_cast<std::uint64_t>(extents[i]), &total)) {
-      throw_error(data_loss("the extents of the IDX file overflow"));
+      throw_error(Status::data_loss("the extents of the IDX file overflow"));
     }
   }
   if (total != in.remaining()) {
-    throw_error(data_loss(str_cat("the IDX file declares ", total, " bytes of elements and holds ", in.remaining())));
+    throw_error(
+        Status::data_loss(str_cat("the IDX file declares ", total, " bytes of elements and holds ", in.remaining())));
   }
   AnyTensor tensor(*dtype, Shape(std::span<const std::int64_t>(extents.data(), rank)));
   const std::span<const std::byte> elements = in.bytes(in.remaining());

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: grey images and their classes, from the files of MNIST.
+
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/core/tensor.hpp>
 

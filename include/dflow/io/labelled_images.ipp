@@ -17,8 +17,8 @@ Tensor<std::uint8_t> read_idx_bytes(FileSystem& files, const std::string& direct
   if (!files.exists(path) && files.exists(path + ".gz")) path += ".gz";
   const AnyTensor tensor = read_idx(files, path);
   if (tensor.dtype() != DType::uint8 || tensor.rank() != rank) {
-    throw_error(data_loss(str_cat(path, ": expected bytes of rank ", rank, ", got ", dflow::name(tensor.dtype()),
-                                  tensor.shape().to_string())));
+    throw_error(Status::data_loss(str_cat(path, ": expected bytes of rank ", rank, ", got ", dtype_name(tensor.dtype()),
+                                          tensor.shape().to_string())));
   }
   return Tensor<std::uint8_t>(tensor);
 }
@@ -29,7 +29,7 @@ LabelledImages read_mnist(FileSystem& files, const std::string& directory, std::
   const auto pixels = detail::read_idx_bytes(files, directory, str_cat(part, "-images-idx3-ubyte"), 3);
   const auto classes = detail::read_idx_bytes(files, directory, str_cat(part, "-labels-idx1-ubyte"), 1);
   if (pixels.dim(0) != classes.dim(0)) {
-    throw_error(data_loss(str_cat(directory, ": ", pixels.dim(0), " images and ", classes.dim(0), " labels")));
+    throw_error(Status::data_loss(str_cat(directory, ": ", pixels.dim(0), " images and ", classes.dim(0), " labels")));
   }
   LabelledImages result{Tensor<float>(pixels.shape().appended(1)), Tensor<std::int32_t>(classes.shape())};
   for (std::int64_t i = 0; i < pixels.num_elements(); ++i) {
@@ -43,7 +43,7 @@ LabelledImages read_digits(FileSystem& files, const std::string& path) {
   constexpr std::int64_t side = 8, pixels = side * side;
   const Tensor<float> table = read_csv(files, path);
   if (table.dim(1) != pixels + 1) {
-    throw_error(data_loss(str_cat(path, ": expected ", pixels + 1, " columns, got ", table.dim(1))));
+    throw_error(Status::data_loss(str_cat(path, ": expected ", pixels + 1, " columns, got ", table.dim(1))));
   }
   const std::int64_t count = table.dim(0);
   LabelledImages result{Tensor<float>({count, side, side, 1}), Tensor<std::int32_t>({count})};
@@ -51,13 +51,13 @@ LabelledImages read_digits(FileSystem& files, const std::string& path) {
     const float* row = table.data() + i * (pixels + 1);
     for (std::int64_t p = 0; p < pixels; ++p) {
       if (!(row[p] >= 0.0f && row[p] <= 16.0f)) {
-        throw_error(data_loss(str_cat(path, ": row ", i + 1, " has the pixel ", row[p], ", not 0 to 16")));
+        throw_error(Status::data_loss(str_cat(path, ": row ", i + 1, " has the pixel ", row[p], ", not 0 to 16")));
       }
       result.images.data()[i * pixels + p] = row[p] * (1.0f / 16.0f);
     }
     const float digit = row[pixels];
     if (!(digit >= 0.0f && digit <= 9.0f && std::floor(digit) == digit)) {
-      throw_error(data_loss(str_cat(path, ": row ", i + 1, " has no digit")));
+      throw_error(Status::data_loss(str_cat(path, ": row ", i + 1, " has no digit")));
     }
     result.labels.data()[i] = static_cast<std::int32_t>(digit);
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: tensors in npy files, NumPy's form of one array.
+
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/base/function_ref.hpp>
 #include <dflow/core/tensor.hpp>

@@ -84,7 +84,7 @@ class NpyHeaderText {
 
  private:
   [[noreturn]] void fail(std::string_view what) const {
-    throw_error(data_loss(str_cat("the header of the npy file: ", what, " at offset ", offset_ + at_)));
+    throw_error(Status::data_loss(str_cat("the header of the npy file: ", what, " at offset ", offset_ + at_)));
   }
   /// The next character that is no space; 0 at the end.
   char peek() {
@@ -129,11 +129,12 @@ class NpyHeaderText {
   }
 
   void read_descr() {
-    if (peek() == '[' || peek() == '(') throw_error(unimplemented("the npy file holds records, which are not read"));
+    if (peek() == '[' || peek() == '(')
+      throw_error(Status::unimplemented("the npy file holds records, which are not read"));
     const std::string_view descr = string();
     const auto refuse = [&] {
-      throw_error(unimplemented(str_cat("the npy file's elements are '", descr.substr(0, 40),
-                                        "' in NumPy's terms, a type that is not read")));
+      throw_error(Status::unimplemented(str_cat("the npy file's elements are '", descr.substr(0, 40),
+                                                "' in NumPy's terms, a type that is not read")));
     };
     std::string_view rest = descr;
     if (!rest.empty() && std::string_view("<>|=").find(rest[0]) != std::string_view::npos) {
@@ -173,7 +174,7 @@ class NpyHeaderText {
       if (!accept(',') && (peek() != ')' || extents.size() == 1)) fail("no ','");
     }
     if (extents.size() > static_cast<std::size_t>(max_rank)) {
-      throw_error(unimplemented(
+      throw_error(Status::unimplemented(
           str_cat("the npy file has ", extents.size(), " dimensions, more than the ", max_rank, " of a tensor")));
     }
     if (!try_product(extents)) fail("extents that multiply past 2^63");
@@ -230,7 +231,7 @@ AnyTensor transposed(const AnyTensor& tensor) {
 }
 
 [[noreturn]] void fail_npy(std::string_view what, std::uint64_t offset) {
-  throw_error(data_loss(str_cat(what, ", at offset ", offset)));
+  throw_error(Status::data_loss(str_cat(what, ", at offset ", offset)));
 }
 
 /// Code points of four bytes each, without the zeros at their end, as UTF-8 (RFC 3629). Errors: DataLoss; `offset` is
@@ -292,7 +293,8 @@ NpyHeader read_npy_header(std::uint64_t& left, FunctionRef<void(std::span<std::b
   if (!start.starts_with(npy_magic)) fail_npy("not an npy file: the magic number is wrong", 0);
   const auto major = static_cast<unsigned char>(start[6]), minor = static_cast<unsigned char>(start[7]);
   if (major < 1 || major > 3 || minor != 0) {
-    throw_error(unimplemented(str_cat("the npy file is of version ", major, ".", minor, ", not of 1.0, 2.0 or 3.0")));
+    throw_error(
+        Status::unimplemented(str_cat("the npy file is of version ", major, ".", minor, ", not of 1.0, 2.0 or 3.0")));
   }
   const std::string length_bytes = next(major == 1 ? 2 : 4);
   ByteReader in(length_bytes);
@@ -334,12 +336,13 @@ AnyTensor read_npy_stream(std::uint64_t size, FunctionRef<void(std::span<std::by
 std::string npy_text(std::span<const std::string> strings, std::size_t width) {
   const std::optional<std::size_t> total = try_mul(strings.size(), width);
   if (!total || *total > FileSystem::default_max_bytes) {
-    throw_error(resource_exhausted(str_cat("an npy file of ", strings.size(), " strings of ", width, " bytes each")));
+    throw_error(
+        Status::resource_exhausted(str_cat("an npy file of ", strings.size(), " strings of ", width, " bytes each")));
   }
   std::string text(*total, '\0');
   for (std::size_t i = 0; i < strings.size(); ++i) {
     if (strings[i].ends_with('\0')) {
-      throw_error(invalid_argument("NumPy would cut off the zero byte at the end of a string"));
+      throw_error(Status::invalid_argument("NumPy would cut off the zero byte at the end of a string"));
     }
     std::copy(strings[i].begin(), strings[i].end(), text.begin() + static_cast<std::ptrdiff_t>(i * width));
   }
@@ -376,12 +379,12 @@ std::span<const std::byte> NpyParts::elements() const noexcept {
 
 NpyParts npy_parts(const AnyTensor& tensor, const NpyOptions& options) {
   if (options.version < 1 || options.version > 3) {
-    throw_error(invalid_argument(str_cat("there is no version ", options.version, " of npy files")));
+    throw_error(Status::invalid_argument(str_cat("there is no version ", options.version, " of npy files")));
   }
   const auto type = std::find_if(npy_types.begin(), npy_types.end(),
                                  [&](const NpyType& candidate) { return candidate.dtype == tensor.dtype(); });
   if (type == npy_types.end() && tensor.dtype() != DType::string) {
-    throw_error(invalid_argument(str_cat("NumPy has no element type ", name(tensor.dtype()))));
+    throw_error(Status::invalid_argument(str_cat("NumPy has no element type ", dtype_name(tensor.dtype()))));
   }
   NpyParts parts;
   parts.tensor = options.is_fortran_order ? transposed(tensor) : tensor;

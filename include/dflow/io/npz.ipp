@@ -60,7 +60,7 @@ AnyTensor read_npz(FileSystem& files, const std::string& path, std::string_view 
       if (detail::npz_name(entry.name) == name) return detail::read_npz_entry(archive, entry);
       if (names.size() < 1000) names += str_cat(names.empty() ? "'" : ", '", detail::npz_name(entry.name), "'");
     }
-    throw_error(not_found(str_cat("there is no array '", name, "', only ", names.empty() ? "none" : names)));
+    throw_error(Status::not_found(str_cat("there is no array '", name, "', only ", names.empty() ? "none" : names)));
   });
 }
 
@@ -69,7 +69,7 @@ void write_npz(FileSystem& files, const std::string& path, std::span<const Named
   AtomicFile file(files, path);
   ZipWriter archive(file, {.is_deflated = options.is_compressed});
   for (const auto& [name, tensor] : tensors) {
-    if (name.empty()) throw_error(invalid_argument("an array of an npz file needs a name"));
+    if (name.empty()) throw_error(Status::invalid_argument("an array of an npz file needs a name"));
     try {
       const detail::NpyParts parts = detail::npy_parts(tensor, {});
       const std::array<std::span<const std::byte>, 2> pieces{std::as_bytes(std::span(parts.header)), parts.elements()};

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: tensors by name in safetensors files.
+
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/core/named_tensor.hpp>
 

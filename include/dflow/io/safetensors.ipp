@@ -47,7 +47,7 @@ inline constexpr std::string_view safetensors_metadata = "__metadata__";
 inline constexpr std::uint64_t safetensors_length_bytes = 8;  ///< of the header's length, before it
 
 [[noreturn]] void fail_safetensors(std::string_view what, std::uint64_t offset) {
-  throw_error(data_loss(str_cat("the safetensors file is damaged: ", what, ", at offset ", offset)));
+  throw_error(Status::data_loss(str_cat("the safetensors file is damaged: ", what, ", at offset ", offset)));
 }
 
 /// What the header says; begin and end are counted from its end.
@@ -62,8 +62,8 @@ void settle_safetensors_entry(SafetensorsEntry& entry, std::span<const std::int6
     fail_safetensors(str_cat("tensor '", entry.name, "' ", what), offset);
   };
   if (extents.size() > static_cast<std::size_t>(max_rank)) {
-    throw_error(unimplemented(str_cat("tensor '", entry.name, "' has ", extents.size(), " dimensions, more than the ",
-                                      max_rank, " of a tensor")));
+    throw_error(Status::unimplemented(str_cat("tensor '", entry.name, "' has ", extents.size(),
+                                              " dimensions, more than the ", max_rank, " of a tensor")));
   }
   const std::optional<std::int64_t> elements = try_product(extents);
   if (!elements) bad("has extents that multiply past 2^63");
@@ -232,7 +232,7 @@ const SafetensorsEntry* SafetensorsReader::find(std::string_view name) const noe
 }
 
 AnyTensor SafetensorsReader::read(std::string_view name) const {
-  if (file_ == nullptr) throw_error(failed_precondition("the safetensors reader was moved from"));
+  if (file_ == nullptr) throw_error(Status::failed_precondition("the safetensors reader was moved from"));
   const SafetensorsEntry* entry = find(name);
   if (entry == nullptr) {
     std::vector<std::string> names;
@@ -244,10 +244,10 @@ AnyTensor SafetensorsReader::read(std::string_view name) const {
 }
 
 AnyTensor SafetensorsReader::read(const SafetensorsEntry& entry) const {
-  if (file_ == nullptr) throw_error(failed_precondition("the safetensors reader was moved from"));
+  if (file_ == nullptr) throw_error(Status::failed_precondition("the safetensors reader was moved from"));
   if (entry.dtype == DType::invalid) {
-    throw_error(unimplemented(str_cat(path_, ": tensor '", entry.name, "' is of type ",
-                                      std::string_view(entry.type).substr(0, 80), ", which is not read")));
+    throw_error(Status::unimplemented(str_cat(path_, ": tensor '", entry.name, "' is of type ",
+                                              std::string_view(entry.type).substr(0, 80), ", which is not read")));
   }
   AnyTensor tensor(entry.dtype, entry.shape);
   const std::span<std::byte> bytes(static_cast<std::byte*>(tensor.raw_data()), tensor.bytes());
@@ -261,8 +261,8 @@ AnyTensor SafetensorsReader::read(const SafetensorsEntry& entry) const {
   if (entry.dtype == DType::boolean) {
     const std::size_t wrong = detail::first_no_truth_value(bytes);
     if (wrong < bytes.size()) {
-      throw_error(data_loss(str_cat(path_, ": a truth value of tensor '", entry.name,
-                                    "' is neither 0 nor 1, at offset ", entry.begin + wrong)));
+      throw_error(Status::data_loss(str_cat(path_, ": a truth value of tensor '", entry.name,
+                                            "' is neither 0 nor 1, at offset ", entry.begin + wrong)));
     }
   }
   return tensor;
@@ -302,8 +302,8 @@ std::string safetensors_header(std::span<const NamedTensor* const> tensors, cons
     const auto type = std::find_if(safetensors_types.begin(), safetensors_types.end(),
                                    [&](const SafetensorsType& candidate) { return candidate.dtype == tensor.dtype(); });
     if (type == safetensors_types.end() || !tensor.is_initialized()) {
-      throw_error(invalid_argument(
-          str_cat("tensor '", one->name, "': a safetensors file has no element type ", name(tensor.dtype()))));
+      throw_error(Status::invalid_argument(
+          str_cat("tensor '", one->name, "': a safetensors file has no element type ", dtype_name(tensor.dtype()))));
     }
     out.key(one->name);
     out.begin_object();
@@ -324,7 +324,7 @@ std::string safetensors_header(std::span<const NamedTensor* const> tensors, cons
   out.end_object();
   text.append((8 - text.size() % 8) % 8, ' ');
   if (text.size() > SafetensorsReader::max_header_bytes) {
-    throw_error(invalid_argument(str_cat("a safetensors file with a header of ", text.size(), " bytes")));
+    throw_error(Status::invalid_argument(str_cat("a safetensors file with a header of ", text.size(), " bytes")));
   }
   return text;
 }
@@ -338,7 +338,7 @@ void write_safetensors(FileSystem& files, const std::string& path, std::span<con
   ordered.reserve(tensors.size());
   for (const NamedTensor& one : tensors) {
     if (!names.insert(one.name).second) {
-      throw_error(invalid_argument(str_cat("a safetensors file has no room for another '", one.name, "'")));
+      throw_error(Status::invalid_argument(str_cat("a safetensors file has no room for another '", one.name, "'")));
     }
     ordered.push_back(&one);
   }

@@ -30,7 +30,7 @@ inline constexpr std::uint16_t zip_version = 20, zip_version_64 = 45, zip_first_
 inline constexpr std::uint64_t zip_most_expansion = 1032;
 
 [[noreturn]] void fail_zip(std::string_view what, std::uint64_t offset) {
-  throw_error(data_loss(str_cat("the ZIP archive is damaged: ", what, ", at offset ", offset)));
+  throw_error(Status::data_loss(str_cat("the ZIP archive is damaged: ", what, ", at offset ", offset)));
 }
 
 /// The numbers of the 64-bit extra field that stand for those that are `zip_more_32`, in their order.
@@ -72,7 +72,7 @@ ZipEntry read_zip_entry(ByteReader& in, std::uint64_t directory) {
   read_zip_64(extra, numbers);
 
   const auto refuse = [&](std::string_view what) {
-    throw_error(unimplemented(str_cat("entry '", entry.name, "' of the ZIP archive ", what)));
+    throw_error(Status::unimplemented(str_cat("entry '", entry.name, "' of the ZIP archive ", what)));
   };
   if (disk != 0) refuse("is in another part of it");
   if ((flags & zip_encrypted_flag) != 0) refuse("is encrypted");
@@ -110,7 +110,7 @@ struct ZipReader::Directory {
 };
 
 std::string ZipReader::read_at(std::uint64_t offset, std::uint64_t size) const {
-  if (file_ == nullptr) throw_error(failed_precondition("the ZIP reader was moved from"));
+  if (file_ == nullptr) throw_error(Status::failed_precondition("the ZIP reader was moved from"));
   std::string bytes(static_cast<std::size_t>(size), '\0');
   file_->read_exactly_at(offset, std::as_writable_bytes(std::span(bytes)));
   return bytes;
@@ -165,7 +165,7 @@ ZipReader::Directory ZipReader::find_directory() const {
       end = at;
     }
   }
-  if (disk != 0 || first_disk != 0) throw_error(unimplemented("the ZIP archive is in several parts"));
+  if (disk != 0 || first_disk != 0) throw_error(Status::unimplemented("the ZIP archive is in several parts"));
   if (here != directory.count) fail_zip("the number of its entries", end);
   if (directory.offset > end || directory.size != end - directory.offset) {
     fail_zip("its directory is not at its end", end);
@@ -308,10 +308,10 @@ void write_zip_numbers(ByteWriter& out, const ZipEntry& entry, bool is_64, std::
 
 void ZipWriter::add(std::string_view name, std::span<const std::span<const std::byte>> pieces) {
   if (name.empty() || name.size() > std::numeric_limits<std::uint16_t>::max()) {
-    throw_error(invalid_argument(str_cat("an entry of a ZIP archive with a name of ", name.size(), " bytes")));
+    throw_error(Status::invalid_argument(str_cat("an entry of a ZIP archive with a name of ", name.size(), " bytes")));
   }
   if (!names_.emplace(name).second) {
-    throw_error(invalid_argument(str_cat("two entries of a ZIP archive are named '", name, "'")));
+    throw_error(Status::invalid_argument(str_cat("two entries of a ZIP archive are named '", name, "'")));
   }
   ZipEntry entry;
   entry.name = name;

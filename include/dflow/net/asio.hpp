@@ -1,7 +1,7 @@
 #pragma once
 
-/// Completion tokens of Asio for `Session::run_async` and `PreparedStep::run_async`, of sessions in this process and on
-/// a cluster alike.
+/// Public: completion tokens of Asio for `Session::run_async` and `PreparedStep::run_async`, of sessions in this
+/// process and on a cluster alike.
 ///
 /// ```cpp
 /// #include <dflow/net/asio.hpp>

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: which tasks a cluster has, and where they listen.
+
 #include <dflow/base/config.hpp>
 
 #include <cstddef>

@@ -22,7 +22,7 @@ inline constexpr std::array<std::string_view, 3> replica_jobs{"chief", "master",
 
 inline constexpr std::string_view cluster_spaces = " \t\r";
 
-[[noreturn]] inline void fail_spec(std::string message) { throw_error(invalid_argument(std::move(message))); }
+[[noreturn]] inline void fail_spec(std::string message) { throw_error(Status::invalid_argument(std::move(message))); }
 
 /// Text from outside as a message shows it.
 inline std::string quoted_text(std::string_view text) {
@@ -284,8 +284,8 @@ const std::string& ClusterSpec::address(std::string_view job, int index) const {
     for (const auto& [name, tasks] : jobs_) {
       there += str_cat(there.empty() ? "" : ", ", name, " (", tasks.size(), ")");
     }
-    throw_error(not_found(str_cat("no task ", index, " of job ", detail::quoted_text(job),
-                                  " in the cluster; there are ", there.empty() ? "none" : there)));
+    throw_error(Status::not_found(str_cat("no task ", index, " of job ", detail::quoted_text(job),
+                                          " in the cluster; there are ", there.empty() ? "none" : there)));
   }
   return jobs_.find(job)->second.find(index)->second;
 }

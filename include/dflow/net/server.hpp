@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: a task of a cluster.
+
 #include <dflow/base/duration.hpp>
 #include <dflow/net/cluster_spec.hpp>
 #include <dflow/runtime/op_set.hpp>

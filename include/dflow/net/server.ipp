@@ -37,12 +37,13 @@ std::shared_ptr<ThreadPool> make_server_pool(int num_threads) {
 /// Errors: InvalidArgument for a process that is no task with an address of its own.
 void check_is_task(const ClusterSpec& cluster) {
   if (!cluster.has_task()) {
-    throw_error(invalid_argument(
+    throw_error(Status::invalid_argument(
         "the cluster's spec does not say which of its tasks this process is: --job and --task do; a client that is "
         "none has net::connect"));
   }
   if (cluster.bind_address().empty()) {
-    throw_error(invalid_argument(str_cat("'", cluster.task_name(),
+    throw_error(
+        Status::invalid_argument(str_cat("'", cluster.task_name(),
                                          "' has no address in the cluster to listen at: --bind names one, or it is a "
                                          "client, by net::connect")));
   }
@@ -51,7 +52,8 @@ void check_is_task(const ClusterSpec& cluster) {
 /// Errors: InvalidArgument for an address that others can reach, where nothing keeps them out.
 void check_exposure(const ClusterSpec& cluster, const Transport& transport) {
   if (!cluster.secret().empty() || cluster.is_insecure() || !transport.is_exposed(cluster.bind_address())) return;
-  throw_error(invalid_argument(str_cat("'", cluster.bind_address(),
+  throw_error(
+      Status::invalid_argument(str_cat("'", cluster.bind_address(),
                                        "' can be reached by others: the cluster needs a secret, or TLS that asks for "
                                        "certificates, or to be told that it is insecure")));
 }
@@ -69,13 +71,13 @@ class ServerService final : public Peers::Service {
       if (master->handle(visit, request, respond)) return;
     }
     if (client.op_fingerprint == 0 && needs_ops(static_cast<Method>(request.method))) {
-      return respond(failed_precondition(
+      return respond(Status::failed_precondition(
           str_cat("'", client.task, "' has no ops, and request ", request.method, " is for clients that have ops")));
     }
     const std::shared_ptr<Worker> worker = worker_.lock();
-    if (worker == nullptr) return respond(unavailable("this task has ended"));
+    if (worker == nullptr) return respond(Status::unavailable("this task has ended"));
     if (worker->handle(visit, request, respond)) return;
-    respond(unimplemented(str_cat("there is no request of number ", request.method)));
+    respond(Status::unimplemented(str_cat("there is no request of number ", request.method)));
   }
   void on_gone(const Visit& visit, const Status& why) override {
     if (const std::shared_ptr<Master> master = master_.lock()) master->forget(visit, why);
@@ -157,8 +159,8 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
           device->context().incarnation == o.incarnation) {
         continue;
       }
-      throw_error(invalid_argument(str_cat("the device '", device == nullptr ? "null" : device->name(), "' is not of ",
-                                           task, " and of its incarnation")));
+      throw_error(Status::invalid_argument(str_cat("the device '", device == nullptr ? "null" : device->name(),
+                                                   "' is not of ", task, " and of its incarnation")));
     }
   }
 
@@ -260,7 +262,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     }
     // Whatever there is no memory for, the rest stops, and whoever waits for it goes on.
     Status why = Status::out_of_memory();
-    detail::tell([&] { why = unavailable(str_cat(task, " has stopped")).with_task(task); });
+    detail::tell([&] { why = Status::unavailable(str_cat(task, " has stopped")).with_task(task); });
     if (accepting != nullptr) accepting->close();
     detail::tell([&] { watch->stop(); });
     detail::tell([&] {
@@ -315,7 +317,7 @@ class ClusterTarget final : public SessionTarget {
 
   std::unique_ptr<RemoteTasks> open_tasks(const OpTable& ops) override {
     if (ops.fingerprint() != state_->options.ops.ops().fingerprint()) {
-      throw_error(invalid_argument("the session has other ops than its target: give both the same `ops`"));
+      throw_error(Status::invalid_argument("the session has other ops than its target: give both the same `ops`"));
     }
     std::vector<std::string> tasks;
     for (const std::string& other : state_->other_tasks()) {

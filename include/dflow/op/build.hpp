@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: builders of ops of your own, `apply<Op>` and `build<Op>`.
+
 #include <dflow/graph/graph.hpp>
 #include <dflow/op/expr.hpp>
 #include <dflow/op/op_def_of.hpp>

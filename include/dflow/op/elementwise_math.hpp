@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: the functions that an elementwise op of your own calls.
+
 #include <dflow/op/dual.hpp>
 
 #include <type_traits>

@@ -13,7 +13,8 @@ GradientContext::GradientContext(GraphStore& graph, NodeId node, std::span<const
 const Node& GradientContext::node() const { return graph_.node(node_); }
 
 void GradientContext::reject(std::string message) const {
-  throw_error(invalid_argument(std::move(message)).with_node(node().op->name, node().name).with_location(node().where));
+  throw_error(
+      Status::invalid_argument(std::move(message)).with_node(node().op->name, node().name).with_location(node().where));
 }
 
 std::size_t GradientContext::check_input(int i) const {
@@ -45,8 +46,8 @@ void GradientContext::set_dx(int i, const AnyOutput& gradient) {
     if (!gradient.is_of(&graph_)) reject(str_cat("the gradient for input ", i, " belongs to another graph"));
     const AnyOutput x = input(i);
     if (gradient.dtype() != x.dtype() || !gradient.shape().is_compatible_with(x.shape())) {
-      reject(str_cat("the gradient for input ", i, " is ", dflow::name(gradient.dtype()), " ",
-                     gradient.shape().to_string(), ", the input is ", dflow::name(x.dtype()), " ",
+      reject(str_cat("the gradient for input ", i, " is ", dtype_name(gradient.dtype()), " ",
+                     gradient.shape().to_string(), ", the input is ", dtype_name(x.dtype()), " ",
                      x.shape().to_string()));
     }
   }
@@ -59,8 +60,8 @@ void GradientContext::set_dx(int i, const IndexedSlices& gradient) {
     if (!edge.is_of(&graph_)) reject(str_cat("the rows for input ", i, " are empty or belong to another graph"));
   }
   if (gradient.values.dtype() != input(i).dtype()) {
-    reject(str_cat("the gradient for input ", i, " is ", dflow::name(gradient.values.dtype()), ", the input is ",
-                   dflow::name(input(i).dtype())));
+    reject(str_cat("the gradient for input ", i, " is ", dtype_name(gradient.values.dtype()), ", the input is ",
+                   dtype_name(input(i).dtype())));
   }
   dx.sparse = gradient;
 }
@@ -68,7 +69,7 @@ void GradientContext::set_dx(int i, const IndexedSlices& gradient) {
 const GradientContext::InputGradient& GradientContext::dx(int i) const { return inputs_[check_input(i)]; }
 
 void GradientContext::fail(const std::string& message) const {
-  throw_error(unimplemented(message).with_node(node().op->name, node().name).with_location(node().where));
+  throw_error(Status::unimplemented(message).with_node(node().op->name, node().name).with_location(node().where));
 }
 
 }  // namespace dflow

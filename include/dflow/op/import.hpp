@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: a graph made from a GraphDef.
+
 #include <dflow/graph/graph_def.hpp>
 #include <dflow/op/op_table.hpp>
 

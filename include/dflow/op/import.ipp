@@ -82,11 +82,11 @@ class GraphImporter {
   static constexpr NodeId not_built = NodeId();
 
   [[noreturn]] void fail(const NodeDef& node, const std::string& message) const {
-    throw_error(at(node, invalid_argument(message)));
+    throw_error(at(node, Status::invalid_argument(message)));
   }
 
   [[noreturn]] void fail_graph(std::string message) const {
-    throw_error(invalid_argument(std::move(message)).with_location(where_));
+    throw_error(Status::invalid_argument(std::move(message)).with_location(where_));
   }
 
   /// `status` as an InvalidArgument of `node`.
@@ -259,12 +259,13 @@ class GraphImporter {
       const auto param = std::find_if(op.type_params.begin(), op.type_params.end(),
                                       [&name = name](const TypeParamDef& candidate) { return candidate.name == name; });
       if (param == op.type_params.end())
-        throw_error(invalid_argument(str_cat(op.name, " has no type parameter '", name, "'")));
+        throw_error(Status::invalid_argument(str_cat(op.name, " has no type parameter '", name, "'")));
       if (!dtype_from_number(static_cast<std::uint64_t>(dtype))) {
-        throw_error(invalid_argument(str_cat("type parameter '", name, "' has no element type's number")));
+        throw_error(Status::invalid_argument(str_cat("type parameter '", name, "' has no element type's number")));
       }
       DType& value = types.values[param - op.type_params.begin()];
-      if (value != DType::invalid) throw_error(invalid_argument(str_cat("type parameter '", name, "' is given twice")));
+      if (value != DType::invalid)
+        throw_error(Status::invalid_argument(str_cat("type parameter '", name, "' is given twice")));
       value = dtype;
     }
     types.size = static_cast<std::uint8_t>(op.type_params.size());
@@ -279,9 +280,9 @@ class GraphImporter {
       const auto field = std::find_if(op.attr_fields.begin(), op.attr_fields.end(),
                                       [&name = name](const AttrField& candidate) { return candidate.name == name; });
       if (field == op.attr_fields.end())
-        throw_error(invalid_argument(str_cat(op.name, " has no attribute '", name, "'")));
+        throw_error(Status::invalid_argument(str_cat(op.name, " has no attribute '", name, "'")));
       const auto position = static_cast<std::size_t>(field - op.attr_fields.begin());
-      if (is_set[position]) throw_error(invalid_argument(str_cat("attribute '", name, "' is given twice")));
+      if (is_set[position]) throw_error(Status::invalid_argument(str_cat("attribute '", name, "' is given twice")));
       is_set[position] = true;
       check_dtypes(name, value);
       field->set(attrs.get(), with_new_names(op.role, value));
@@ -321,7 +322,7 @@ class GraphImporter {
   static void check_dtypes(std::string_view name, const AttrValue& value) {
     const auto check = [name](DType dtype) {
       if (dtype == DType::invalid || dtype_from_number(static_cast<std::uint64_t>(dtype))) return;
-      throw_error(invalid_argument(str_cat("attribute '", name, "' has no element type's number")));
+      throw_error(Status::invalid_argument(str_cat("attribute '", name, "' has no element type's number")));
     };
     if (const auto* one = std::get_if<DType>(&value)) check(*one);
     if (const auto* list = std::get_if<std::vector<DType>>(&value)) {
@@ -335,8 +336,8 @@ class GraphImporter {
       if (!arg.is_list()) continue;
       list_outputs_ += std::min(static_cast<std::size_t>(lists.output_length(arg)), options_.max_list_outputs + 1);
       if (list_outputs_ > options_.max_list_outputs) {
-        throw_error(
-            invalid_argument(str_cat("the graph has more than ", options_.max_list_outputs, " outputs in lists")));
+        throw_error(Status::invalid_argument(
+            str_cat("the graph has more than ", options_.max_list_outputs, " outputs in lists")));
       }
     }
   }
@@ -366,8 +367,8 @@ class GraphImporter {
     const Endpoint endpoint = is_mapped ? mapped->second.edge.endpoint() : Endpoint{source, edge.index};
     const std::size_t num_outputs = graph_.node(source).outputs.size();
     if (endpoint.index < 0 || static_cast<std::size_t>(endpoint.index) >= num_outputs) {
-      throw_error(invalid_argument(str_cat("input '", edge.node, ":", endpoint.index,
-                                           "' does not exist: that node has ", num_outputs, " outputs")));
+      throw_error(Status::invalid_argument(str_cat("input '", edge.node, ":", endpoint.index,
+                                                   "' does not exist: that node has ", num_outputs, " outputs")));
     }
     inputs.emplace_back(&graph_, endpoint);
   }
@@ -383,11 +384,11 @@ class GraphImporter {
       throw_error(std::move(status).with_node(node.op->name, node.name).with_location(where_));
     };
     if (!begin.is_valid() || graph_.node(begin).op->role != OpRole::function) {
-      reject(not_found(str_cat("it calls function '", name, "', which neither the def nor the graph has")));
+      reject(Status::not_found(str_cat("it calls function '", name, "', which neither the def nor the graph has")));
     }
     const std::optional<GraphStore::Function> function = graph_.function(begin);
     if (!function || !function->results.is_valid()) {
-      reject(invalid_argument(str_cat("the body of function '", name, "' is not finished")));
+      reject(Status::invalid_argument(str_cat("the body of function '", name, "' is not finished")));
     }
     const auto dtype = [&](Endpoint edge) { return graph_.node(edge.node).outputs[as_size(edge.index)].dtype; };
     const std::vector<Endpoint>& results = graph_.node(function->results).inputs;
@@ -397,9 +398,9 @@ class GraphImporter {
     }
     for (std::size_t i = 0; fits && i < results.size(); ++i) fits = node.outputs[i].dtype == dtype(results[i]);
     if (!fits) {
-      reject(invalid_argument(str_cat("function '", name, "' of the graph has ", function->arguments.size(),
-                                      " arguments and ", results.size(),
-                                      " results, of element types that the call does not give and take")));
+      reject(Status::invalid_argument(str_cat("function '", name, "' of the graph has ", function->arguments.size(),
+                                              " arguments and ", results.size(),
+                                              " results, of element types that the call does not give and take")));
     }
   }
   static std::size_t as_size(std::int32_t index) noexcept { return static_cast<std::size_t>(index); }

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: a graph copied into another one, with edges replaced.
+
 #include <dflow/graph/graph.hpp>
 
 #include <cstddef>

@@ -83,7 +83,8 @@ class GraphMerger {
   };
 
   [[noreturn]] void fail(std::string_view message) const {
-    throw_error(invalid_argument(str_cat(function_, ": ", message)).with_location(outer_.where.value_or(where_)));
+    throw_error(
+        Status::invalid_argument(str_cat(function_, ": ", message)).with_location(outer_.where.value_or(where_)));
   }
 
   void require_edge(const GraphStore& graph, const AnyOutput& edge, std::string_view what) const {
@@ -304,10 +305,11 @@ EdgeMap& EdgeMap::add(const AnyOutput& edge, const AnyOutput& instead) {
 
 Operation MergedGraph::operation(const Operation& of) const {
   if (!of.is_of(from_)) {
-    throw_error(invalid_argument(of.is_valid() ? "the handle is not of the graph that was merged" : "an empty handle"));
+    throw_error(
+        Status::invalid_argument(of.is_valid() ? "the handle is not of the graph that was merged" : "an empty handle"));
   }
   if (!of.node_id().is_valid() || of.node_id().position() >= copies_.size()) {
-    throw_error(not_found("the node was built after the graph was merged"));
+    throw_error(Status::not_found("the node was built after the graph was merged"));
   }
   return {into_, copies_[of.node_id().position()]};
 }
@@ -319,7 +321,7 @@ AnyOutput MergedGraph::output(const AnyOutput& of) const {
 Operation MergedGraph::operation(std::string_view name) const {
   const NodeId id = from_->find(name);
   if (id.is_valid() && id.position() < copies_.size()) return {into_, copies_[id.position()]};
-  throw_error(not_found(str_cat("the graph that was merged has no node named '", name, "'")));
+  throw_error(Status::not_found(str_cat("the graph that was merged has no node named '", name, "'")));
 }
 
 AnyOutput MergedGraph::output(std::string_view name) const {
@@ -328,13 +330,13 @@ AnyOutput MergedGraph::output(std::string_view name) const {
   if (colon != std::string_view::npos) {
     const std::string_view digits = name.substr(colon + 1);
     if (digits.empty() || digits.size() > 6 || digits.find_first_not_of("0123456789") != std::string_view::npos) {
-      throw_error(invalid_argument(str_cat("'", name, "' is not an edge name")));
+      throw_error(Status::invalid_argument(str_cat("'", name, "' is not an edge name")));
     }
     for (const char c : digits) index = index * 10 + static_cast<std::size_t>(c - '0');
   }
   const Operation of = operation(name.substr(0, colon));
   if (index >= of.node().outputs.size()) {
-    throw_error(not_found(str_cat("node '", of.name(), "' has no output ", index)));
+    throw_error(Status::not_found(str_cat("node '", of.name(), "' has no output ", index)));
   }
   return {into_, {of.node_id(), static_cast<std::int32_t>(index)}};
 }
@@ -349,8 +351,9 @@ std::vector<AnyOutput> detail::any_substitute(std::span<const AnyOutput> edges, 
                                               std::string_view name, std::source_location where) {
   for (const AnyOutput& edge : edges) {
     if (edge.is_valid() && edge.shares_graph(edges.front())) continue;
-    throw_error(invalid_argument(str_cat("substitute: an edge ", edge.is_valid() ? "is of another graph" : "is empty"))
-                    .with_location(where));
+    throw_error(
+        Status::invalid_argument(str_cat("substitute: an edge ", edge.is_valid() ? "is of another graph" : "is empty"))
+            .with_location(where));
   }
   GraphStore& graph = *edges.front().graph();
   return GraphMerger(graph, graph, map, "substitute", where).substitute(edges, name);

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: the struct that an op of your own derives from.
+
 #include <dflow/base/fixed_string.hpp>
 #include <dflow/base/type_list.hpp>
 #include <dflow/graph/op_def.hpp>

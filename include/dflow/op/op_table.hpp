@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: tables of ops: the library's, and with ops of your own.
+
 #include <dflow/base/function_ref.hpp>
 #include <dflow/op/derivative.hpp>
 #include <dflow/op/op.hpp>

@@ -10,8 +10,8 @@ OpTable::OpTable(std::span<const OpDef* const> ops, const OpTable* parent) : ops
   if (parent == nullptr) return;
   for (const OpDef* op : ops) {
     if (parent->find(op->name) == nullptr) continue;
-    throw_error(
-        invalid_argument(str_cat("there is an op named ", op->name, " already; give the new one another name")));
+    throw_error(Status::invalid_argument(
+        str_cat("there is an op named ", op->name, " already; give the new one another name")));
   }
 }
 

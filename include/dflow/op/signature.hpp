@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: inputs and outputs of an op of your own.
+
 #include <dflow/base/fixed_string.hpp>
 #include <dflow/base/type_list.hpp>
 #include <dflow/core/dtype.hpp>

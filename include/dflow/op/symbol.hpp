@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: numbers that note what is done with them, for elementwise ops in chains.
+
 #include <dflow/base/function_ref.hpp>
 #include <dflow/op/dual.hpp>
 #include <dflow/op/elementwise.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The builders of every op.
+/// Public: the builders of every op.
 
 #include <dflow/ops/collective/collective.hpp>
 #include <dflow/ops/data_flow/barrier.hpp>

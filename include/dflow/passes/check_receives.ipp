@@ -18,7 +18,8 @@ struct ReceivePair {
 };
 
 [[noreturn]] void reject_receive(const Node& node, std::string message) {
-  throw_error(invalid_argument(std::move(message)).with_node(node.op->name, node.name).with_location(node.where));
+  throw_error(
+      Status::invalid_argument(std::move(message)).with_node(node.op->name, node.name).with_location(node.where));
 }
 
 /// Each receive with its sender.

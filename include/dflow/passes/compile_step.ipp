@@ -17,11 +17,11 @@ namespace detail {
 inline void require_not_fed(NodeId id, const StepNode& node, std::span<const Endpoint> feeds) {
   if (node.op->role != OpRole::constant || feeds.empty()) return;
   if (std::none_of(feeds.begin(), feeds.end(), [&](Endpoint fed) { return fed.node == id; })) return;
-  throw_error(
-      invalid_argument(str_cat("constant '", node->name, "' cannot be fed: the body of a function has its value. ",
-                               "Feed a placeholder, or let the body read an identity of the constant"))
-          .with_node(node.op->name, node->name)
-          .with_location(node->where));
+  throw_error(Status::invalid_argument(str_cat("constant '", node->name,
+                                               "' cannot be fed: the body of a function has its value. ",
+                                               "Feed a placeholder, or let the body read an identity of the constant"))
+                  .with_node(node.op->name, node->name)
+                  .with_location(node->where));
 }
 
 inline BodyOptions body_options(const PassOptions& options, std::span<const DeviceInfo> devices) {

@@ -429,8 +429,9 @@ class CollectiveExpander {
     if (is_plain(collective.outputs.front().dtype) || devices_[device].uses_host_memory()) return device;
     const auto found = std::find(memories_.begin(), memories_.end(), host_memory_of(devices_[device]));
     if (found != memories_.end()) return static_cast<std::size_t>(found - memories_.begin());
-    throw_error(invalid_argument(str_cat(name(collective.outputs.front().dtype), " elements on ", devices_[device].name,
-                                         ", whose task has no device that computes in host memory"))
+    throw_error(Status::invalid_argument(str_cat(dtype_name(collective.outputs.front().dtype), " elements on ",
+                                                 devices_[device].name,
+                                                 ", whose task has no device that computes in host memory"))
                     .with_node(collective.op->name, collective.name)
                     .with_location(collective.where));
   }

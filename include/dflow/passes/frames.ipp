@@ -54,22 +54,24 @@ class FrameFormer {
             }
           }
           if (elsewhere != nullptr) {
-            throw_error(unimplemented(str_cat("it is on another device than '", first_of(part)->name,
+            throw_error(
+                Status::unimplemented(str_cat("it is on another device than '", first_of(part)->name,
                                               "', with which it is part of raw control flow that does not have the "
                                               "form of branches and loops"))
-                            .with_node(elsewhere->op->name, (*elsewhere)->name)
-                            .with_location((*elsewhere)->where));
+                    .with_node(elsewhere->op->name, (*elsewhere)->name)
+                    .with_location((*elsewhere)->where));
           }
           return append_frames(fresh, part, std::move(body), inputs, controls);
         });
-    if (!is_done) throw_error(internal("raw control flow waits for what waits for it"));
+    if (!is_done) throw_error(Status::internal("raw control flow waits for what waits for it"));
   }
 
  private:
   static constexpr std::ptrdiff_t none = -1;
 
   [[noreturn]] static void fail(const StepNode& node, std::string message) {
-    throw_error(invalid_argument(std::move(message)).with_node(node.op->name, node->name).with_location(node->where));
+    throw_error(
+        Status::invalid_argument(std::move(message)).with_node(node.op->name, node->name).with_location(node->where));
   }
 
   bool is_raw(StepNodeId id) const { return passes_on(step_.node(id).op->role) && !step_.node(id).is_fed_only; }

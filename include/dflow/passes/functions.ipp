@@ -68,7 +68,7 @@ class BodyAttacher {
                               : node.num_controls != 0 ? step.controls_of(node)[0]
                                                        : StepNodeId();
       if (!call.is_valid() || !calls_functions(step.node(call).op->role) || step.node(call).is_fed_only) {
-        throw_error(invalid_argument("there is no call before it that runs in this step")
+        throw_error(Status::invalid_argument("there is no call before it that runs in this step")
                         .with_node(node.op->name, node->name)
                         .with_location(node->where));
       }
@@ -86,7 +86,7 @@ class BodyAttacher {
         static_cast<std::size_t>(output) < graph_.node(id).outputs.size()) {
       return {id, static_cast<std::int32_t>(output)};
     }
-    throw_error(invalid_argument(str_cat("no body has an edge '", name, ":", output, "'"))
+    throw_error(Status::invalid_argument(str_cat("no body has an edge '", name, ":", output, "'"))
                     .with_node(node.op->name, node.name)
                     .with_location(node.where));
   }
@@ -124,7 +124,7 @@ class BodyAttacher {
       call->around.push_back(-1);
       call->bodies.push_back(body_of(node, names[b], *call, of_body, call->around.back()));
       if (call->bodies.back() == nullptr && !of_body.empty()) {
-        throw_error(unimplemented(str_cat("of a call of '", names[b], "' in itself no values can be kept")));
+        throw_error(Status::unimplemented(str_cat("of a call of '", names[b], "' in itself no values can be kept")));
       }
     }
     if (node.op->role == OpRole::call) {
@@ -132,7 +132,7 @@ class BodyAttacher {
                          attr_or<bool>(graph_.node(graph_.find(names.front())), "is_inlined", false);
     }
     if (std::find(is_found.begin(), is_found.end(), false) != is_found.end()) {
-      throw_error(invalid_argument("a value is to be kept that none of its functions has"));
+      throw_error(Status::invalid_argument("a value is to be kept that none of its functions has"));
     }
     for (const KeptEdge& each : kept) require_kept_type(step.node(each.node), node.op->role, each.edge);
     if (!kept.empty()) widen(step, id, kept);
@@ -145,7 +145,7 @@ class BodyAttacher {
     const DType gives = !edge.node.is_valid() ? DType::int64 : call == OpRole::loop ? DType::variant : info(edge).dtype;
     const DType wanted = kept->outputs[0].dtype;
     if (wanted == gives) return;
-    throw_error(invalid_argument(str_cat("what is kept is ", dflow::name(gives), ", not ", dflow::name(wanted)))
+    throw_error(Status::invalid_argument(str_cat("what is kept is ", dtype_name(gives), ", not ", dtype_name(wanted)))
                     .with_node(kept.op->name, kept->name)
                     .with_location(kept->where));
   }
@@ -185,18 +185,20 @@ class BodyAttacher {
     const NodeId begin = graph_.find(name);
     const GraphStore::Function function = require_function(graph_, begin, name);
     if (open_.size() == max_depth) {
-      throw_error(resource_exhausted(str_cat("calls of functions in functions are nested deeper than ", max_depth)));
+      throw_error(
+          Status::resource_exhausted(str_cat("calls of functions in functions are nested deeper than ", max_depth)));
     }
     const std::span<const Endpoint> given = std::span(node->inputs).subspan(call.num_leading);
     if (function.arguments.size() > given.size()) {
-      throw_error(invalid_argument(
+      throw_error(Status::invalid_argument(
           str_cat("function '", name, "' takes ", function.arguments.size(), " arguments, and gets ", given.size())));
     }
     std::vector<Endpoint> feeds(given.begin(), given.end());
     for (std::size_t i = 0; i < function.arguments.size(); ++i) feeds[i] = {function.arguments[i], 0};
     if (const std::vector<Endpoint> captured = captured_edges(graph_, *node, false); !captured.empty()) {
       if (captured.size() != feeds.size() - function.arguments.size()) {
-        throw_error(invalid_argument(str_cat("it says of ", captured.size(), " captures what they stand for, and has ",
+        throw_error(
+            Status::invalid_argument(str_cat("it says of ", captured.size(), " captures what they stand for, and has ",
                                              feeds.size() - function.arguments.size())));
       }
       std::copy(captured.begin(), captured.end(),
@@ -228,13 +230,14 @@ class BodyAttacher {
       if (role == OpRole::constant || role == OpRole::placeholder) of_body.placed_on = node.placed_on;
       if (!has_messages) require_no_messages(of_body);
       if ((role == OpRole::argument || role == OpRole::variable) && !of_body.is_fed_only) {
-        throw_error(invalid_argument(
+        throw_error(Status::invalid_argument(
             str_cat("function '", name, "' reads '", of_body->name, "', which its call does not give it")));
       }
     });
     num_nodes_ += body.nodes.size();
     if (num_nodes_ > options_.max_nodes) {
-      throw_error(resource_exhausted(str_cat("the bodies of a step have more than ", options_.max_nodes, " nodes")));
+      throw_error(
+          Status::resource_exhausted(str_cat("the bodies of a step have more than ", options_.max_nodes, " nodes")));
     }
     std::set<std::int32_t> calls_around;
     calls_around.swap(calls_around_);
@@ -252,7 +255,7 @@ class BodyAttacher {
   /// The step's rendezvous has one tensor of each name and frame, and a body may run many times.
   static void require_no_messages(const StepNode& node) {
     if (node.op->role != OpRole::send && node.op->role != OpRole::recv) return;
-    throw_error(unimplemented("the body of a function sends and receives nothing")
+    throw_error(Status::unimplemented("the body of a function sends and receives nothing")
                     .with_node(node.op->name, node->name)
                     .with_location(node->where));
   }
@@ -264,9 +267,9 @@ class BodyAttacher {
   void require_type(const std::string& name, std::string_view what, std::size_t i, Endpoint of_function,
                     DType of_call) const {
     if (info(of_function).dtype == of_call) return;
-    throw_error(
-        invalid_argument(str_cat(what, " ", i, " of function '", name, "' is ", dflow::name(info(of_function).dtype),
-                                 ", and of its call ", dflow::name(of_call))));
+    throw_error(Status::invalid_argument(str_cat(what, " ", i, " of function '", name, "' is ",
+                                                 dtype_name(info(of_function).dtype), ", and of its call ",
+                                                 dtype_name(of_call))));
   }
   void require_type(const std::string& name, std::string_view what, std::size_t i, Endpoint of_function,
                     Endpoint of_call) const {
@@ -279,14 +282,14 @@ class BodyAttacher {
     const bool asks = node.op->role == OpRole::loop && number == 0;
     const std::size_t wanted = asks ? 1 : node->outputs.size();
     if (results.size() != wanted) {
-      throw_error(
-          invalid_argument(str_cat("function '", name, "' gives ", results.size(), " results, and its call ", wanted)));
+      throw_error(Status::invalid_argument(
+          str_cat("function '", name, "' gives ", results.size(), " results, and its call ", wanted)));
     }
     for (std::size_t i = 0; i < wanted; ++i) {
       require_type(name, "result", i, results[i], asks ? DType::boolean : node->outputs[i].dtype);
     }
     if (!asks || info(results[0]).shape.is_compatible_with(Shape{})) return;
-    throw_error(invalid_argument(
+    throw_error(Status::invalid_argument(
         str_cat("the condition '", name, "' gives a bool ", info(results[0]).shape.to_string(), ", not one bool")));
   }
 

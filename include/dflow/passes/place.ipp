@@ -147,8 +147,7 @@ std::string Placement::why_no_kernel(const Node& node, SetId allowed) const {
                    "df::standard_ops + df::ops<...>}");
   }
   std::string types, devices, causes;
-  for (std::size_t t = 0; t < node.types.size; ++t)
-    types += str_cat(t == 0 ? " of " : ", ", dflow::name(node.types[t]));
+  for (std::size_t t = 0; t < node.types.size; ++t) types += str_cat(t == 0 ? " of " : ", ", dtype_name(node.types[t]));
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     if (!contains(allowed, static_cast<std::int32_t>(d))) continue;
     devices += str_cat(devices.empty() ? "" : ", ", devices_[d].name);
@@ -173,10 +172,10 @@ Placement::SetId Placement::allowed_for(NodeId id, const Node& node) {
   }
   if (is_empty(soft_ ? constraint.relaxed : constraint.exact)) {
     fail(id, node,
-         invalid_argument(str_cat("no device of the session matches '", node.device, "'; it has ", device_list(),
-                                  soft_ ? "" : detail::how_to_have(node.device, devices_))));
+         Status::invalid_argument(str_cat("no device of the session matches '", node.device, "'; it has ",
+                                          device_list(), soft_ ? "" : detail::how_to_have(node.device, devices_))));
   } else {
-    fail(id, node, not_found(why_no_kernel(node, soft_ ? constraint.relaxed : constraint.exact)));
+    fail(id, node, Status::not_found(why_no_kernel(node, soft_ ? constraint.relaxed : constraint.exact)));
   }
   return intern(Set(devices_.size(), true));
 }
@@ -201,9 +200,9 @@ void Placement::join(NodeId id, const Node& node, NodeId other, const GraphStore
   if (!agrees && !may_yield) {
     if (errors_.contains(id)) return;
     return fail(id, node,
-                invalid_argument(str_cat(node.device.empty() ? "its" : str_cat("'", node.device, "' and its"),
-                                         " kernels contradict the device of '", graph.node(theirs).name,
-                                         "', with which it must be placed")));
+                Status::invalid_argument(str_cat(node.device.empty() ? "its" : str_cat("'", node.device, "' and its"),
+                                                 " kernels contradict the device of '", graph.node(theirs).name,
+                                                 "', with which it must be placed")));
   }
   parent_[mine] = theirs;
   if (!is_empty(both)) kept.allowed = both;

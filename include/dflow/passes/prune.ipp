@@ -149,13 +149,13 @@ class Pruner {
   void check(Index id, std::string_view role) const {
     if (id.is_valid() && id.position() < count_) return;
     const std::string which = id.is_valid() ? str_cat("node number ", id.value()) : std::string("no node");
-    throw_error(invalid_argument(str_cat("a ", role, " is of ", which, "; the graph has ", count_, " nodes")));
+    throw_error(Status::invalid_argument(str_cat("a ", role, " is of ", which, "; the graph has ", count_, " nodes")));
   }
 
   void check_output(Edge edge) const {
     const Node& node = source_.node(edge.node);
     if (edge.index >= 0 && static_cast<std::size_t>(edge.index) < node.outputs.size()) return;
-    throw_error(invalid_argument(str_cat("'", node.name, "' has no output ", edge.index)));
+    throw_error(Status::invalid_argument(str_cat("'", node.name, "' has no output ", edge.index)));
   }
 
   void need(Index id) {
@@ -191,7 +191,7 @@ class Pruner {
     if (const std::int32_t twice = fed_.twice(); twice >= 0) {
       const auto [node, index] = feeds_[static_cast<std::size_t>(twice)];
       const std::string output = index == 0 ? "" : str_cat(":", index);
-      throw_error(invalid_argument(str_cat("'", source_.node(node).name, output, "' is fed twice")));
+      throw_error(Status::invalid_argument(str_cat("'", source_.node(node).name, output, "' is fed twice")));
     }
   }
 

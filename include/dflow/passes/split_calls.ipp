@@ -80,7 +80,7 @@ class CallSplitter {
       if (node.op->role != OpRole::frames) {
         look_at(node, *call);
       } else if (finder_.spans(graph, node)) {
-        throw_error(unimplemented("raw control flow cannot have nodes on several devices")
+        throw_error(Status::unimplemented("raw control flow cannot have nodes on several devices")
                         .with_node(node.op->name, node->name)
                         .with_location(node->where));
       }
@@ -237,7 +237,7 @@ class CallSplitter {
     const std::size_t num_results = num_results_of(node, call);
     const Needs needs = needs_of_parts(graph, node);
     if (node.op->role == OpRole::loop && std::any_of(call.bodies.begin(), call.bodies.end(), is_recursive)) {
-      throw_error(unimplemented("a loop whose condition or body calls itself cannot be on several devices")
+      throw_error(Status::unimplemented("a loop whose condition or body calls itself cannot be on several devices")
                       .with_node(node.op->name, node->name)
                       .with_location(node->where));
     }
@@ -308,7 +308,7 @@ class CallSplitter {
     const bool is_known = with_attrs<CallFunction>(of, is_first) || with_attrs<If>(of, is_first) ||
                           with_attrs<Case>(of, is_first) || with_attrs<While>(of, is_first);
     if (!is_known) {
-      throw_error(unimplemented("what it calls cannot be on several devices")
+      throw_error(Status::unimplemented("what it calls cannot be on several devices")
                       .with_node(of.op->name, of.name)
                       .with_location(of.where));
     }

@@ -201,7 +201,7 @@ class StepGraphWriter {
 
 StepGraphDef to_step_graph_def(const StepGraph& part) {
   if (!part.feeds.empty() || !part.fetches.empty()) {
-    throw_error(invalid_argument("a part for another task can have no feeds or fetches"));
+    throw_error(Status::invalid_argument("a part for another task can have no feeds or fetches"));
   }
   return detail::StepGraphWriter().write(part);
 }
@@ -212,7 +212,7 @@ StepGraph part_of_step(const GraphStore& graph, const StepGraphDef& def, std::in
   for (const std::string& target : def.targets) {
     targets.push_back(graph.find(target));
     if (targets.back().is_valid() && !graph.node(targets.back()).function.is_valid()) continue;
-    throw_error(invalid_argument(str_cat("target '", target, "' is not in the part")));
+    throw_error(Status::invalid_argument(str_cat("target '", target, "' is not in the part")));
   }
   PruneScratch scratch;
   const auto place = [&](NodeId, StepNode& node) { node.placed_on = placed_on; };

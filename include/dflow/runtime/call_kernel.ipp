@@ -46,15 +46,15 @@ class CalledPlan {
       const PartialShape& declared = argument->outputs[0].shape;
       const AnyTensor& tensor = given(i);
       if (declared.is_compatible_with(tensor.shape())) continue;
-      throw_error(invalid_argument(str_cat("argument '", argument->name, "' has shape ", tensor.shape().to_string(),
-                                           ", not ", declared.to_string())));
+      throw_error(Status::invalid_argument(str_cat("argument '", argument->name, "' has shape ",
+                                                   tensor.shape().to_string(), ", not ", declared.to_string())));
     }
   }
 
   /// Errors: ResourceExhausted inside of too many calls.
   std::shared_ptr<Step> take(const StepContext& outer) {
     if (outer.call_depth >= max_call_depth) {
-      throw_error(resource_exhausted(
+      throw_error(Status::resource_exhausted(
           str_cat("calls of functions are nested in ", max_call_depth, " others: a function may call itself forever")));
     }
     std::shared_ptr<Step> step;
@@ -213,7 +213,7 @@ class Calls {
       require_alive(*step, 0);
       const Tensor<bool>& is_true = Tensor<bool>::of(step->fetch(0));
       if (is_true.rank() != 0) {
-        throw_error(invalid_argument(str_cat("the condition gives a bool ", is_true.shape().to_string())));
+        throw_error(Status::invalid_argument(str_cat("the condition gives a bool ", is_true.shape().to_string())));
       }
       asks_ = *is_true.data();
       goes_on_ = asks_;
@@ -287,7 +287,7 @@ class Calls {
   }
   void require_alive(const Step& step, std::size_t i) const {
     if (!step.is_fetch_dead(i)) return;
-    throw_error(invalid_argument(str_cat("result ", i, " of the ", asks_ ? "body" : "condition", " is dead")));
+    throw_error(Status::invalid_argument(str_cat("result ", i, " of the ", asks_ ? "body" : "condition", " is dead")));
   }
 
   void give_kept(Step& step) {

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: the host's processors as a device, with settings.
+
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/kernel_cache.hpp>
 #include <dflow/runtime/device.hpp>

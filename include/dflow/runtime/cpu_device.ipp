@@ -35,8 +35,8 @@ void CpuDevice::release_cached_memory() {
 
 std::vector<std::shared_ptr<Device>> cpu_devices(int count, const CpuDeviceOptions& options) {
   DeviceName name = DeviceName::parse(options.name);
-  if (!name.is_full()) throw_error(invalid_argument(str_cat("'", options.name, "' is not a full device name")));
-  if (count < 0) throw_error(invalid_argument(str_cat("there cannot be ", count, " devices")));
+  if (!name.is_full()) throw_error(Status::invalid_argument(str_cat("'", options.name, "' is not a full device name")));
+  if (count < 0) throw_error(Status::invalid_argument(str_cat("there cannot be ", count, " devices")));
   std::vector<std::shared_ptr<Device>> devices;
   for (int i = 0; i < count; ++i) {
     CpuDeviceOptions numbered = options;

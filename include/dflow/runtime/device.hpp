@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: the class that a device of your own derives from.
+
 #include <dflow/base/status.hpp>
 #include <dflow/base/threads/completion.hpp>
 #include <dflow/core/device_info.hpp>

@@ -10,7 +10,7 @@ namespace dflow {
 LocalRendezvous::~LocalRendezvous() {
   if (num_pending() == 0) return;
   try {
-    abort(cancelled("the step has ended"));
+    abort(Status::cancelled("the step has ended"));
   } catch (...) {  // no memory for the sentence
     abort(Status::out_of_memory());
   }
@@ -47,7 +47,7 @@ Status LocalRendezvous::send(const RendezvousKey& key, AnyTensor tensor, bool is
       return {};
     }
     if (found == table.items.end() || found->second.is_sent) {
-      return aborted(str_cat("'", key.text(), "' was sent twice in one step"));
+      return Status::aborted(str_cat("'", key.text(), "' was sent twice in one step"));
     }
     table.note_delivery(key);
     --table.num_wanted;
@@ -73,7 +73,7 @@ void LocalRendezvous::recv_async(const RendezvousKey& key, const RecvArgs& args,
         table->items[key].wanted = std::move(wanted);
         ++table->num_wanted;
       } else if (found == table->items.end() || !found->second.is_sent) {
-        status = aborted(str_cat("'", key.text(), "' is asked for twice in one step"));
+        status = Status::aborted(str_cat("'", key.text(), "' is asked for twice in one step"));
       } else {
         is_sent = true;
         table->note_delivery(key);
@@ -113,7 +113,7 @@ void LocalRendezvous::Table::give_up(const RendezvousKey& key, const Status& sta
 }
 
 void LocalRendezvous::abort(Status status) {
-  if (status.ok()) status = cancelled("the step was aborted");
+  if (status.ok()) status = Status::cancelled("the step was aborted");
   const std::shared_ptr<Table> table = table_;
   Items left;
   {

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: what a session knows: ops, and kernels by device type.
+
 #include <dflow/kernels/contract/kernel_table.hpp>
 #include <dflow/runtime/default_kernels.hpp>
 

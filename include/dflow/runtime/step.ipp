@@ -108,15 +108,16 @@ void Step::check_outputs(KernelContext& context) const {
     const AnyTensor& output = context.output(o);
     const bool is_dead = context_.dead != nullptr && context_.dead->slots[context.wiring_->first_output + o] != 0;
     if (is_dead) continue;
-    if (!output.is_initialized()) throw_error(internal(str_cat("the kernel has left output ", o, " unset")));
+    if (!output.is_initialized()) throw_error(Status::internal(str_cat("the kernel has left output ", o, " unset")));
     if (output.dtype() != context.output_dtype(o)) {
-      throw_error(internal(str_cat("the kernel set output ", o, " to a tensor of type ", dflow::name(output.dtype()))));
+      throw_error(
+          Status::internal(str_cat("the kernel set output ", o, " to a tensor of type ", dtype_name(output.dtype()))));
     }
     if (is_handle(output.dtype())) continue;  // the edge has the shape of what the handle leads to
     const PartialShape& promised = context.node().outputs[static_cast<std::size_t>(o)].shape;
     if (!promised.is_compatible_with(output.shape())) {
-      throw_error(internal(str_cat("the kernel set output ", o, " to shape ", output.shape().to_string(),
-                                   ", but the op has inferred ", promised.to_string())));
+      throw_error(Status::internal(str_cat("the kernel set output ", o, " to shape ", output.shape().to_string(),
+                                           ", but the op has inferred ", promised.to_string())));
     }
   }
 }

@@ -187,7 +187,7 @@ void StepHandle::arm() {
   if (options_.deadline != Clock::never && options_.clock != nullptr) {
     timer_ = options_.clock->schedule_at(options_.deadline, [weak = weak_from_this()] {
       const auto self = weak.lock();
-      if (self != nullptr) self->cancel_for([&] { return deadline_exceeded(self->lateness()); });
+      if (self != nullptr) self->cancel_for([&] { return Status::deadline_exceeded(self->lateness()); });
     });
   }
   if (options_.outer != nullptr) {
@@ -197,7 +197,7 @@ void StepHandle::arm() {
   }
   if (options_.stop.stop_possible()) {
     stop_.emplace(options_.stop, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->cancel_for([] { return cancelled("stop was requested"); });
+      if (const auto self = weak.lock()) self->cancel_for([] { return Status::cancelled("stop was requested"); });
     });
   }
 }
@@ -241,12 +241,13 @@ struct ClientReceive {
   Status check(const AnyTensor& tensor, bool is_dead) {
     if (is_dead) {
       if (dead) return dead();
-      return invalid_argument(
+      return Status::invalid_argument(
           str_cat("'", edge.key.tensor_name(), "', which is fetched, is dead: its branch was not taken"));
     }
     if (edge.dtype == DType::invalid || (tensor.is_initialized() && tensor.dtype() == edge.dtype)) return {};
-    return internal(str_cat("'", edge.key.tensor_name(), "' carries ", name(edge.dtype), ", but ",
-                            tensor.is_initialized() ? name(tensor.dtype()) : "an empty tensor", " was received"));
+    return Status::internal(str_cat("'", edge.key.tensor_name(), "' carries ", dtype_name(edge.dtype), ", but ",
+                                    tensor.is_initialized() ? dtype_name(tensor.dtype()) : "an empty tensor",
+                                    " was received"));
   }
 
   void finish(Status status, AnyTensor tensor, bool is_dead) noexcept {
@@ -351,7 +352,7 @@ Status StepHandle::run(UnitQueue& queue) {
 }
 
 void StepHandle::cancel(Status status) {
-  if (status.ok()) status = cancelled("the step was cancelled");
+  if (status.ok()) status = Status::cancelled("the step was cancelled");
   const Hold hold(*this);
   if (!hold) {
     const std::lock_guard lock(mutex_);

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: gradients compared with finite differences.
+
 #include <dflow/graph/output.hpp>
 #include <dflow/session/feed.hpp>
 #include <dflow/session/session.hpp>

@@ -93,12 +93,12 @@ class GradientChecker {
 
  private:
   [[noreturn]] void reject(const std::string& why) const {
-    throw_error(invalid_argument(str_cat("check_gradients: ", why)).with_location(options_.where));
+    throw_error(Status::invalid_argument(str_cat("check_gradients: ", why)).with_location(options_.where));
   }
   void require_differentiable(const AnyOutput& edge, const std::string& what) const {
     if (!edge.is_valid()) reject(what + " is an empty Output");
     if (is_floating(edge.dtype()) || is_complex(edge.dtype())) return;
-    reject(str_cat(what, ", '", edge.name(), "', has elements of ", name(edge.dtype())));
+    reject(str_cat(what, ", '", edge.name(), "', has elements of ", dtype_name(edge.dtype())));
   }
 
   AnyTensor value_of_y() {

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: a graph as a C++ function from tensors to tensors.
+
 #include <dflow/op/merge.hpp>
 #include <dflow/ops/state/typed_variable.hpp>
 #include <dflow/session/session.hpp>

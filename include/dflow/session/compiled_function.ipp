@@ -25,18 +25,18 @@ Operation build_function(const Session& session, std::span<const AnyOutput> inpu
   const auto require_own = [&](const Operation& of, std::string_view what, std::size_t i) {
     if (of.is_of(session.graph())) return;
     if (!of.is_valid()) {
-      throw_error(invalid_argument(str_cat("compile: ", what, " ", i, " is empty")).with_location(where));
+      throw_error(Status::invalid_argument(str_cat("compile: ", what, " ", i, " is empty")).with_location(where));
     }
     if (of.graph() == session.graph()) {
-      throw_error(invalid_argument(str_cat("compile: ", what, " ", i, " belongs to a graph that is gone"))
+      throw_error(Status::invalid_argument(str_cat("compile: ", what, " ", i, " belongs to a graph that is gone"))
                       .with_location(where));
     }
     const Node& node = of.node();
-    throw_error(
-        invalid_argument(str_cat("compile: ", what, " ", i, " belongs to another graph than the session, built ", "at ",
-                                 node.where.file_name(), ":", node.where.line()))
-            .with_node(node.op->name, node.name)
-            .with_location(where));
+    throw_error(Status::invalid_argument(str_cat("compile: ", what, " ", i,
+                                                 " belongs to another graph than the session, built ", "at ",
+                                                 node.where.file_name(), ":", node.where.line()))
+                    .with_node(node.op->name, node.name)
+                    .with_location(where));
   };
   for (std::size_t i = 0; i < inputs.size(); ++i) require_own(inputs[i].operation(), "input", i);
   for (std::size_t i = 0; i < outputs.size(); ++i) require_own(outputs[i].operation(), "output", i);
@@ -47,17 +47,18 @@ Operation build_function(const Session& session, std::span<const AnyOutput> inpu
     require_own(all[i].variable.handle().operation(), "variable", i);
     require_own(all[i].value.operation(), "new value", i);
     if (!all[i].variable.shape().is_compatible_with(all[i].value.shape())) {
-      throw_error(invalid_argument(str_cat("compile: variable '", all[i].variable.name(), "' of shape ",
+      throw_error(
+          Status::invalid_argument(str_cat("compile: variable '", all[i].variable.name(), "' of shape ",
                                            all[i].variable.shape().to_string(), " is updated to an edge of shape ",
                                            all[i].value.shape().to_string()))
-                      .with_location(where));
+              .with_location(where));
     }
     if (updated.insert(all[i].variable.handle().node_id()).second) continue;
-    throw_error(invalid_argument(str_cat("compile: variable '", all[i].variable.name(), "' is updated twice"))
+    throw_error(Status::invalid_argument(str_cat("compile: variable '", all[i].variable.name(), "' is updated twice"))
                     .with_location(where));
   }
   if (all.empty() && outputs.empty() && operations.empty()) {
-    throw_error(invalid_argument("compile: there are neither outputs nor updates").with_location(where));
+    throw_error(Status::invalid_argument("compile: there are neither outputs nor updates").with_location(where));
   }
   const bool has_givens = !options.givens.pairs().empty();
   if (all.empty() && (!has_givens || outputs.empty())) return {};

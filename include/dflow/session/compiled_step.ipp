@@ -61,18 +61,17 @@ void CompiledStep::check_feed(std::size_t feed, const AnyTensor& tensor) const {
   const Node& fed = *feeds[feed].node;
   const OutputInfo& info = feeds[feed].info;
   if (tensor.is_initialized() && tensor.dtype() == info.dtype && info.shape.is_compatible_with(tensor.shape())) return;
-  const std::string got = tensor.is_initialized()
-                              ? str_cat(dflow::name(tensor.dtype()), " ", tensor.shape().to_string())
-                              : std::string("an empty tensor");
-  throw_error(invalid_argument(str_cat("'", feeds[feed].name(), "' carries ", dflow::name(info.dtype), " ",
-                                       info.shape.to_string(), ", but is fed ", got))
+  const std::string got = tensor.is_initialized() ? str_cat(dtype_name(tensor.dtype()), " ", tensor.shape().to_string())
+                                                  : std::string("an empty tensor");
+  throw_error(Status::invalid_argument(str_cat("'", feeds[feed].name(), "' carries ", dtype_name(info.dtype), " ",
+                                               info.shape.to_string(), ", but is fed ", got))
                   .with_node(fed.op->name, fed.name)
                   .with_location(fed.where));
 }
 
 Status CompiledStep::dead_fetch(std::size_t fetch) const {
   const Node& node = *fetched[fetch];
-  return invalid_argument("what was fetched is dead: its branch was not taken")
+  return Status::invalid_argument("what was fetched is dead: its branch was not taken")
       .with_node(node.op->name, node.name)
       .with_location(node.where);
 }

@@ -196,7 +196,8 @@ std::size_t PartialRun::State::number_of(const AnyOutput& edge, std::span<const 
                                          std::string_view what) const {
   const auto found = std::find(among.begin(), among.end(), edge);
   if (found != among.end()) return static_cast<std::size_t>(found - among.begin());
-  throw_error(invalid_argument(str_cat(edge.is_valid() ? str_cat("'", edge.name(), "'") : std::string("an empty edge"),
+  throw_error(
+      Status::invalid_argument(str_cat(edge.is_valid() ? str_cat("'", edge.name(), "'") : std::string("an empty edge"),
                                        " is none of the edges ", what, " in this partial run")));
 }
 
@@ -284,7 +285,7 @@ std::vector<std::size_t> PartialRun::State::numbers_of(std::span<const AnyOutput
   for (const AnyOutput& edge : edges) {
     const std::size_t number = number_of(edge, fetches, "that may be fetched");
     if (std::find(numbers.begin(), numbers.end(), number) != numbers.end()) {
-      throw_error(invalid_argument(str_cat("'", edge.name(), "' is fetched twice in one call")));
+      throw_error(Status::invalid_argument(str_cat("'", edge.name(), "' is fetched twice in one call")));
     }
     numbers.push_back(number);
   }
@@ -294,7 +295,7 @@ std::vector<std::size_t> PartialRun::State::numbers_of(std::span<const AnyOutput
 void PartialRun::State::check_wanted(std::span<const std::size_t> wanted, std::span<const AnyOutput> edges) const {
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (fetch_states[wanted[i]] == FetchState::taken) {
-      throw_error(invalid_argument(str_cat("'", edges[i].name(), "' was fetched before in this partial run")));
+      throw_error(Status::invalid_argument(str_cat("'", edges[i].name(), "' was fetched before in this partial run")));
     }
     require_fed(&step->needed_feeds[wanted[i]], str_cat("'", edges[i].name(), "'"));
   }
@@ -303,7 +304,8 @@ void PartialRun::State::check_wanted(std::span<const std::size_t> wanted, std::s
 std::vector<AnyTensor> PartialRun::State::take(std::span<const std::size_t> wanted) {
   for (const std::size_t number : wanted) {
     if (fetch_states[number] != FetchState::taken) continue;
-    throw_error(invalid_argument(str_cat("'", fetches[number].name(), "' was fetched before in this partial run")));
+    throw_error(
+        Status::invalid_argument(str_cat("'", fetches[number].name(), "' was fetched before in this partial run")));
   }
   std::vector<AnyTensor> taken;
   for (const std::size_t number : wanted) {
@@ -319,7 +321,7 @@ void PartialRun::State::require_fed(const std::vector<bool>* needed, const std::
     if (is_fed[f] || (needed != nullptr && !(*needed)[f])) continue;
     missing += str_cat(missing.empty() ? "'" : ", '", step->feeds[f].name(), "'");
   }
-  if (!missing.empty()) throw_error(invalid_argument(str_cat(wanted, " needs ", missing, ", not fed yet")));
+  if (!missing.empty()) throw_error(Status::invalid_argument(str_cat(wanted, " needs ", missing, ", not fed yet")));
 }
 
 PartialRun::State::Fed PartialRun::State::to_fed(const AnyOutput& edge, AnyTensor value) const {
@@ -340,7 +342,8 @@ void PartialRun::State::note_fed(std::span<const Fed> fed) {
   std::vector<bool> now = is_fed;
   for (const Fed& one : fed) {
     if (now[one.number]) {
-      throw_error(invalid_argument(str_cat("'", step->feeds[one.number].name(), "' is fed twice in this partial run")));
+      throw_error(
+          Status::invalid_argument(str_cat("'", step->feeds[one.number].name(), "' is fed twice in this partial run")));
     }
     now[one.number] = true;
   }
@@ -436,13 +439,14 @@ void PartialRun::State::wait(Waiter& waiter) {
 void PartialRun::State::fetch(std::span<const AnyOutput> edges, std::span<const Operation> operations,
                               std::span<AnyTensor> results) {
   if (results.size() != edges.size()) {
-    throw_error(invalid_argument(str_cat("room for ", results.size(), " results of ", edges.size(), " fetched edges")));
+    throw_error(
+        Status::invalid_argument(str_cat("room for ", results.size(), " results of ", edges.size(), " fetched edges")));
   }
   Waiter waiter;
   const std::vector<std::size_t> wanted = waiter.fetches = numbers_of(edges);
   for (const Operation& operation : operations) {
     if (std::find(targets.begin(), targets.end(), operation) == targets.end()) {
-      throw_error(invalid_argument(
+      throw_error(Status::invalid_argument(
           str_cat(operation.is_valid() ? str_cat("'", operation.name(), "'") : std::string("an empty operation"),
                   " is none of the operations that run in this partial run")));
     }
@@ -569,7 +573,7 @@ void PartialRun::State::let_go() {
     metadata = nullptr;
     if (is_all_fed()) return;
   }
-  handle->cancel_for([] { return cancelled("the partial run was let go of before all had been fed"); });
+  handle->cancel_for([] { return Status::cancelled("the partial run was let go of before all had been fed"); });
 }
 
 // ---- PartialRun ----
@@ -588,7 +592,7 @@ PartialRun::~PartialRun() {
 
 std::shared_ptr<PartialRun::State> PartialRun::held() const {
   std::shared_ptr<State> kept = state_;
-  if (kept == nullptr) throw_error(failed_precondition("the partial run was moved from"));
+  if (kept == nullptr) throw_error(Status::failed_precondition("the partial run was moved from"));
   return kept;
 }
 
@@ -602,7 +606,7 @@ void PartialRun::fetch_async_erased(std::vector<std::pair<AnyOutput, AnyTensor>>
                                     std::span<const AnyOutput> edges, bool until_end, detail::AnyDone done) {
   const std::shared_ptr<State> kept = state_;
   if (kept == nullptr) {
-    return detail::refuse(std::move(done), failed_precondition("the partial run was moved from"));
+    return detail::refuse(std::move(done), Status::failed_precondition("the partial run was moved from"));
   }
   kept->fetch_async(std::move(values), edges, until_end, std::move(done));
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: sessions, which run steps of a graph.
+
 #include <dflow/graph/graph.hpp>
 #include <dflow/session/async_token.hpp>
 #include <dflow/session/device_graph.hpp>

@@ -15,13 +15,13 @@ Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
 Session::State& Session::state() const {
-  if (state_ == nullptr) throw_error(failed_precondition("the session was moved from"));
+  if (state_ == nullptr) throw_error(Status::failed_precondition("the session was moved from"));
   return *state_;
 }
 
 std::shared_ptr<Session::State> Session::held() const {
   std::shared_ptr<State> kept = state_;
-  if (kept == nullptr) throw_error(failed_precondition("the session was moved from"));
+  if (kept == nullptr) throw_error(Status::failed_precondition("the session was moved from"));
   return kept;
 }
 
@@ -39,10 +39,10 @@ std::string Session::placement_log() const {
 std::string Session::device_of(const Operation& operation) const {
   State& of = state();
   if (!operation.is_of(of.graph)) {
-    throw_error(invalid_argument("device_of: the node is not one of the session's graph"));
+    throw_error(Status::invalid_argument("device_of: the node is not one of the session's graph"));
   }
   if (of.placement == nullptr) {
-    throw_error(failed_precondition("device_of: a master in another process places this session's nodes"));
+    throw_error(Status::failed_precondition("device_of: a master in another process places this session's nodes"));
   }
   of.placement->extend(*of.graph);
   const std::size_t device = of.placement->device_of(operation.node_id());
@@ -50,7 +50,7 @@ std::string Session::device_of(const Operation& operation) const {
   return device < devices.size() ? devices[device].name : std::string();
 }
 std::vector<DeviceGraph> Session::device_graphs_of(const CompiledStep* step) {
-  if (step == nullptr) throw_error(failed_precondition("the prepared step was moved from"));
+  if (step == nullptr) throw_error(Status::failed_precondition("the prepared step was moved from"));
   std::vector<DeviceGraph> parts;
   parts.reserve(step->parts.size());
   for (const CompiledStep::Part& part : step->parts) {
@@ -74,7 +74,7 @@ std::shared_ptr<CompiledStep> Session::compile(std::span<const AnyOutput> feed_e
 
 void Session::run_compiled(State* state, CompiledStep* step, const RunOptions& options, RunMetadata* metadata,
                            std::span<AnyTensor> feed_tensors, std::span<AnyTensor> results) {
-  if (state == nullptr) throw_error(failed_precondition("the prepared step was moved from"));
+  if (state == nullptr) throw_error(Status::failed_precondition("the prepared step was moved from"));
   if (metadata != nullptr || options.trace) detail::begin_metadata(options, metadata);
   static const StepLimits none;
   if (!options.deadline && !options.stop.stop_possible()) [[likely]] {
@@ -86,7 +86,8 @@ void Session::run_compiled(State* state, CompiledStep* step, const RunOptions& o
 void Session::run_compiled_async(State* state, std::shared_ptr<CompiledStep> step, const RunOptions& options,
                                  RunMetadata* metadata, std::vector<AnyTensor> feeds, std::size_t num_results,
                                  AnyDone done) {
-  if (state == nullptr) return detail::refuse(std::move(done), failed_precondition("the prepared step was moved from"));
+  if (state == nullptr)
+    return detail::refuse(std::move(done), Status::failed_precondition("the prepared step was moved from"));
   state->run_async(std::move(step), options, metadata, std::move(feeds), num_results, std::move(done));
 }
 
@@ -96,7 +97,8 @@ void Session::run_erased(const RunOptions& options, RunMetadata* metadata, std::
   const std::shared_ptr<State> kept = held();
   detail::begin_metadata(options, metadata);
   if (results.size() != edges.size()) {
-    throw_error(invalid_argument(str_cat("room for ", results.size(), " results of ", edges.size(), " fetched edges")));
+    throw_error(
+        Status::invalid_argument(str_cat("room for ", results.size(), " results of ", edges.size(), " fetched edges")));
   }
   const StepLimits limits = kept->limits_of(options);
   const std::shared_ptr<CompiledStep> step = kept->compile(FedEdges(feed_list), edges, targets, limits);
@@ -111,7 +113,8 @@ void Session::run_async_erased(const RunOptions& options, RunMetadata* metadata,
 void Session::run_shared_async(const std::shared_ptr<State>& state, const RunOptions& options, RunMetadata* metadata,
                                std::span<const Feed> feed_list, std::span<const AnyOutput> edges,
                                std::span<const Operation> targets, AnyDone done) {
-  if (state == nullptr) return detail::refuse(std::move(done), failed_precondition("the session was moved from"));
+  if (state == nullptr)
+    return detail::refuse(std::move(done), Status::failed_precondition("the session was moved from"));
   state->run_async(options, metadata, feed_list, edges, targets, std::move(done));
 }
 

@@ -22,7 +22,7 @@ namespace detail {
 void begin_metadata(const RunOptions& run_options, RunMetadata* metadata) {
   if (metadata != nullptr) *metadata = RunMetadata();
   if (run_options.trace && metadata == nullptr) {
-    throw_error(invalid_argument("a trace needs metadata to be written to"));
+    throw_error(Status::invalid_argument("a trace needs metadata to be written to"));
   }
 }
 
@@ -33,10 +33,11 @@ void begin_metadata(const RunOptions& run_options, RunMetadata* metadata) {
 Session::State::State(const Graph& session_graph, SessionOptions session_options)
     : graph(session_graph.store()), options(std::move(session_options)), cache(options.step_cache) {
   SessionOptions& o = options;
-  if (graph == nullptr) throw_error(invalid_argument("the session's graph was moved from"));
-  if (o.num_threads < 0) throw_error(invalid_argument(str_cat("a session cannot have ", o.num_threads, " threads")));
+  if (graph == nullptr) throw_error(Status::invalid_argument("the session's graph was moved from"));
+  if (o.num_threads < 0)
+    throw_error(Status::invalid_argument(str_cat("a session cannot have ", o.num_threads, " threads")));
   if (o.num_cpu_devices < 1)
-    throw_error(invalid_argument(str_cat("a session cannot have ", o.num_cpu_devices, " devices")));
+    throw_error(Status::invalid_argument(str_cat("a session cannot have ", o.num_cpu_devices, " devices")));
   if (o.clock == nullptr) o.clock = std::make_shared<RealClock>();
   if (o.callbacks == nullptr) o.callbacks = std::make_shared<ElasticPool>(ElasticPoolOptions{.name = "dflow-call"});
   if (o.incarnation == 0) o.incarnation = system_seed();
@@ -48,7 +49,7 @@ Session::State::State(const Graph& session_graph, SessionOptions session_options
     make_devices();
   }
   for (const std::shared_ptr<Device>& device : devices) {
-    if (device == nullptr) throw_error(invalid_argument("a session cannot have a null device"));
+    if (device == nullptr) throw_error(Status::invalid_argument("a session cannot have a null device"));
     infos.push_back(device->info());
   }
   check_devices(infos);
@@ -70,7 +71,7 @@ Session::State::State(const Graph& session_graph, SessionOptions session_options
       infos.push_back(device);
       kernels.push_back(o.ops.kernels().for_type(device.type));
     }
-    if (infos.empty()) throw_error(invalid_argument("the session's target has no devices"));
+    if (infos.empty()) throw_error(Status::invalid_argument("the session's target has no devices"));
   }
   if (o.passes.fusion) fusions = Fusions(kernels);
   if (o.passes.chains) chains = Chains(kernels);
@@ -90,7 +91,8 @@ std::shared_ptr<ThreadPool> make_session_pool(int num_threads) {
 
 void Session::State::take_target() {
   SessionOptions& o = options;
-  if (!o.devices.empty()) throw_error(invalid_argument("a session cannot have both a target and devices of its own"));
+  if (!o.devices.empty())
+    throw_error(Status::invalid_argument("a session cannot have both a target and devices of its own"));
   remote_session = o.target->open_session(*graph, o);
   o.devices = devices = o.target->local_devices();
   if (!devices.empty() || o.pool != nullptr) return;
@@ -121,7 +123,7 @@ bool is_device_type(std::string_view type) {
 /// What a device says of itself, in its context and in its info, holds together.
 void check_device(const DeviceContext& context, const DeviceInfo& info) {
   const DeviceName name = DeviceName::parse(context.name);
-  const auto reject = [](std::string message) { throw_error(invalid_argument(std::move(message))); };
+  const auto reject = [](std::string message) { throw_error(Status::invalid_argument(std::move(message))); };
   if (!name.is_full()) reject(str_cat("'", context.name, "' is not a full device name"));
   if (name.to_string() != context.name) {
     reject(str_cat("device '", context.name, "' must be named '", name.to_string(), "'"));
@@ -152,22 +154,22 @@ void Session::State::check_devices(std::span<const DeviceInfo> infos) const {
     const DeviceContext& context = devices[d]->context();
     detail::check_device(context, infos[d]);
     if (!names.insert(context.name).second) {
-      throw_error(invalid_argument(str_cat("two devices of a session are named '", context.name, "'")));
+      throw_error(Status::invalid_argument(str_cat("two devices of a session are named '", context.name, "'")));
     }
   }
   for (const KernelTable& table : o.ops.kernels().tables()) {
     if (detail::is_device_type(table.device_type())) continue;
-    throw_error(invalid_argument(str_cat("a table of '", table.device_type(),
-                                         "' kernels serves no device: a device's type is a "
-                                         "word in upper case")));
+    throw_error(Status::invalid_argument(str_cat("a table of '", table.device_type(),
+                                                 "' kernels serves no device: a device's type is a "
+                                                 "word in upper case")));
   }
   if (o.devices.empty() && o.target == nullptr) return;
   if (o.allocator != nullptr || o.memory_limit_bytes != 0 || o.num_cpu_devices != 1 || o.draw_seed != nullptr ||
       o.reproducible) {
-    throw_error(
-        invalid_argument(str_cat("a session with ", o.target != nullptr ? "a target" : "devices of its caller's",
-                                 " cannot set the number of devices, allocator, memory limit, seeds or "
-                                 "reproducibility")));
+    throw_error(Status::invalid_argument(str_cat("a session with ",
+                                                 o.target != nullptr ? "a target" : "devices of its caller's",
+                                                 " cannot set the number of devices, allocator, memory limit, seeds or "
+                                                 "reproducibility")));
   }
 }
 
@@ -186,16 +188,17 @@ StepLimits Session::State::limits_of(const RunOptions& run_options) const {
   StepLimits limits;
   limits.stop = run_options.stop;
   if (run_options.deadline) {
-    if (*run_options.deadline <= Duration::zero()) throw_error(deadline_exceeded("the step's deadline has passed"));
+    if (*run_options.deadline <= Duration::zero())
+      throw_error(Status::deadline_exceeded("the step's deadline has passed"));
     limits.deadline = options.clock->after(*run_options.deadline);
   }
   return limits;
 }
 
 void Session::State::check_limits(const StepLimits& limits) const {
-  if (limits.stop.stop_requested()) throw_error(cancelled("stop was requested"));
+  if (limits.stop.stop_requested()) throw_error(Status::cancelled("stop was requested"));
   if (limits.deadline != Clock::never && options.clock->now() >= limits.deadline) {
-    throw_error(deadline_exceeded("the step's deadline has passed"));
+    throw_error(Status::deadline_exceeded("the step's deadline has passed"));
   }
 }
 
@@ -204,10 +207,11 @@ void Session::State::check_limits(const StepLimits& limits) const {
 void Session::State::check_belongs(const Operation& of, std::string_view what, std::size_t i) const {
   if (of.is_of(graph)) [[likely]]
     return;
-  if (!of.is_valid()) throw_error(invalid_argument(str_cat(what, " ", i, " is empty")));
-  if (of.graph() == graph) throw_error(invalid_argument(str_cat(what, " ", i, " belongs to a graph that is gone")));
+  if (!of.is_valid()) throw_error(Status::invalid_argument(str_cat(what, " ", i, " is empty")));
+  if (of.graph() == graph)
+    throw_error(Status::invalid_argument(str_cat(what, " ", i, " belongs to a graph that is gone")));
   const Node& node = of.node();
-  throw_error(invalid_argument(str_cat(what, " ", i, " belongs to another graph than the session's"))
+  throw_error(Status::invalid_argument(str_cat(what, " ", i, " belongs to another graph than the session's"))
                   .with_node(node.op->name, node.name)
                   .with_location(node.where));
 }
@@ -216,11 +220,11 @@ void Session::State::check_edge(const AnyOutput& edge, std::string_view what, st
   check_belongs(edge.operation(), what, i);
   const Endpoint at = edge.endpoint();
   if (!at.node.is_valid() || at.node.position() >= graph->size()) {
-    throw_error(not_found(str_cat(what, " ", i, ": there is no node ", at.node.value())));
+    throw_error(Status::not_found(str_cat(what, " ", i, ": there is no node ", at.node.value())));
   }
   const Node& node = graph->node(at.node);
   if (at.index >= 0 && static_cast<std::size_t>(at.index) < node.outputs.size()) return;
-  throw_error(invalid_argument(
+  throw_error(Status::invalid_argument(
                   str_cat(what, " ", i, ": the node has ", node.outputs.size(), " outputs, and no number ", at.index))
                   .with_node(node.op->name, node.name)
                   .with_location(node.where));
@@ -253,7 +257,7 @@ std::string Session::State::signature_of(const FedEdges& fed, std::span<const An
 std::shared_ptr<CompiledStep> Session::State::compile(const FedEdges& fed, std::span<const AnyOutput> edges,
                                                       std::span<const Operation> targets, const StepLimits& limits,
                                                       bool streams) {
-  if (edges.empty() && targets.empty()) throw_error(invalid_argument("a step must fetch or run something"));
+  if (edges.empty() && targets.empty()) throw_error(Status::invalid_argument("a step must fetch or run something"));
   std::string signature = signature_of(fed, edges, targets);
   if (streams) signature += '+';
   if (std::shared_ptr<CompiledStep> found = cache.find(signature)) return found;
@@ -265,8 +269,8 @@ namespace detail {
 /// A body runs when it is called, with values of its own each time.
 inline void require_outside(const Node& node, std::string_view what) {
   if (!node.function.is_valid()) return;
-  throw_error(invalid_argument(str_cat("'", node.name, "' is part of the body of a function and cannot be ", what,
-                                       ": fetch what the call gives"))
+  throw_error(Status::invalid_argument(str_cat("'", node.name, "' is part of the body of a function and cannot be ",
+                                               what, ": fetch what the call gives"))
                   .with_node(node.op->name, node.name)
                   .with_location(node.where));
 }
@@ -302,7 +306,7 @@ std::shared_ptr<CompiledStep> Session::State::describe_step(const FedEdges& fed,
   for (std::size_t i = 0; i < fed.size(); ++i) {
     const AnyOutput& edge = fed[i];
     if (is_handle(edge.dtype())) {
-      throw_error(invalid_argument(str_cat("'", edge.name(), "' carries a handle, which cannot be fed")));
+      throw_error(Status::invalid_argument(str_cat("'", edge.name(), "' carries a handle, which cannot be fed")));
     }
     step->feeds.push_back({&edge.node(), edge.endpoint().index, {edge.dtype(), edge.shape()}});
   }
@@ -310,7 +314,7 @@ std::shared_ptr<CompiledStep> Session::State::describe_step(const FedEdges& fed,
   for (const AnyOutput& edge : edges) {
     step->fetched.push_back(&edge.node());
     if (!is_handle(edge.dtype())) continue;
-    throw_error(invalid_argument(str_cat("'", edge.name(), "' carries a handle, which cannot be fetched"))
+    throw_error(Status::invalid_argument(str_cat("'", edge.name(), "' carries a handle, which cannot be fetched"))
                     .with_node(edge.node().op->name, edge.node().name)
                     .with_location(edge.node().where));
   }
@@ -386,7 +390,7 @@ std::shared_ptr<CompiledStep> Session::State::make_remote_step(const FedEdges& f
   for (std::size_t i = 0; i < targets.size(); ++i) {
     const NodeId id = targets[i].node_id();
     if (!id.is_valid() || id.position() >= graph->size()) {
-      throw_error(not_found(str_cat("target ", i, ": there is no node ", id.value())));
+      throw_error(Status::not_found(str_cat("target ", i, ": there is no node ", id.value())));
     }
     names.targets.push_back(graph->node(id).name);
     target_ids.push_back(id);
@@ -470,7 +474,7 @@ struct Session::State::AsyncRun {
   std::vector<AnyTensor> results;
   RunMetadata* metadata = nullptr;
   AnyDone done;
-  Status outcome = internal("the step was dropped");
+  Status outcome = Status::internal("the step was dropped");
 
   void finish(const Status& status) {
     outcome = status.ok() ? status : step->explain(status);

@@ -1,8 +1,9 @@
 #pragma once
 
-/// The bodies of the core: graphs, ops without their kernels, differentiation, file formats, the executor, passes and
-/// sessions. A program that compiles dflow itself includes this header in one unit, with a header of `dflow/src/ops/`
-/// for each family of ops that its op table names. It needs cereal on the include path, and neither Eigen nor Asio.
+/// Public: the bodies of the core: graphs, ops without their kernels, differentiation, file formats, the executor,
+/// passes and sessions. A program that compiles dflow itself includes this header in one unit, with a header of
+/// `dflow/src/ops/` for each family of ops that its op table names. It needs cereal on the include path, and neither
+/// Eigen nor Asio.
 
 #include <dflow/src/units/core/autodiff.hpp>
 #include <dflow/src/units/core/base.hpp>

@@ -1,5 +1,5 @@
 #pragma once
 
-/// Bodies of datasets.
+/// Public: bodies of datasets.
 
 #include <dflow/src/units/data/data.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Bodies of the cluster: transports, protocol, master, worker and server. They need Asio on the include path.
+/// Public: bodies of the cluster: transports, protocol, master, worker and server. They need Asio on the include path.
 
 #include <dflow/src/units/net/cluster.hpp>
 #include <dflow/src/units/net/protocol.hpp>

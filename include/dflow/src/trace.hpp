@@ -1,5 +1,5 @@
 #pragma once
 
-/// Bodies of traces, event files and drawings.
+/// Public: bodies of traces, event files and drawings.
 
 #include <dflow/src/units/trace/trace.hpp>

@@ -89,7 +89,7 @@ void AccumulatorState::abandon(const Status& why) {
 
 std::string AccumulatorState::debug_string() const {
   return str_cat(kind_.is_sparse ? "SparseConditionalAccumulator '" : "ConditionalAccumulator '", name_, "' (",
-                 dflow::name(dtype_), shape_.to_string(), ")");
+                 dtype_name(dtype_), shape_.to_string(), ")");
 }
 
 namespace detail {
@@ -210,8 +210,9 @@ void AccumulatorState::apply(AccumulatedGradient gradient, Combine combine) {
 
 void AccumulatorState::take_async(std::int64_t num_required, const CancellationToken& cancellation, TakeDone done) {
   if (num_required < 1) {
-    return done(invalid_argument(str_cat(debug_string(), ": ", num_required, " gradients are required, not 1 or more")),
-                {});
+    return done(
+        Status::invalid_argument(str_cat(debug_string(), ": ", num_required, " gradients are required, not 1 or more")),
+        {});
   }
   std::unique_lock lock(state_->mutex);
   if (cancellation.is_cancelled()) {
@@ -238,8 +239,8 @@ TakenGradients AccumulatorState::take(std::span<const std::int32_t> ranks, std::
       return held.rank == rank && held.local_step == step;
     });
     if (found == state_->ranked.end()) {
-      throw_error(aborted(str_cat(debug_string(), " has no gradient of replica ", rank, " for step ", step,
-                                  ": a task was started anew since, or somebody else leads")));
+      throw_error(Status::aborted(str_cat(debug_string(), " has no gradient of replica ", rank, " for step ", step,
+                                          ": a task was started anew since, or somebody else leads")));
     }
     taken.gradients.push_back(*found);
   }

@@ -69,7 +69,7 @@ struct BarrierState::State {
     return num_ready == 0 ? -1 : num_ready;
   }
   Status too_few(const Wanted& wanted) const {
-    return out_of_range(
+    return Status::out_of_range(
         str_cat("barrier '", name, "' is closed and has only ", ready.size(), " of ", wanted.count, " elements"));
   }
   /// InvalidArgument where the first `count` that are ready differ in a component's shape.
@@ -79,9 +79,9 @@ struct BarrierState::State {
       for (std::size_t c = 0; c < element->components.size(); ++c) {
         const Shape &first = ready.front().components[c].shape(), &shape = element->components[c].shape();
         if (shape == first) continue;
-        return invalid_argument(str_cat("elements '", ready.front().key, "' and '", element->key, "' of shapes ",
-                                        first.to_string(), " and ", shape.to_string(), " of barrier '", name,
-                                        "' cannot be taken together"));
+        return Status::invalid_argument(str_cat("elements '", ready.front().key, "' and '", element->key,
+                                                "' of shapes ", first.to_string(), " and ", shape.to_string(),
+                                                " of barrier '", name, "' cannot be taken together"));
       }
     }
     return {};
@@ -137,7 +137,7 @@ void BarrierState::abandon(const Status& why) {
 std::string BarrierState::debug_string() const {
   std::string text = str_cat("Barrier '", name_, "' (");
   for (std::size_t i = 0; i < kind_.dtypes.size(); ++i) {
-    text += str_cat(i == 0 ? "" : ", ", dflow::name(kind_.dtypes[i]),
+    text += str_cat(i == 0 ? "" : ", ", dtype_name(kind_.dtypes[i]),
                     kind_.shapes.empty() ? "" : kind_.shapes[i].to_string());
   }
   return text + ")";
@@ -145,7 +145,7 @@ std::string BarrierState::debug_string() const {
 
 void BarrierState::check(std::int64_t component, std::int64_t num_keys, const AnyTensor& values) const {
   if (component < 0 || component >= static_cast<std::int64_t>(kind_.dtypes.size())) {
-    throw_error(invalid_argument(str_cat(debug_string(), " has no component ", component)));
+    throw_error(Status::invalid_argument(str_cat(debug_string(), " has no component ", component)));
   }
   const auto c = static_cast<std::size_t>(component);
   const bool has_rows = values.rank() > 0 && values.dim(0) == num_keys;
@@ -153,9 +153,9 @@ void BarrierState::check(std::int64_t component, std::int64_t num_keys, const An
       has_rows && values.dtype() == kind_.dtypes[c] &&
       (kind_.shapes.empty() || kind_.shapes[c].is_compatible_with(values.shape().subshape(1, values.shape().rank())));
   if (fits) return;
-  throw_error(invalid_argument(str_cat("values of component ", component, " for ", num_keys, " keys are ",
-                                       dflow::name(values.dtype()), values.shape().to_string(), ", which does not fit ",
-                                       debug_string())));
+  throw_error(Status::invalid_argument(str_cat("values of component ", component, " for ", num_keys, " keys are ",
+                                               dtype_name(values.dtype()), values.shape().to_string(),
+                                               ", which does not fit ", debug_string())));
 }
 
 void BarrierState::insert_many(std::int64_t component, std::span<const std::string> keys, const AnyTensor& values) {
@@ -175,9 +175,10 @@ void BarrierState::insert_many(std::int64_t component, std::span<const std::stri
   State::Due due;
   const std::lock_guard lock(state_->mutex);
   State& state = *state_;
-  if (state.takes_nothing_in) throw_error(cancelled(str_cat("barrier '", name_, "' is closed")));
+  if (state.takes_nothing_in) throw_error(Status::cancelled(str_cat("barrier '", name_, "' is closed")));
   const auto refuse_second = [&](const std::string& key) {
-    throw_error(invalid_argument(str_cat("key '", key, "' has component ", component, " already in ", debug_string())));
+    throw_error(
+        Status::invalid_argument(str_cat("key '", key, "' has component ", component, " already in ", debug_string())));
   };
   for (const std::string& key : keys) {
     if (const auto found = state.by_key.find(key); found != state.by_key.end()) {
@@ -187,7 +188,7 @@ void BarrierState::insert_many(std::int64_t component, std::span<const std::stri
       continue;
     }
     if (state.is_closed) {
-      throw_error(cancelled(str_cat("barrier '", name_, "' is closed, and '", key, "' is a new key")));
+      throw_error(Status::cancelled(str_cat("barrier '", name_, "' is closed, and '", key, "' is a new key")));
     }
     if (fresh_by_key.contains(key) && kind_.dtypes.size() > 1) refuse_second(key);
     fresh.push_back({state.next_index, key, std::vector<AnyTensor>(kind_.dtypes.size()), kind_.dtypes.size()});
@@ -207,7 +208,7 @@ void BarrierState::insert_many(std::int64_t component, std::span<const std::stri
 
 void BarrierState::take_async(const Wanted& wanted, const CancellationToken& cancellation, TakeDone done) {
   if (wanted.count < 0) {
-    return done(invalid_argument(str_cat(debug_string(), ": cannot take ", wanted.count, " elements")), {});
+    return done(Status::invalid_argument(str_cat(debug_string(), ": cannot take ", wanted.count, " elements")), {});
   }
   const std::shared_ptr<State> kept = state_;  // who is told may let go of this
   State::Due due;

@@ -41,15 +41,15 @@ FlatState::FlatState(std::string of, std::span<const AnyTensor> state, std::span
   for (std::size_t i = 0; i < state.size(); ++i) {
     const DType wanted = i == 0 ? DType::int64 : dtypes[i - 1];
     if (state[i].dtype() == wanted && state[i].rank() == 1) continue;
-    fail(str_cat("tensor ", i, " is ", dflow::name(state[i].dtype()), state[i].shape().to_string(), ", wanted ",
-                 dflow::name(wanted), " [n]"));
+    fail(str_cat("tensor ", i, " is ", dtype_name(state[i].dtype()), state[i].shape().to_string(), ", wanted ",
+                 dtype_name(wanted), " [n]"));
   }
   numbers_ = state[0].span<std::int64_t>();
   for (const AnyTensor& tensor : state.subspan(1)) flat_.push_back({tensor, 0});
 }
 
 void FlatState::fail(std::string_view why) const {
-  throw_error(invalid_argument(str_cat("what ", of_, " is to be restored from is no state of it: ", why)));
+  throw_error(Status::invalid_argument(str_cat("what ", of_, " is to be restored from is no state of it: ", why)));
 }
 
 std::int64_t FlatState::number(std::int64_t least, std::int64_t most) {

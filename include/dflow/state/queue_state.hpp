@@ -27,7 +27,7 @@ enum class QueueKind : std::uint8_t {
 };
 
 /// The op of such a queue.
-std::string_view name(QueueKind kind) noexcept;
+std::string_view queue_kind_name(QueueKind kind) noexcept;
 
 /// What a node with a queue keeps across steps: elements, each a tensor per component, and who waits to put in or take
 /// out. All are served in the order in which they came.

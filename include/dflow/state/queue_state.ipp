@@ -14,7 +14,7 @@
 
 namespace dflow {
 
-std::string_view name(QueueKind kind) noexcept {
+std::string_view queue_kind_name(QueueKind kind) noexcept {
   switch (kind) {
     case QueueKind::fifo:
       return "FIFOQueue";
@@ -137,7 +137,7 @@ struct QueueState::State {
     if (is_short && (!next.up_to || (next.taken.empty() && num_free() == 0))) {
       put_back(next);
       const std::string left = held->size() == 0 ? "is empty" : str_cat("has only ", held->size(), " elements left");
-      Status failed = out_of_range(str_cat("queue '", name, "' is closed and ", left));
+      Status failed = Status::out_of_range(str_cat("queue '", name, "' is closed and ", left));
       auto& [dequeuer, status] = due.dequeuers.emplace_back();
       dequeuer = dequeuers.take_front();
       status = std::move(failed);
@@ -167,8 +167,8 @@ struct QueueState::State {
       for (const QueuedElements& part : taken) {
         const Shape shape = part.element_shape(c);
         if (shape == first) continue;
-        return invalid_argument(str_cat("elements of shapes ", first.to_string(), " and ", shape.to_string(),
-                                        " of queue '", name, "' cannot be taken together"));
+        return Status::invalid_argument(str_cat("elements of shapes ", first.to_string(), " and ", shape.to_string(),
+                                                " of queue '", name, "' cannot be taken together"));
       }
     }
     return {};
@@ -243,9 +243,9 @@ void QueueState::abandon(const Status& why) {
 }
 
 std::string QueueState::debug_string() const {
-  std::string text = str_cat(dflow::name(kind_.kind), " '", name_, "' (");
+  std::string text = str_cat(queue_kind_name(kind_.kind), " '", name_, "' (");
   for (std::size_t i = 0; i < kind_.dtypes.size(); ++i) {
-    text += str_cat(i == 0 ? "" : ", ", dflow::name(kind_.dtypes[i]),
+    text += str_cat(i == 0 ? "" : ", ", dtype_name(kind_.dtypes[i]),
                     kind_.shapes.empty() ? "" : kind_.shapes[i].to_string());
   }
   if (kind_.capacity >= 0) text += str_cat(", capacity ", kind_.capacity);
@@ -257,7 +257,7 @@ std::string QueueState::debug_string() const {
 
 void QueueState::check(const QueuedElements& elements) const {
   if (elements.components.size() != kind_.dtypes.size()) {
-    throw_error(invalid_argument(
+    throw_error(Status::invalid_argument(
         str_cat(debug_string(), " has ", kind_.dtypes.size(), " components, not ", elements.components.size())));
   }
   for (std::size_t i = 0; i < kind_.dtypes.size(); ++i) {
@@ -266,13 +266,13 @@ void QueueState::check(const QueuedElements& elements) const {
     const bool fits = has_rows && component.dtype() == kind_.dtypes[i] &&
                       (kind_.shapes.empty() || kind_.shapes[i].is_compatible_with(elements.element_shape(i)));
     if (!fits) {
-      throw_error(invalid_argument(str_cat("component ", i, " is ", dflow::name(component.dtype()),
-                                           component.shape().to_string(), elements.is_single ? "" : " in rows",
-                                           ", which does not fit ", debug_string())));
+      throw_error(Status::invalid_argument(str_cat("component ", i, " is ", dtype_name(component.dtype()),
+                                                   component.shape().to_string(), elements.is_single ? "" : " in rows",
+                                                   ", which does not fit ", debug_string())));
     }
   }
   if (kind_.memory_limit >= 0 && detail::bytes_of(elements) > kind_.memory_limit) {
-    throw_error(resource_exhausted(
+    throw_error(Status::resource_exhausted(
         str_cat("an element of ", detail::bytes_of(elements), " bytes never fits into ", debug_string())));
   }
 }
@@ -284,7 +284,7 @@ void QueueState::enqueue_async(QueuedElements elements, const CancellationToken&
   std::unique_lock lock(state_->mutex);
   if (state_->is_closed) {
     lock.unlock();
-    return done(cancelled(str_cat("queue '", name_, "' is closed")));
+    return done(Status::cancelled(str_cat("queue '", name_, "' is closed")));
   }
   if (cancellation.is_cancelled()) {
     lock.unlock();
@@ -299,7 +299,7 @@ void QueueState::enqueue_async(QueuedElements elements, const CancellationToken&
 void QueueState::dequeue_async(std::int64_t count, bool up_to, const CancellationToken& cancellation,
                                DequeueDone done) {
   if (count < 0) {
-    return done(invalid_argument(str_cat(debug_string(), ": cannot take ", count, " elements")), {});
+    return done(Status::invalid_argument(str_cat(debug_string(), ": cannot take ", count, " elements")), {});
   }
   const std::shared_ptr<State> kept = state_;  // who is told may let go of this
   State::Due due;
@@ -340,7 +340,7 @@ void QueueState::close(bool cancels_pending) {
   const std::lock_guard lock(state_->mutex);
   state_->is_closed = true;
   if (cancels_pending) {
-    const Status closed = cancelled(str_cat("queue '", name_, "' is closed"));
+    const Status closed = Status::cancelled(str_cat("queue '", name_, "' is closed"));
     due.enqueuers.reserve(state_->enqueuers.size());
     for (State::Enqueuer& enqueuer : state_->enqueuers.take_all()) {
       due.enqueuers.emplace_back(std::move(enqueuer), closed);
@@ -443,15 +443,15 @@ Shape joined_shape(const std::vector<QueuedElements>& parts, std::size_t compone
   const PartialShape shape = kind.shapes.empty() ? PartialShape::unknown() : kind.shapes[component];
   const bool pads = kind.kind == QueueKind::padding_fifo;
   if (parts.empty() && !pads && !shape.is_fully_defined()) {
-    throw_error(invalid_argument("no elements of a queue whose shapes are not known have no shape"));
+    throw_error(Status::invalid_argument("no elements of a queue whose shapes are not known have no shape"));
   }
   if (!pads) {
     const Shape all = parts.empty() ? shape.to_shape() : parts[0].element_shape(component);
     for (const QueuedElements& part : parts) {
       if (part.element_shape(component) == all) continue;
-      throw_error(invalid_argument(str_cat("elements of shapes ", all.to_string(), " and ",
-                                           part.element_shape(component).to_string(),
-                                           " of one queue cannot be taken together")));
+      throw_error(Status::invalid_argument(str_cat("elements of shapes ", all.to_string(), " and ",
+                                                   part.element_shape(component).to_string(),
+                                                   " of one queue cannot be taken together")));
     }
     return all;
   }

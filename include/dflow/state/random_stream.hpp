@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: how far the random numbers of a node have come.
+
 #include <dflow/base/philox.hpp>
 #include <dflow/base/threads/spin_lock.hpp>
 #include <dflow/core/savable_resource.hpp>

@@ -33,7 +33,8 @@ std::vector<AnyTensor> RandomStream::saved_state() const {
 
 void RandomStream::restore_state(std::span<const AnyTensor> state) {
   if (state.size() != 1 || state[0].dtype() != DType::uint64 || state[0].shape() != Shape{3}) {
-    throw_error(invalid_argument(str_cat("what ", debug_string(), " is to be restored from is no state of a stream")));
+    throw_error(
+        Status::invalid_argument(str_cat("what ", debug_string(), " is to be restored from is no state of a stream")));
   }
   const std::span<const std::uint64_t> numbers = state[0].span<std::uint64_t>();
   set_state({numbers[0], numbers[1], numbers[2]});

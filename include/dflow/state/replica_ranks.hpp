@@ -18,7 +18,7 @@ namespace dflow::detail {
 /// Errors: InvalidArgument unless it is in [0, replicas).
 inline void require_rank(std::int64_t rank, std::int64_t replicas, const Resource& of) {
   if (rank >= 0 && rank < replicas) return;
-  throw_error(invalid_argument(str_cat(of.debug_string(), ": rank ", rank, " is outside [0, ", replicas, ")")));
+  throw_error(Status::invalid_argument(str_cat(of.debug_string(), ": rank ", rank, " is outside [0, ", replicas, ")")));
 }
 
 /// The ranks of those of whom `is(replica)` is true, ascending.
@@ -52,7 +52,7 @@ std::vector<AnyTensor> left_state(const std::vector<Replica>& replicas, const Ha
 /// Who has left, of such a state. Errors: InvalidArgument if it is none.
 inline std::span<const bool> left_in(std::span<const AnyTensor> state, std::int64_t replicas, const Resource& of) {
   if (state.size() != 1 || state[0].dtype() != DType::boolean || state[0].shape() != Shape{replicas}) {
-    throw_error(invalid_argument(str_cat(
+    throw_error(Status::invalid_argument(str_cat(
         "what ", of.debug_string(), " is to be restored from is no state of it: bool [", replicas, "] is wanted")));
   }
   return state[0].span<bool>();

@@ -107,7 +107,7 @@ StalenessClockState::StalenessClockState(std::string name, std::int64_t replicas
       staleness_(staleness),
       state_(std::make_shared<State>(std::max<std::int64_t>(replicas, 0), staleness)) {
   if (replicas < 1 || staleness < 0) {
-    throw_error(invalid_argument(str_cat(debug_string(), ": not 1 <= replicas and 0 <= staleness")));
+    throw_error(Status::invalid_argument(str_cat(debug_string(), ": not 1 <= replicas and 0 <= staleness")));
   }
 }
 StalenessClockState::~StalenessClockState() = default;
@@ -143,16 +143,16 @@ void StalenessClockState::abandon(const Status& why) {
 void StalenessClockState::require_rank(std::int64_t rank) const { detail::require_rank(rank, replicas_, *this); }
 
 Status StalenessClockState::not_present(std::int64_t member) const {
-  return aborted(str_cat(debug_string(), ": member ", member,
-                         " is present no more: it was given up, has left, or another one has its rank"));
+  return Status::aborted(str_cat(debug_string(), ": member ", member,
+                                 " is present no more: it was given up, has left, or another one has its rank"));
 }
 
 std::int64_t StalenessClockState::join(std::int64_t rank) {
   require_rank(rank);
   State::Due due;
   const std::string taken = str_cat(debug_string(), ": another one has joined as replica ", rank);
-  due.others_status = aborted(taken);
-  due.leavers_status = already_exists(taken);
+  due.others_status = Status::aborted(taken);
+  due.leavers_status = Status::already_exists(taken);
   const std::lock_guard lock(state_->mutex);
   due.leavers = state_->leavers.take_if([&](const State::Leaver& leaver) { return leaver.rank == rank; });
   // The one before, if it is the slowest, has not finished its step: its successor begins with that.
@@ -194,7 +194,7 @@ void StalenessClockState::tick(std::int64_t member) {
 void StalenessClockState::leave_async(std::int64_t rank, const CancellationToken& cancellation, LeaveDone done) {
   require_rank(rank);
   State::Due due;
-  due.others_status = aborted(str_cat(debug_string(), ": replica ", rank, " has left"));
+  due.others_status = Status::aborted(str_cat(debug_string(), ": replica ", rank, " has left"));
   std::unique_lock lock(state_->mutex);
   State::Replica& one = state_->replica(rank);
   const State::Standing before = std::exchange(one.standing, State::Standing::left);
@@ -249,9 +249,9 @@ std::int64_t StalenessClockState::drop_late(std::int64_t since, bool fails) {
   const auto is_late = [&](const State::Replica& one) {
     return one.standing == of_late && (are_others_gone || one.clock == state_->least);
   };
-  const Status late = deadline_exceeded(str_cat(debug_string(), ": replicas ",
-                                                detail::ranks_text(detail::ranks_where(state_->of, is_late)),
-                                                " have not finished step ", state_->least, " in time"));
+  const Status late = Status::deadline_exceeded(str_cat(debug_string(), ": replicas ",
+                                                        detail::ranks_text(detail::ranks_where(state_->of, is_late)),
+                                                        " have not finished step ", state_->least, " in time"));
   if (fails) {
     state_->failed = due.others_status = late;
     due.others = state_->waiters.take_all();

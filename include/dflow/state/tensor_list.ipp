@@ -43,8 +43,9 @@ using AddElements = FunctionRef<void(AnyTensor&, const AnyTensor&)>;
 /// Lists are added element by element.
 void add_to_element(AnyTensor& sum, const AnyTensor& more, AddElements add_elements) {
   if (sum.dtype() != more.dtype() || sum.shape() != more.shape()) {
-    throw_error(invalid_argument(str_cat("elements of lists are added: ", name(sum.dtype()), sum.shape().to_string(),
-                                         " and ", name(more.dtype()), more.shape().to_string())));
+    throw_error(Status::invalid_argument(str_cat("elements of lists are added: ", dtype_name(sum.dtype()),
+                                                 sum.shape().to_string(), " and ", dtype_name(more.dtype()),
+                                                 more.shape().to_string())));
   }
   if (sum.dtype() != DType::variant) return add_elements(sum, more);
   TensorList all = list_of(sum);
@@ -65,7 +66,7 @@ void TensorList::note_depth(const AnyTensor& element) {
   if (element.dtype() != DType::variant) return;
   depth_ = std::max(depth_, list_of(element).depth_ + 1);
   if (depth_ <= max_depth) return;
-  throw_error(resource_exhausted(str_cat("lists in lists are nested deeper than ", max_depth)));
+  throw_error(Status::resource_exhausted(str_cat("lists in lists are nested deeper than ", max_depth)));
 }
 
 const AnyTensor* TensorList::find(std::int64_t i) const noexcept {
@@ -79,12 +80,13 @@ void TensorList::require_near(std::int64_t i) const {
   constexpr std::int64_t max_gap = std::int64_t{1} << 22;
   const auto count = static_cast<std::int64_t>(elements_.size());
   if (i >= first_ - 4 * count - max_gap && i < first_ + 5 * count + max_gap) return;
-  throw_error(resource_exhausted(str_cat("element ", i, " of a list is more than ", max_gap, " from the others")));
+  throw_error(
+      Status::resource_exhausted(str_cat("element ", i, " of a list is more than ", max_gap, " from the others")));
 }
 
 void TensorList::set(std::int64_t i, AnyTensor element) {
-  if (i < 0) throw_error(invalid_argument(str_cat("element ", i, " of a list")));
-  if (i >= max_size) throw_error(resource_exhausted(str_cat("a list of more than ", max_size, " elements")));
+  if (i < 0) throw_error(Status::invalid_argument(str_cat("element ", i, " of a list")));
+  if (i >= max_size) throw_error(Status::resource_exhausted(str_cat("a list of more than ", max_size, " elements")));
   note_depth(element);
   if (elements_.empty()) first_ = i;
   require_near(i);
@@ -104,8 +106,8 @@ void TensorList::unset(std::int64_t i) noexcept {
 }
 
 void TensorList::resize(std::int64_t size) {
-  if (size < 0) throw_error(invalid_argument(str_cat("a list of ", size, " elements")));
-  if (size > max_size) throw_error(resource_exhausted(str_cat("a list of more than ", max_size, " elements")));
+  if (size < 0) throw_error(Status::invalid_argument(str_cat("a list of ", size, " elements")));
+  if (size > max_size) throw_error(Status::resource_exhausted(str_cat("a list of more than ", max_size, " elements")));
   size_ = size;
   const std::int64_t room = std::max<std::int64_t>(0, size - first_);
   if (static_cast<std::int64_t>(elements_.size()) > room) elements_.resize(static_cast<std::size_t>(room));
@@ -137,7 +139,7 @@ AnyTensor make_list(TensorList list) {
 
 const TensorList& list_of(const AnyTensor& tensor) {
   if (tensor.dtype() != DType::variant || tensor.raw_data() == nullptr || tensor.rank() != 0) {
-    throw_error(invalid_argument("the input is no list of tensors"));
+    throw_error(Status::invalid_argument("the input is no list of tensors"));
   }
   return *static_cast<const TensorList*>(tensor.raw_data());
 }

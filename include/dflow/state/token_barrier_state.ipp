@@ -93,7 +93,7 @@ struct TokenBarrierState::State {
     if (begins) due.waiters = waiters.take_if([&](const Waiter& waiter) { return waiter.rank == rank; });
     if (due.leavers.empty() && due.waiters.empty()) return;
     due.leavers_status = due.waiters_status =
-        already_exists(str_cat(barrier.debug_string(), ": another process is replica ", rank, " now"));
+        Status::already_exists(str_cat(barrier.debug_string(), ": another process is replica ", rank, " now"));
   }
   /// After the last step all are present again, to train anew.
   void begin_anew() {
@@ -106,7 +106,7 @@ struct TokenBarrierState::State {
     collected.left = detail::ranks_where(of, [](const Replica& one) { return one.left != Left::no; });
     const auto reachable =
         std::count_if(of.begin(), of.end(), [](const Replica& one) { return one.is_present || one.has_arrived; });
-    if (reachable == 0) status = out_of_range("all replicas have left");
+    if (reachable == 0) status = Status::out_of_range("all replicas have left");
     const bool is_enough =
         static_cast<std::int64_t>(collected.arrived.size()) >= std::min<std::int64_t>(aggregate, reachable);
     if (!is_enough) collected.arrived.clear();
@@ -164,7 +164,7 @@ TokenBarrierState::TokenBarrierState(std::string name, std::int64_t replicas, st
       aggregate_(aggregate),
       state_(std::make_shared<State>(std::max<std::int64_t>(replicas, 0))) {
   if (replicas < 1 || aggregate < 1 || aggregate > replicas) {
-    throw_error(invalid_argument(str_cat(debug_string(), ": not 1 <= aggregate <= replicas")));
+    throw_error(Status::invalid_argument(str_cat(debug_string(), ": not 1 <= aggregate <= replicas")));
   }
 }
 TokenBarrierState::~TokenBarrierState() = default;
@@ -204,13 +204,14 @@ void TokenBarrierState::require_rank(std::int64_t rank) const { detail::require_
 /// Called with the lock.
 void TokenBarrierState::require_leader(std::int64_t leader) const {
   if (leader == state_->leader) return;
-  throw_error(already_exists(str_cat(debug_string(), " was opened by somebody else, who leads now")));
+  throw_error(Status::already_exists(str_cat(debug_string(), " was opened by somebody else, who leads now")));
 }
 
 void TokenBarrierState::open(std::int64_t step, std::int64_t leader, std::span<const std::int32_t> left) {
   for (const std::int32_t rank : left) require_rank(rank);
   State::Due due;
-  due.collectors_status = already_exists(str_cat(debug_string(), " was opened by somebody else, who leads now"));
+  due.collectors_status =
+      Status::already_exists(str_cat(debug_string(), " was opened by somebody else, who leads now"));
   const std::lock_guard lock(state_->mutex);
   due.collectors = state_->collectors.take_all();
   state_->begin_anew();
@@ -235,7 +236,7 @@ void TokenBarrierState::open(std::int64_t step, std::int64_t leader, std::span<c
     }
   }
   due.known_leavers = std::move(known);
-  state_->call_back_leavers(due, aborted(str_cat(debug_string(), " was opened again before its leader knew")));
+  state_->call_back_leavers(due, Status::aborted(str_cat(debug_string(), " was opened again before its leader knew")));
 }
 
 void TokenBarrierState::arrive(std::int64_t rank, std::int64_t local_step) {
@@ -279,7 +280,7 @@ void TokenBarrierState::wait_async(std::int64_t rank, std::int64_t local_step, c
 
 void TokenBarrierState::collect_async(std::int64_t leader, const CancellationToken& cancellation, CollectDone done) {
   State::Due due;
-  due.collectors_status = already_exists(str_cat(debug_string(), ": somebody else collects, and leads now"));
+  due.collectors_status = Status::already_exists(str_cat(debug_string(), ": somebody else collects, and leads now"));
   std::unique_lock lock(state_->mutex);
   require_leader(leader);
   due.collectors = state_->collectors.take_all();
@@ -287,7 +288,7 @@ void TokenBarrierState::collect_async(std::int64_t leader, const CancellationTok
   Collected collected;
   Status status;
   if (!state_->is_open) {
-    status = aborted(str_cat(debug_string(), " is not open"));
+    status = Status::aborted(str_cat(debug_string(), " is not open"));
   } else if (!state_->is_collected(aggregate_, collected, status)) {
     if (std::exchange(state_->is_advancing, false)) state_->release_latecomers(due);
     return detail::wait_for(state_, &State::collectors, lock, state_->collectors.add(State::Collector{std::move(done)}),
@@ -301,7 +302,7 @@ void TokenBarrierState::advance(std::int64_t step, std::int64_t leader) {
   State::Due due;
   const std::lock_guard lock(state_->mutex);
   require_leader(leader);
-  if (!state_->is_open) throw_error(aborted(str_cat(debug_string(), " is not open")));
+  if (!state_->is_open) throw_error(Status::aborted(str_cat(debug_string(), " is not open")));
   state_->begin(step, due);
 }
 
@@ -350,12 +351,14 @@ void TokenBarrierState::close(Close why, std::int64_t leader) {
   const std::lock_guard lock(state_->mutex);
   require_leader(leader);
   if (why == Close::done) {
-    state_->closed = out_of_range(str_cat(debug_string(), ": the last step, ", state_->step, ", has been done"));
+    state_->closed =
+        Status::out_of_range(str_cat(debug_string(), ": the last step, ", state_->step, ", has been done"));
   } else if (why == Close::lost) {
-    state_->closed = aborted(str_cat(debug_string(), ": who leads has failed at step ", state_->step));
+    state_->closed = Status::aborted(str_cat(debug_string(), ": who leads has failed at step ", state_->step));
   } else {
-    state_->closed = deadline_exceeded(str_cat(debug_string(), ": replicas ", detail::ranks_text(state_->missing()),
-                                               " have not arrived at step ", state_->step, " in time"));
+    state_->closed =
+        Status::deadline_exceeded(str_cat(debug_string(), ": replicas ", detail::ranks_text(state_->missing()),
+                                          " have not arrived at step ", state_->step, " in time"));
   }
   state_->is_open = state_->is_advancing = false;
   state_->is_over |= why == Close::done;

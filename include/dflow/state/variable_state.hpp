@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: the value of a variable, on a device of any type.
+
 #include <dflow/base/function_ref.hpp>
 #include <dflow/base/threads/flag_lock.hpp>
 #include <dflow/base/threads/spin_lock.hpp>

@@ -12,7 +12,7 @@
 namespace dflow {
 
 std::string VariableState::debug_string() const {
-  return str_cat("Variable '", name_, "' (", dflow::name(dtype_), shape_.to_string(), ")");
+  return str_cat("Variable '", name_, "' (", dtype_name(dtype_), shape_.to_string(), ")");
 }
 
 bool VariableState::is_initialized() const {
@@ -37,13 +37,13 @@ void VariableState::lock_updates() {
 }
 
 void VariableState::reject_uninitialized() const {
-  throw_error(failed_precondition(
+  throw_error(Status::failed_precondition(
       str_cat("variable '", name_, "' has not been initialized: run initialize_variables, or restore it")));
 }
 
 void VariableState::reject_value(const AnyTensor& value) const {
-  throw_error(invalid_argument(str_cat(debug_string(), " cannot be assigned a value of type ",
-                                       dflow::name(value.dtype()), " and shape ", value.shape().to_string())));
+  throw_error(Status::invalid_argument(str_cat(debug_string(), " cannot be assigned a value of type ",
+                                               dtype_name(value.dtype()), " and shape ", value.shape().to_string())));
 }
 
 AnyTensor VariableState::read_value(bool& has_any_shape) const {
@@ -79,7 +79,8 @@ AnyTensor VariableState::read(const PartialShape& wanted) const {
   bool has_any_shape = false;
   AnyTensor value = read_value(has_any_shape);
   if (!wanted.is_compatible_with(value.shape()) && !has_any_shape) {
-    throw_error(failed_precondition(str_cat("variable '", name_, "' holds a value of shape ", value.shape().to_string(),
+    throw_error(
+        Status::failed_precondition(str_cat("variable '", name_, "' holds a value of shape ", value.shape().to_string(),
                                             ", which is read as ", wanted.to_string())));
   }
   return value;
@@ -114,15 +115,15 @@ void VariableState::replace(AnyTensor& value, bool has_any_shape) {
 
 VariableUpdate::VariableUpdate(std::initializer_list<VariableState*> variables) : size_(variables.size()) {
   if (size_ > max_size) {
-    throw_error(
-        invalid_argument(str_cat("an update of ", size_, " variables; at most ", max_size, " can be held at once")));
+    throw_error(Status::invalid_argument(
+        str_cat("an update of ", size_, " variables; at most ", max_size, " can be held at once")));
   }
   std::copy(variables.begin(), variables.end(), few_.begin());
   few_locked_ = few_;
   const auto end = few_locked_.begin() + static_cast<std::ptrdiff_t>(size_);
   std::sort(few_locked_.begin(), end, std::less<>());
   if (std::adjacent_find(few_locked_.begin(), end) != end) {
-    throw_error(invalid_argument("one variable is given twice to the same update"));
+    throw_error(Status::invalid_argument("one variable is given twice to the same update"));
   }
   lock();
   try {

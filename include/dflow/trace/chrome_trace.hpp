@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: a step's times as a trace for chrome://tracing and Perfetto.
+
 #include <dflow/base/config.hpp>
 #include <dflow/runtime/step_stats.hpp>
 

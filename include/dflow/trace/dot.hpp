@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: drawings of graphs, as text for Graphviz.
+
 #include <dflow/trace/drawing.hpp>
 
 #include <string>

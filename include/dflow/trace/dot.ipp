@@ -21,7 +21,7 @@ namespace detail {
 void check_drawing(const Drawing& drawing) {
   const auto check = [](std::int32_t number, std::int32_t least, std::size_t end, std::string_view what) {
     if (number >= least && (number < 0 || static_cast<std::size_t>(number) < end)) return;
-    throw_error(invalid_argument(str_cat("a drawing with ", end, ' ', what, " names number ", number)));
+    throw_error(Status::invalid_argument(str_cat("a drawing with ", end, ' ', what, " names number ", number)));
   };
   for (std::size_t i = 0; i < drawing.boxes.size(); ++i) check(drawing.boxes[i].parent, -1, i, "boxes before one");
   for (const Drawing::Node& node : drawing.nodes) {

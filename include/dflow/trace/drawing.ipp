@@ -43,7 +43,9 @@ std::string_view outer_scopes(std::string_view scope, std::size_t depth) {
   return scope.substr(0, end - 1);
 }
 
-std::string edge_label(const OutputInfo& output) { return str_cat(name(output.dtype), ' ', output.shape.to_string()); }
+std::string edge_label(const OutputInfo& output) {
+  return str_cat(dtype_name(output.dtype), ' ', output.shape.to_string());
+}
 
 /// What an attribute of that name says; "" where there is none.
 std::string attr_text(const Node& node, std::string_view attr) {
@@ -58,7 +60,7 @@ class DrawingBuilder {
  public:
   explicit DrawingBuilder(const DrawingOptions& options) : options_(options) {
     if (options.max_nodes == 0 || options.max_edges == 0) {
-      throw_error(invalid_argument("a drawing of no nodes, or of no edges"));
+      throw_error(Status::invalid_argument("a drawing of no nodes, or of no edges"));
     }
     drawing_.title = options.title;
   }
@@ -215,7 +217,8 @@ class DrawingBuilder {
   std::string tooltip_of(const FoundNode& found) const {
     const Node& node = *found.node;
     std::string text = str_cat(node.name, "\n", node.op->name);
-    for (std::size_t i = 0; i < node.types.size; ++i) text += str_cat(i == 0 ? " of " : ", ", name(node.types[i]));
+    for (std::size_t i = 0; i < node.types.size; ++i)
+      text += str_cat(i == 0 ? " of " : ", ", dtype_name(node.types[i]));
     for (const AttrField& field : node.op->attr_fields) {
       const std::string value = attr_to_string(attr_of(node, field));
       text += str_cat("\n", field.name, " = ", cut_text(value, options_.max_label_bytes));
@@ -473,7 +476,8 @@ Drawing drawing_of(std::span<const DeviceGraph> parts, const DrawingOptions& opt
   detail::DrawingBuilder builder(options);
   detail::StepGraphDrawer drawer(builder, {});
   for (const DeviceGraph& part : parts) {
-    if (part.graph == nullptr) throw_error(invalid_argument(str_cat("no graph of '", part.device, "' to be drawn")));
+    if (part.graph == nullptr)
+      throw_error(Status::invalid_argument(str_cat("no graph of '", part.device, "' to be drawn")));
     drawer.add(*part.graph, part.device, builder.add_box(Drawing::Box::Kind::part, part.device, -1));
   }
   drawer.join_transfers();

@@ -17,7 +17,8 @@ template <AllowedFor<Maximum> T>
 Output<T> clip_by_value(const Output<T>& x, std::type_identity_t<T> lowest, std::type_identity_t<T> highest,
                         const At& at = {}) {
   const auto scalar = [&](T value) {
-    if (!x.is_valid()) throw_error(invalid_argument("clip_by_value: x is an empty Output").with_location(at.where));
+    if (!x.is_valid())
+      throw_error(Status::invalid_argument("clip_by_value: x is an empty Output").with_location(at.where));
     return Output<T>::unchecked(detail::any_constant(*x.graph(), Tensor<T>::full({}, value), {.where = at.where}));
   };
   return minimum(maximum(x, scalar(lowest), {.where = at.where}), scalar(highest), at);

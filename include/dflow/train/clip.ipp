@@ -44,9 +44,10 @@ Expr shrinking_factor(const Expr& norm, double max_norm) {
 
 AnyOutput any_clip_by_norm(const AnyOutput& x, double max_norm, const At& at) {
   if (!(max_norm > 0))
-    throw_error(
-        invalid_argument(str_cat("clip_by_norm: the norm must be positive, is ", max_norm)).with_location(at.where));
-  if (!x.is_valid()) throw_error(invalid_argument("clip_by_norm: x is an empty Output").with_location(at.where));
+    throw_error(Status::invalid_argument(str_cat("clip_by_norm: the norm must be positive, is ", max_norm))
+                    .with_location(at.where));
+  if (!x.is_valid())
+    throw_error(Status::invalid_argument("clip_by_norm: x is an empty Output").with_location(at.where));
   const ScopeGuard place = enter_place(*x.graph(), at.where);
   if (std::isinf(max_norm)) return build<Identity>({x}, {}, at);
   return scaled(x, shrinking_factor(norm_from_half_square(half_squared_norm(x)), max_norm));
@@ -64,14 +65,14 @@ AnyOutput train::global_norm(std::span<const GradientAndVariable> gradients, std
     const Expr half = dflow::detail::half_squared_norm(values);
     sum = sum.is_valid() ? sum + Expr(dflow::detail::cast_to(half, sum.dtype())) : half;
   }
-  if (!sum.is_valid()) throw_error(invalid_argument("global_norm: there is no gradient").with_location(where));
+  if (!sum.is_valid()) throw_error(Status::invalid_argument("global_norm: there is no gradient").with_location(where));
   return dflow::detail::norm_from_half_square(sum);
 }
 
 std::vector<train::GradientAndVariable> train::clip_by_global_norm(std::vector<GradientAndVariable> gradients,
                                                                    double max_norm, std::source_location where) {
   if (!(max_norm > 0)) {
-    throw_error(invalid_argument(str_cat("clip_by_global_norm: the norm must be positive, is ", max_norm))
+    throw_error(Status::invalid_argument(str_cat("clip_by_global_norm: the norm must be positive, is ", max_norm))
                     .with_location(where));
   }
   const Expr norm = global_norm(gradients, where);

@@ -72,9 +72,9 @@ Initializer he_normal(std::uint64_t seed) {
 Initializer value(const AnyTensor& tensor) {
   return [tensor](GraphStore& graph, DType dtype, const VariablePart& part) {
     if (tensor.dtype() != dtype || tensor.shape() != part.whole) {
-      throw_error(invalid_argument(str_cat("init::value: the value is ", dflow::name(tensor.dtype()),
-                                           tensor.shape().to_string(), ", the variable ", dflow::name(dtype),
-                                           part.whole.to_string())));
+      throw_error(Status::invalid_argument(str_cat("init::value: the value is ", dtype_name(tensor.dtype()),
+                                                   tensor.shape().to_string(), ", the variable ", dtype_name(dtype),
+                                                   part.whole.to_string())));
     }
     const CheckpointSlice slice{part.whole, part.begin, part.shape};
     return dflow::detail::any_constant(graph, part.shape == part.whole ? tensor : slice.cut_from(tensor), {});

@@ -14,8 +14,8 @@ AnyVariable detail::find_variable(const LayerState& state, std::string_view name
   for (const LayerVariable& each : state.variables) {
     if (each.name == name) return each.variable;
   }
-  throw_error(not_found(str_cat("layer '", state.name, "' has no variable '", name, "'",
-                                state.variables.empty() ? ": variables are made at the first call" : "")));
+  throw_error(Status::not_found(str_cat("layer '", state.name, "' has no variable '", name, "'",
+                                        state.variables.empty() ? ": variables are made at the first call" : "")));
 }
 
 Layer::Layer(std::string_view name) : state_(std::make_shared<detail::LayerState>()) { state_->name = name; }

@@ -35,7 +35,7 @@ AnyOutput activate(const AnyOutput& x, Activation activation) {
     case Activation::sigmoid:
       return build<Sigmoid>({x});
   }
-  throw_error(invalid_argument("no such activation"));
+  throw_error(Status::invalid_argument("no such activation"));
 }
 
 /// activation(x + bias), the end of a call.

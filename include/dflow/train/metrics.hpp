@@ -18,8 +18,8 @@ inline void require_label_per_row(const AnyOutput& logits, const AnyOutput& labe
   const PartialShape &rows = logits.shape(), &of = labels.shape();
   const std::int64_t batch = rows.has_rank() && rows.rank() == 2 ? rows.dim(0) : dynamic;
   if (rows.is_compatible_with({dynamic, dynamic}) && of.is_compatible_with({batch})) return;
-  throw_error(invalid_argument(str_cat("accuracy: logits of shape ", rows.to_string(), " and labels of shape ",
-                                       of.to_string(), ", wanted [batch, classes] and [batch]"))
+  throw_error(Status::invalid_argument(str_cat("accuracy: logits of shape ", rows.to_string(), " and labels of shape ",
+                                               of.to_string(), ", wanted [batch, classes] and [batch]"))
                   .with_location(at.where));
 }
 }  // namespace detail

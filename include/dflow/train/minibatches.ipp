@@ -12,17 +12,18 @@ namespace dflow::train {
 
 Minibatches::Minibatches(std::int64_t rows, std::int64_t batch, std::uint64_t seed) : batch_(batch), seed_(seed) {
   if (batch < 1 || batch > rows) {
-    throw_error(invalid_argument(str_cat("a minibatch of ", batch, " cannot be drawn from ", rows, " rows")));
+    throw_error(Status::invalid_argument(str_cat("a minibatch of ", batch, " cannot be drawn from ", rows, " rows")));
   }
   if (static_cast<std::uint64_t>(rows) > order_.max_size()) {
-    throw_error(resource_exhausted(str_cat("minibatches of ", rows, " rows: their order is larger than memory")));
+    throw_error(
+        Status::resource_exhausted(str_cat("minibatches of ", rows, " rows: their order is larger than memory")));
   }
   order_.resize(static_cast<std::size_t>(rows));
   std::iota(order_.begin(), order_.end(), 0);
 }
 
 std::span<const std::int64_t> Minibatches::next() {
-  if (order_.empty()) throw_error(failed_precondition("these minibatches were moved from"));
+  if (order_.empty()) throw_error(Status::failed_precondition("these minibatches were moved from"));
   if (position_ == 0) shuffle();
   const std::span<const std::int64_t> rows(order_.data() + position_ * batch_, static_cast<std::size_t>(batch_));
   position_ = (position_ + 1) % per_epoch();
@@ -40,8 +41,8 @@ void Minibatches::shuffle() {
 
 AnyTensor any_rows_of(const AnyTensor& tensor, std::span<const std::int64_t> rows) {
   if (tensor.rank() < 1 || !is_plain(tensor.dtype())) {
-    throw_error(invalid_argument(
-        str_cat("rows_of: needs numbers of rank 1 or more, got ", name(tensor.dtype()), tensor.shape().to_string())));
+    throw_error(Status::invalid_argument(str_cat("rows_of: needs numbers of rank 1 or more, got ",
+                                                 dtype_name(tensor.dtype()), tensor.shape().to_string())));
   }
   AnyTensor result(tensor.dtype(), tensor.shape().with_dim(0, static_cast<std::int64_t>(rows.size())));
   const std::size_t row_bytes = tensor.dim(0) == 0 ? 0 : tensor.bytes() / static_cast<std::size_t>(tensor.dim(0));
@@ -49,7 +50,7 @@ AnyTensor any_rows_of(const AnyTensor& tensor, std::span<const std::int64_t> row
   auto* to = static_cast<std::byte*>(result.raw_data());
   for (const std::int64_t row : rows) {
     if (row < 0 || row >= tensor.dim(0)) {
-      throw_error(invalid_argument(str_cat("rows_of: row ", row, " is outside [0, ", tensor.dim(0), ")")));
+      throw_error(Status::invalid_argument(str_cat("rows_of: row ", row, " is outside [0, ", tensor.dim(0), ")")));
     }
     if (row_bytes != 0) std::memcpy(to, from + static_cast<std::size_t>(row) * row_bytes, row_bytes);
     to += row_bytes;

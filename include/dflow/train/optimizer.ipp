@@ -18,7 +18,7 @@ namespace dflow::train {
 
 Hyperparameter::Hyperparameter(const AnyOutput& edge, std::source_location where) : edge_(edge) {
   if (!edge.is_valid()) {
-    throw_error(invalid_argument("Hyperparameter: the edge is an empty Output").with_location(where));
+    throw_error(Status::invalid_argument("Hyperparameter: the edge is an empty Output").with_location(where));
   }
 }
 
@@ -33,10 +33,11 @@ AnyVariable make_slot(const AnyVariable& variable, std::string_view name, DType 
   GraphStore& graph = *variable.handle().graph();
   if (!variable.shape().is_fully_defined()) {
     const Node& node = variable.handle().node();
-    throw_error(invalid_argument(str_cat("variable '", variable.name(), "' needs a known shape to be trained, has ",
+    throw_error(
+        Status::invalid_argument(str_cat("variable '", variable.name(), "' needs a known shape to be trained, has ",
                                          variable.shape().to_string()))
-                    .with_node(node.op->name, node.name)
-                    .with_location(node.where));
+            .with_node(node.op->name, node.name)
+            .with_location(node.where));
   }
   GraphStore::Scope scope = graph.scope();
   scope.name_prefix = variable.name() + "/";
@@ -103,11 +104,11 @@ std::vector<GradientAndVariable> Optimizer::compute_gradients(const AnyOutput& l
                                                               const ComputeGradientsOptions& options,
                                                               std::source_location where) const {
   if (!loss.is_valid()) {
-    throw_error(invalid_argument(str_cat(name(), ": the loss is an empty Output")).with_location(where));
+    throw_error(Status::invalid_argument(str_cat(name(), ": the loss is an empty Output")).with_location(where));
   }
   if (!is_floating(loss.dtype())) {
-    throw_error(invalid_argument(str_cat(name(), ": the loss is ", dflow::name(loss.dtype()),
-                                         ", and only edges of float types have gradients"))
+    throw_error(Status::invalid_argument(str_cat(name(), ": the loss is ", dtype_name(loss.dtype()),
+                                                 ", and only edges of float types have gradients"))
                     .with_location(where));
   }
   return differentiate(loss, std::move(variables), options, where);
@@ -123,7 +124,8 @@ std::vector<GradientAndVariable> Optimizer::differentiate(const AnyOutput& loss,
                                                           std::source_location where) const {
   if (variables.empty()) variables = dflow::detail::variables_in(*loss.graph(), "trainable_variables");
   if (variables.empty()) {
-    throw_error(invalid_argument(str_cat(name(), ": the graph has no trainable variables")).with_location(where));
+    throw_error(
+        Status::invalid_argument(str_cat(name(), ": the graph has no trainable variables")).with_location(where));
   }
   std::vector<AnyOutput> reads;
   reads.reserve(variables.size());
@@ -145,7 +147,8 @@ GraphStore& Optimizer::graph_of(std::span<const GradientAndVariable> gradients, 
   const auto trained = std::find_if(gradients.begin(), gradients.end(),
                                     [](const GradientAndVariable& each) { return each.gradient.exists(); });
   if (trained != gradients.end()) return *trained->variable.handle().graph();
-  throw_error(invalid_argument(str_cat(name(), ": the loss depends on none of the variables")).with_location(where));
+  throw_error(
+      Status::invalid_argument(str_cat(name(), ": the loss depends on none of the variables")).with_location(where));
 }
 
 Operation Optimizer::update(std::span<const GradientAndVariable> gradients,
@@ -245,7 +248,7 @@ std::vector<Operation> update_operations_of(const AnyOutput& loss, const Minimiz
 }  // namespace detail
 
 std::vector<Operation> update_operations(const AnyOutput& loss) {
-  if (!loss.is_valid()) throw_error(invalid_argument("update_operations: the loss is an empty Output"));
+  if (!loss.is_valid()) throw_error(Status::invalid_argument("update_operations: the loss is an empty Output"));
   GraphStore& graph = *loss.graph();
   const std::vector<NodeId> all = graph.collection("update_ops");
   std::vector<Operation> needed;

@@ -40,7 +40,7 @@ class PartitionedVariable {
   const Shape& shape() const noexcept { return shape_; }
   /// Errors: InvalidArgument without parts.
   std::string name() const {
-    if (parts_.empty()) throw_error(invalid_argument("an empty PartitionedVariable has no name"));
+    if (parts_.empty()) throw_error(Status::invalid_argument("an empty PartitionedVariable has no name"));
     return parts_[0].any_variable().whole_name();
   }
   /// The dimension along which it is in parts; 0 if there is one part.
@@ -120,8 +120,8 @@ template <AllowedFor<Gather> T, AllowedForParam<Gather, 1> I>
 Output<T> embedding_lookup(const PartitionedVariable<T>& table, const Output<I>& ids,
                            PartitionStrategy strategy = PartitionStrategy::mod, const At& at = {}) {
   if (table.axis() != 0) {
-    throw_error(invalid_argument(str_cat("embedding_lookup: '", table.name(), "' lies in parts along axis ",
-                                         table.axis(), ", and must along its rows"))
+    throw_error(Status::invalid_argument(str_cat("embedding_lookup: '", table.name(), "' lies in parts along axis ",
+                                                 table.axis(), ", and must along its rows"))
                     .with_location(at.where));
   }
   return embedding_lookup(table.parts(), ids, strategy, at);

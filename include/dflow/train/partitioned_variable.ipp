@@ -14,8 +14,8 @@ namespace dflow::detail {
 
 [[noreturn]] void reject_partitioned(const PartitionedVariableOptions& options, const At& at,
                                      const std::string& message) {
-  throw_error(
-      invalid_argument(str_cat("partitioned_variable '", options.name, "': ", message)).with_location(at.where));
+  throw_error(Status::invalid_argument(str_cat("partitioned_variable '", options.name, "': ", message))
+                  .with_location(at.where));
 }
 
 /// What a part is of the whole, as `SaveV2` takes it.

@@ -21,8 +21,8 @@ namespace detail {
 
 void require_factor(double factor, std::string_view name) {
   if (std::isfinite(factor) && factor >= 0) return;
-  throw_error(
-      invalid_argument(str_cat("regularizer ", name, ": the factor must be finite and not negative, is ", factor)));
+  throw_error(Status::invalid_argument(
+      str_cat("regularizer ", name, ": the factor must be finite and not negative, is ", factor)));
 }
 
 }  // namespace detail

@@ -23,7 +23,7 @@ using dflow::detail::cast_to;
 /// Builds what follows at the caller's line; throws unless there is a step to count by.
 ScopeGuard enter_schedule(const AnyOutput& step, std::int64_t decay_steps, std::source_location where) {
   const auto reject = [where](std::string message) {
-    throw_error(invalid_argument(std::move(message)).with_location(where));
+    throw_error(Status::invalid_argument(std::move(message)).with_location(where));
   };
   if (decay_steps < 1) reject(str_cat("a decay needs at least one step, got ", decay_steps));
   if (!step.is_valid()) reject("a decay needs the edge of a global step, got an empty Output");
@@ -74,7 +74,7 @@ AnyOutput any_polynomial_decay(DType dtype, double rate, const AnyOutput& step, 
 AnyOutput any_piecewise_constant(DType dtype, const AnyOutput& step, const std::vector<std::int64_t>& boundaries,
                                  const std::vector<double>& rates, std::source_location where) {
   const auto reject = [&](const std::string& message) {
-    throw_error(invalid_argument("piecewise_constant: " + message).with_location(where));
+    throw_error(Status::invalid_argument("piecewise_constant: " + message).with_location(where));
   };
   if (rates.size() != boundaries.size() + 1) {
     reject(str_cat(boundaries.size(), " boundaries need ", boundaries.size() + 1, " rates, got ", rates.size()));

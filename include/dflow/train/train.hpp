@@ -1,6 +1,6 @@
 #pragma once
 
-/// Optimizers, schedules, clipping, layers, metrics, checkpoints and what a training loop needs.
+/// Public: optimizers, schedules, clipping, layers, metrics, checkpoints and what a training loop needs.
 
 #include <dflow/train/clip.hpp>
 #include <dflow/train/fitting/accumulated_gradients.hpp>

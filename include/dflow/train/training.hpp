@@ -16,7 +16,7 @@ class Training {
   explicit Training(bool is_training) : is_training_(is_training) {}
   // NOLINTNEXTLINE(google-explicit-constructor): the edge says it all
   Training(const Output<bool>& edge, std::source_location where = std::source_location::current()) : edge_(edge) {
-    if (!is_edge()) throw_error(invalid_argument("Training: the edge is an empty Output").with_location(where));
+    if (!is_edge()) throw_error(Status::invalid_argument("Training: the edge is an empty Output").with_location(where));
   }
 
   bool is_edge() const noexcept { return edge_.is_valid(); }

@@ -27,7 +27,7 @@ class DecoupledWeightDecay : public Optimizer {
         learning_rate_(learning_rate),
         weight_decay_(weight_decay),
         options_(std::move(options)) {
-    if (optimizer_ == nullptr) throw_error(invalid_argument("DecoupledWeightDecay: of no optimizer"));
+    if (optimizer_ == nullptr) throw_error(Status::invalid_argument("DecoupledWeightDecay: of no optimizer"));
   }
 
  private:

@@ -225,7 +225,7 @@ TEST_CASE("each op in a chain has the bits of its own kernel, for every element 
       REQUIRE(emulate != nullptr);
       emulate({3, 64}, words.data(), broadcasts ? 4 : 2);
       for (std::size_t f = 0; f < fetches.size(); ++f) {
-        INFO(fetches[f].node().op->name << " of " << name(dtype) << " to " << name(want[f].dtype()));
+        INFO(fetches[f].node().op->name << " of " << dtype_name(dtype) << " to " << dtype_name(want[f].dtype()));
         CHECK(same_elements(got[f], want[f]));
         ++checks;
       }

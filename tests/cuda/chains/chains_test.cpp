@@ -316,7 +316,7 @@ TEST_CASE("a layer with gelu, normalisation and swish has the same bits with cha
       for (const auto& [name, count] : launches) all += count;
       return all;
     };
-    std::cout << "count: a layer of " << name(dtype_of<T>) << " and its gradients, " << launched(beside.launches)
+    std::cout << "count: a layer of " << dtype_name(dtype_of<T>) << " and its gradients, " << launched(beside.launches)
               << " launches instead of " << launched(beside.launches_before) << '\n';
     CHECK(beside.chains.runs_apart == 0);
     CHECK(launched(beside.launches) * 2 < launched(beside.launches_before));

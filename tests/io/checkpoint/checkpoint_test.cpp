@@ -66,7 +66,7 @@ int load_small(FileSystem& files, const std::string& prefix) {
   const Tensor<std::int64_t> wanted_wide({2, 3}, {1, 4, 5, 3, 6, 7});
   const bool is_right = bitwise_equal(weights, wanted) && bitwise_equal(words, wanted_words) &&
                         bitwise_equal(wide, wanted_wide) && reader.read("empty").shape() == Shape{0, 4};
-  if (!is_right) throw_error(internal("a checkpoint holds other values than were saved"));
+  if (!is_right) throw_error(Status::internal("a checkpoint holds other values than were saved"));
   return static_cast<int>(seed);
 }
 
@@ -176,13 +176,15 @@ TEST_CASE("a checkpoint gives back what was saved, of every element type") {
   CHECK(load_small(files, "/c/m") == 7);
   CHECK(files.list_directory("/c") == Texts{"m.data-00000-of-00002", "m.data-00001-of-00002", "m.index"});
   CheckpointShardWriter writer(files, "/c/all");
-  for_each_type<AllTypes>([&]<class T>() { writer.add(name(dtype_of<T>), AnyTensor::zeros(dtype_of<T>, {3, 5})); });
+  for_each_type<AllTypes>([&]<class T>() {
+    writer.add(dtype_name(dtype_of<T>), AnyTensor::zeros(dtype_of<T>, {3, 5}));
+  });
   writer.finish();
   merge_checkpoint(files, Texts{"/c/all"}, "/c/all");
   const CheckpointReader reader(files, "/c/all");
   reader.verify();
   for_each_type<AllTypes>([&]<class T>() {
-    CHECK(bitwise_equal(reader.read(name(dtype_of<T>)), AnyTensor::zeros(dtype_of<T>, {3, 5})));
+    CHECK(bitwise_equal(reader.read(dtype_name(dtype_of<T>)), AnyTensor::zeros(dtype_of<T>, {3, 5})));
   });
   for (const CheckpointEntry& entry : reader.index().entries) CHECK(entry.offset % 64 == 0);
 }
@@ -252,7 +254,7 @@ TEST_CASE("after a loss of power at any change of a save the old or the new chec
     for (std::uint64_t at = 1; !has_ended; ++at) {
       MemoryFileSystem files;
       save_small(files, "/c/m-1", 1);
-      files.fail_change(at, unavailable("power"), true);
+      files.fail_change(at, Status::unavailable("power"), true);
       try {
         save_small(files, "/c/m-2", 2);
         has_ended = true;
@@ -275,7 +277,8 @@ TEST_CASE("after a loss of power at any change of a save the old or the new chec
 }
 
 TEST_CASE("a full disk or an I/O error at any change is reported, and the old checkpoint loads") {
-  for (const Status& fault : {resource_exhausted("No space left on device"), unavailable("Input/output error")}) {
+  for (const Status& fault :
+       {Status::resource_exhausted("No space left on device"), Status::unavailable("Input/output error")}) {
     for (const bool keeps_failing : {false, true}) {
       int reported = 0;
       for (std::uint64_t at = 1; at < 60; ++at) {

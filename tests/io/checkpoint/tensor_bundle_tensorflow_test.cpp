@@ -98,7 +98,7 @@ TEST_CASE("TensorFlow reads a tensor bundle of every element type", "[.tensorflo
   for_each_type<AllTypes>([&]<class T>() {
     int number = 0;
     for (const Shape& shape : {Shape{}, Shape{0}, Shape{3, 0, 2}, Shape{7}, Shape{3, 2}, Shape{2, 1, 2, 1, 2}}) {
-      tensors.push_back({str_cat("layers/", name(dtype_of<T>), "/", number++), tensor_of_each_kind<T>(shape)});
+      tensors.push_back({str_cat("layers/", dtype_name(dtype_of<T>), "/", number++), tensor_of_each_kind<T>(shape)});
     }
   });
   // Names that no scope would make, and one whose index entry fills a block of the table.

@@ -159,7 +159,7 @@ TEST_CASE("tensors of every type go to a tensor bundle and back") {
           element = static_cast<T>(static_cast<float>(i++ % 2));
         }
       }
-      tensors.push_back({dflow::str_cat(dflow::name(dflow::dtype_of<T>), shape.to_string()), tensor});
+      tensors.push_back({dflow::str_cat(dflow::dtype_name(dflow::dtype_of<T>), shape.to_string()), tensor});
     }
   });
   dflow::MemoryFileSystem files;
@@ -186,7 +186,7 @@ TEST_CASE("a tensor bundle is replaced by another one, or by none if that fails"
   for (std::uint64_t change = 1;; ++change) {
     dflow::MemoryFileSystem files;
     dflow::write_tensor_bundle(files, "/m/b", before);
-    files.fail_change(change, dflow::unavailable("the disk is gone"), true);
+    files.fail_change(change, dflow::Status::unavailable("the disk is gone"), true);
     const Code code = code_of([&] { dflow::write_tensor_bundle(files, "/m/b", after); });
     files.crash();
     std::vector<NamedTensor> read;

@@ -225,7 +225,7 @@ TEST_CASE("a name stands once in an object, unless it may stand twice", "[json]"
 TEST_CASE("what an event throws ends the reading", "[json]") {
   class Thrower final : public json::Events {
    public:
-    void null() override { dflow::throw_error(dflow::data_loss("null")); }
+    void null() override { dflow::throw_error(dflow::Status::data_loss("null")); }
     void boolean(bool) override {}
     void number(std::string_view) override {}
     void string(std::string_view) override {}

@@ -488,7 +488,7 @@ TEST_CASE("a writer that has failed keeps failing", "[record_file]") {
   MemoryFileSystem files;
   RecordWriter writer(files, "/file");
   writer.write("one");
-  files.fail_change(1, resource_exhausted("disk full"));
+  files.fail_change(1, Status::resource_exhausted("disk full"));
   const auto flush = [&] {
     writer.flush();
     return true;

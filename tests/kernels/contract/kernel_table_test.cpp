@@ -24,7 +24,7 @@ struct Small {
 struct Pooled {
   static constexpr std::string_view type = "POOLED";
   static Status check(const DeviceContext& device) {
-    return device.pool != nullptr ? Status() : failed_precondition("no pool");
+    return device.pool != nullptr ? Status() : Status::failed_precondition("no pool");
   }
 };
 

@@ -215,7 +215,7 @@ TEST_CASE("what tasks say of themselves stays in its line of the text, and tells
   const std::string odd = "a\n\x1b[31m";
   TaskReport lost, busy;
   lost.task = "/job:ps/replica:0/task:0";
-  lost.status = df::unavailable(odd);
+  lost.status = df::Status::unavailable(odd);
   busy.task = "/job:ps/replica:0/task:1";
   busy.said.sessions = {{odd, 1, 2, 3}};
   busy.said.steps = {{1, odd, 2, 3}};

@@ -132,7 +132,7 @@ TEST_CASE("a run that waits for its share over a new connection is not told how 
   auto second = begin();
   std::optional<Responder> registers = task->asked(latest, Method::register_share);
   REQUIRE(registers);
-  old->close(unavailable("it is lost"));
+  old->close(Status::unavailable("it is lost"));
   CHECK(first.get().code() == Code::unavailable);
   (*registers)(Outgoing());
   std::optional<Responder> runs = task->asked(latest, Method::run_share);
@@ -142,5 +142,5 @@ TEST_CASE("a run that waits for its share over a new connection is not told how 
   INFO(status.to_string());
   CHECK(status.ok());
   worker.stop();
-  latest->close(cancelled("the test is over"));
+  latest->close(Status::cancelled("the test is over"));
 }

@@ -46,7 +46,7 @@ class ThinClient {
     peers_ = std::make_shared<net::Peers>(std::move(options));
   }
   ~ThinClient() { leave(); }
-  void leave() { peers_->close(df::cancelled("the client has gone")); }
+  void leave() { peers_->close(df::Status::cancelled("the client has gone")); }
 
   std::future<Reply> begin(net::Method method, std::string body, net::Payload payload = {}) {
     auto promise = std::make_shared<std::promise<Reply>>();

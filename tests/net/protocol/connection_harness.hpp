@@ -69,7 +69,8 @@ class Owner final : public Connection::Handler {
   /// Once.
   Status closed() {
     auto future = closed_.get_future();
-    return future.wait_for(patience) == std::future_status::ready ? future.get() : internal("it has not been closed");
+    return future.wait_for(patience) == std::future_status::ready ? future.get()
+                                                                  : Status::internal("it has not been closed");
   }
 
   std::atomic<int> num_requests{0};
@@ -91,7 +92,7 @@ class Opening {
   }
   std::pair<Status, std::shared_ptr<Connection>> wait() {
     auto future = state_->get_future();
-    if (future.wait_for(patience) != std::future_status::ready) return {internal("it has not opened"), nullptr};
+    if (future.wait_for(patience) != std::future_status::ready) return {Status::internal("it has not opened"), nullptr};
     return future.get();
   }
 
@@ -110,7 +111,7 @@ class Answered {
   }
   std::pair<Status, std::string> wait() {
     auto future = state_->get_future();
-    if (future.wait_for(patience) != std::future_status::ready) return {internal("no answer"), {}};
+    if (future.wait_for(patience) != std::future_status::ready) return {Status::internal("no answer"), {}};
     return future.get();
   }
 
@@ -165,8 +166,8 @@ struct Pair : Wire {
     REQUIRE(far != nullptr);
   }
   ~Pair() {
-    near->close(cancelled("the test is over"));
-    far->close(cancelled("the test is over"));
+    near->close(Status::cancelled("the test is over"));
+    far->close(Status::cancelled("the test is over"));
   }
 
   std::shared_ptr<Owner> near_owner, far_owner;

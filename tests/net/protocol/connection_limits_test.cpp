@@ -142,7 +142,7 @@ TEST_CASE("a call that is given up takes back what of it has not been sent", "[n
   connection->call(std::move(call), answered.done());
   const test::Frame request = raw.next(FrameType::request);
   CHECK(read_chunks(raw, 10'000) == 10'000);
-  source.cancel(aborted("enough"));
+  source.cancel(Status::aborted("enough"));
   CHECK(answered.wait().first.code() == Code::aborted);
   CHECK(raw.next(FrameType::cancel).header.request == request.header.request);
   REQUIRE(raw.send(test::frame_bytes(FrameType::credit, 0, test::u64_bytes(10'000))).ok());
@@ -241,7 +241,7 @@ TEST_CASE("a goodbye comes after what is being sent, or is given up when nobody 
   Raw raw(test::holding(test::options_of("far", clock), token));
   auto connection = raw.shake();
   CHECK(connection->post(1, std::string(5'000'000, 'x')).ok());
-  connection->close(aborted("why it goes"));
+  connection->close(Status::aborted("why it goes"));
   CHECK(mentions(raw.owner->closed(), "why it goes"));
   SECTION("somebody reads") {
     CHECK(mentions(raw.goodbye(), "why it goes"));
@@ -353,7 +353,7 @@ TEST_CASE("five hundred that connect and say nothing cost others nothing, and go
   CHECK(lines.count("has not introduced itself in time") == 500);
   CHECK(ask() == "still there");
   CHECK(test::comes_to_be_alone(token));
-  near->close(cancelled("done"));
+  near->close(Status::cancelled("done"));
 }
 
 TEST_CASE("posts are remembered until the peer has shown that it has read them, up to a limit", "[net]") {
@@ -389,7 +389,7 @@ TEST_CASE("posts are remembered until the peer has shown that it has read them, 
   REQUIRE(raw.send(test::reply_bytes(request.header.request, "")).ok());
   CHECK(answered.wait().first.ok());
   CHECK(connection->unread_posts() == std::vector<std::uint64_t>{201});
-  connection->close(cancelled("done"));
+  connection->close(Status::cancelled("done"));
   CHECK(connection->unread_posts() == std::vector<std::uint64_t>{201});
 }
 
@@ -414,7 +414,7 @@ TEST_CASE("the memory for a reply that was given up is let go of while the rest 
   REQUIRE(raw.send(test::frame_bytes(FrameType::chunk, request, part, of_reply)).ok());
   raw.ping();
   CHECK_FALSE(placed.expired());
-  source.cancel(cancelled("enough"));
+  source.cancel(Status::cancelled("enough"));
   CHECK(answered.wait().first.code() == Code::cancelled);
   REQUIRE(raw.send(test::frame_bytes(FrameType::chunk, request, part, of_reply)).ok());
   raw.ping();
@@ -422,7 +422,7 @@ TEST_CASE("the memory for a reply that was given up is let go of while the rest 
   REQUIRE(raw.send(test::frame_bytes(FrameType::chunk, request, part, of_reply)).ok());
   raw.ping();
   CHECK(connection->is_open());
-  connection->close(cancelled("done"));
+  connection->close(Status::cancelled("done"));
 }
 
 TEST_CASE("who asks for a payload and takes nothing of it is left after a while, who takes some is not", "[net]") {
@@ -450,6 +450,6 @@ TEST_CASE("who asks for a payload and takes nothing of it is left after a while,
   }
   CHECK(connection->is_open() == takes);
   CHECK(held.expired() != takes);
-  if (takes) return connection->close(cancelled("done"));
+  if (takes) return connection->close(Status::cancelled("done"));
   CHECK(raw.goodbye().code() == Code::resource_exhausted);
 }

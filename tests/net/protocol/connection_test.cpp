@@ -76,7 +76,7 @@ TEST_CASE("the acceptor's channel is the connector's", "[net]") {
   REQUIRE(far != nullptr);
   CHECK(near->channel() == Channel::data);
   CHECK(far->channel() == Channel::data);
-  near->close(cancelled("done"));
+  near->close(Status::cancelled("done"));
 }
 
 TEST_CASE("requests and posts come in their order, and replies find their calls", "[net]") {
@@ -106,7 +106,8 @@ TEST_CASE("requests and posts come in their order, and replies find their calls"
 }
 
 TEST_CASE("errors come back with their code, text and place", "[net]") {
-  const Status error = data_loss("gone").with_node("MatMul", "layer").with_device("/cpu:0").with_task("/job:ps");
+  const Status error =
+      Status::data_loss("gone").with_node("MatMul", "layer").with_device("/cpu:0").with_task("/job:ps");
   Pair pair(nullptr, [&](const auto&, const Incoming& request, Responder respond) {
     if (request.body == "drop") return;
     respond(error);
@@ -151,8 +152,10 @@ TEST_CASE("a payload that nobody can place ends its call alone", "[net]") {
     return answered.wait().first;
   };
   using Placed = StatusOr<PayloadMemory>;
-  CHECK(with([](std::string_view, std::uint64_t) -> Placed { return not_found("no room"); }) == not_found("no room"));
-  CHECK(with([](std::string_view, std::uint64_t) -> Placed { throw_error(aborted("thrown")); }) == aborted("thrown"));
+  CHECK(with([](std::string_view, std::uint64_t) -> Placed { return Status::not_found("no room"); }) ==
+        Status::not_found("no room"));
+  CHECK(with([](std::string_view, std::uint64_t) -> Placed { throw_error(Status::aborted("thrown")); }) ==
+        Status::aborted("thrown"));
   CHECK(mentions(with([](std::string_view, std::uint64_t) -> Placed { return PayloadMemory{}; }), "of another size"));
   Landing landing;
   CHECK(with(landing.place()).ok());
@@ -175,7 +178,7 @@ TEST_CASE("a call is not told of its end while it is asked where the reply goes"
     is_asked.set_value();
     may_answer.get_future().wait();
     is_placing = false;
-    return not_found("no room");
+    return Status::not_found("no room");
   };
   pair.near->call(std::move(call), [&](Status status, const std::string&) {
     was_placing = is_placing.load();
@@ -183,9 +186,9 @@ TEST_CASE("a call is not told of its end while it is asked where the reply goes"
   });
   is_asked.get_future().wait();
   if (by_closing) {
-    pair.near->close(aborted("by the test"));
+    pair.near->close(Status::aborted("by the test"));
   } else {
-    source.cancel(aborted("by the test"));
+    source.cancel(Status::aborted("by the test"));
   }
   may_answer.set_value();
   const Status status = ended.get_future().get();
@@ -233,7 +236,7 @@ TEST_CASE("who cancels a call is told at once, and the other side that nobody wa
   pair.near->call(std::move(call), answered.done());
   const CancellationToken token = heard.get_future().get();
   CHECK_FALSE(token.is_cancelled());
-  source.cancel(aborted("enough"));
+  source.cancel(Status::aborted("enough"));
   const Status status = answered.wait().first;
   CHECK(status.code() == Code::aborted);
   CHECK(status.task() == "far");
@@ -321,8 +324,8 @@ TEST_CASE("who closes a connection tells the other side why, and ends all calls"
   Answered answered;
   pair.near->call({}, answered.done());
   const CancellationToken token = heard.get_future().get();
-  pair.near->close(aborted("enough"));
-  pair.near->close(aborted("twice"));
+  pair.near->close(Status::aborted("enough"));
+  pair.near->close(Status::aborted("twice"));
   CHECK(answered.wait().first.code() == Code::aborted);
   const Status near_closed = pair.near_owner->closed(), far_closed = pair.far_owner->closed();
   CHECK(near_closed.code() == Code::aborted);
@@ -360,7 +363,7 @@ TEST_CASE("the end of a connection is told to all who listen for it, after its c
   { const CancellationRegistration gone = pair.near->end().on_cancel(note("gone")); }
   CHECK_FALSE(pair.near->end().is_cancelled());
   pair.near->call(Call{}, note("call"));
-  pair.near->close(unavailable("enough"));
+  pair.near->close(Status::unavailable("enough"));
   const CancellationRegistration late = pair.near->end().on_cancel(note("late"));
   CHECK(pair.near->end().status().code() == Code::unavailable);
   const std::lock_guard lock(mutex);
@@ -370,7 +373,7 @@ TEST_CASE("the end of a connection is told to all who listen for it, after its c
 TEST_CASE("a connection may be closed, and let go of, by whatever it calls", "[net]") {
   SECTION("by a request") {
     Pair pair(nullptr, [](const auto& connection, const Incoming&, const Responder&) {
-      connection->close(aborted("by a request"));
+      connection->close(Status::aborted("by a request"));
     });
     for (int i = 0; i < 3; ++i) CHECK(pair.near->post(1, "").code() != Code::internal);
     CHECK(mentions(pair.near_owner->closed(), "by a request"));
@@ -380,7 +383,7 @@ TEST_CASE("a connection may be closed, and let go of, by whatever it calls", "[n
     Pair pair;
     std::promise<void> ended;
     pair.near->call({}, [&](const Status&, const std::string&) {
-      pair.near->close(aborted("by a call"));
+      pair.near->close(Status::aborted("by a call"));
       ended.set_value();
     });
     ended.get_future().wait();
@@ -390,10 +393,10 @@ TEST_CASE("a connection may be closed, and let go of, by whatever it calls", "[n
     Pair pair;
     std::promise<Status> refused;
     pair.near_owner->also_closed = [&](Connection& connection) {
-      connection.close(aborted("again"));
+      connection.close(Status::aborted("again"));
       connection.call({}, [&](Status status, const std::string&) { refused.set_value(std::move(status)); });
     };
-    pair.near->close(aborted("first"));
+    pair.near->close(Status::aborted("first"));
     CHECK(mentions(pair.near_owner->closed(), "first"));
     CHECK(refused.get_future().get().code() == Code::unavailable);
   }
@@ -405,7 +408,7 @@ TEST_CASE("a connection may be closed, and let go of, by whatever it calls", "[n
     Connection::open(std::move(ends.far), Role::acceptor, test::options_of("far"), owner, far_opening.done());
     Connection::open(std::move(ends.near), Role::connector, test::options_of("near"), nullptr,
                      [](const Status&, const std::shared_ptr<Connection>& connection) {
-                       connection->close(aborted("by its opening"));
+                       connection->close(Status::aborted("by its opening"));
                      });
     CHECK(far_opening.wait().first.ok());
     CHECK(mentions(owner->closed(), "by its opening"));
@@ -453,7 +456,7 @@ TEST_CASE("a stream that ends ends the connection, naming the task", "[net]") {
 TEST_CASE("a goodbye is heard though what is being sent to its sender cannot be", "[net]") {
   std::string body;
   ByteWriter out(body);
-  write_status(out, aborted("the peer's reason"));
+  write_status(out, Status::aborted("the peer's reason"));
   for (int i = 0; i < 50; ++i) {
     test::Raw raw;
     const auto connection = raw.shake();
@@ -487,7 +490,7 @@ TEST_CASE("what is said to all that one read has brought goes together, in its o
 
 TEST_CASE("what was answered before a connection is closed goes before the goodbye", "[net]") {
   const auto answer = [](const std::shared_ptr<Connection>& connection, const Incoming& request, Responder respond) {
-    if (request.body == "close") return connection->close(aborted("it was asked to"));
+    if (request.body == "close") return connection->close(Status::aborted("it was asked to"));
     respond(Outgoing{request.body, {}});
   };
   test::Raw raw(test::options_of("far"), std::make_shared<test::Owner>(answer));
@@ -505,7 +508,7 @@ TEST_CASE("a goodbye ends the connection with what it says", "[net]") {
   std::string body;
   ByteWriter out(body);
   const bool has_reason = GENERATE(false, true);
-  write_status(out, has_reason ? aborted("the peer's reason") : Status());
+  write_status(out, has_reason ? Status::aborted("the peer's reason") : Status());
   test::Lines lines;
   auto options = test::options_of("far");
   options.log = lines.log();

@@ -103,7 +103,7 @@ TEST_CASE("tensors of every element type come back bit by bit") {
       dflow::ByteWriter out(bytes);
       net::write_tensor(out, tensor);
       dflow::ByteReader in(bytes);
-      INFO(dflow::name(dflow::dtype_of<T>) << shape.to_string());
+      INFO(dflow::dtype_name(dflow::dtype_of<T>) << shape.to_string());
       CHECK(dflow::bitwise_equal(net::read_tensor(in), tensor));
       CHECK(in.at_end());
     }
@@ -112,7 +112,7 @@ TEST_CASE("tensors of every element type come back bit by bit") {
 
 TEST_CASE("a status comes back with its context") {
   const dflow::Status status =
-      dflow::data_loss("gone").with_node("MatMul", "layer/a + b").with_device("/cpu:0").with_task("/job:ps");
+      dflow::Status::data_loss("gone").with_node("MatMul", "layer/a + b").with_device("/cpu:0").with_task("/job:ps");
   const net::CancelStep got = there_and_back(net::CancelStep{5, status});
   CHECK(got.step == 5);
   CHECK(got.why == status);
@@ -155,7 +155,7 @@ TEST_CASE("a message that is cut or too long is none") {
   check_cuts(one_part());
   check_cuts(net::ReceiveTensor{1, "key"});
   check_cuts(net::TensorHead{false, DType::float32, Shape({2, 3})});
-  check_cuts(net::CancelStep{5, dflow::aborted("why")});
+  check_cuts(net::CancelStep{5, dflow::Status::aborted("why")});
   net::RunShare run{{1, 2}, 3, 4, false, {}};
   run.pushed.push_back({"feed", false, Tensor<float>({2}, {1, 2})});
   check_cuts(run);

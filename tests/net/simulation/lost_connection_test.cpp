@@ -73,8 +73,9 @@ struct SimulatedPsAndWorker {
 
   df::Status run() {
     try {
-      return session->run({{x, df::Tensor<float>(4.0f)}}, doubled).scalar() == 8 ? df::Status()
-                                                                                 : df::internal("a wrong result");
+      return session->run({{x, df::Tensor<float>(4.0f)}}, doubled).scalar() == 8
+                 ? df::Status()
+                 : df::Status::internal("a wrong result");
     } catch (const df::Error& error) {
       return error.status();
     }
@@ -99,7 +100,8 @@ class RefusingTransport final : public df::net::Transport {
         : process_(std::move(process)), num_asked_(num_asked) {}
     void accept(std::unique_ptr<df::net::Stream>&, df::Completion done) override {
       ++num_asked_;
-      process_->schedule_after(0s, [done = std::move(done)]() mutable { done(df::resource_exhausted("no files")); });
+      process_->schedule_after(
+          0s, [done = std::move(done)]() mutable { done(df::Status::resource_exhausted("no files")); });
     }
     void close() noexcept override {}
     std::string address() const override { return "here"; }

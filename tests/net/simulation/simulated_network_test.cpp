@@ -61,7 +61,7 @@ struct SimulatedPair {
   }
   template <class Begin>
   Status ended(const Begin& begin, Duration within = 1h) {
-    Status outcome = internal("nothing has ended it");
+    Status outcome = Status::internal("nothing has ended it");
     bool has_ended = false;
     begin([&](Status status) {
       outcome = std::move(status);

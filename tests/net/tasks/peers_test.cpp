@@ -33,11 +33,11 @@ class NobodyElse final : public TensorSource {
  public:
   void receive(const std::string&, std::uint64_t, const RendezvousKey&, const RecvArgs&, CancellationToken,
                Rendezvous::RecvDone done) override {
-    done(unavailable("there is nobody else"), {}, false);
+    done(Status::unavailable("there is nobody else"), {}, false);
   }
   void push(const std::string&, std::uint64_t, const RendezvousKey&, const AnyTensor&, bool,
             UniqueFunction<void(Status)> failed) override {
-    failed(unavailable("there is nobody else"));
+    failed(Status::unavailable("there is nobody else"));
   }
 };
 
@@ -69,7 +69,7 @@ class WaitingService final : public Peers::Service {
     const std::lock_guard lock(mutex_);
     return ended_.at(number)->code();
   }
-  void end() { steps_->cancel_all(cancelled("the test is over")); }
+  void end() { steps_->cancel_all(Status::cancelled("the test is over")); }
 
  private:
   const std::shared_ptr<StepTable> steps_ =
@@ -109,13 +109,13 @@ TEST_CASE("who begins to wait for a task when the connection with it is lost is 
   const auto first = connect();
   service->wait_in_a_step();
   const auto second = is_replaced ? connect() : nullptr;
-  first->close(cancelled("done"));
+  first->close(Status::cancelled("done"));
   service->await_loss();
   CHECK(service->ended(0) != Code::ok);
   CHECK(service->ended(1) == Code::ok);  // it waits
   service->end();
-  if (second != nullptr) second->close(cancelled("done"));
-  peers->close(cancelled("done"));
+  if (second != nullptr) second->close(Status::cancelled("done"));
+  peers->close(Status::cancelled("done"));
 }
 
 namespace {
@@ -163,7 +163,7 @@ TEST_CASE("whoever ends waits for no handshake of its own, and logs nothing afte
   silent.simulation.run_for(std::chrono::milliseconds(100));
   CHECK(silent.kept.size() == 1);
   CHECK_FALSE(silent.told.has_value());
-  silent.peers->close(cancelled("the task ends"));
+  silent.peers->close(Status::cancelled("the task ends"));
   REQUIRE(silent.told.has_value());
   CHECK(silent.told->code() == Code::cancelled);
   silent.simulation.run_for(std::chrono::milliseconds(10));
@@ -186,7 +186,7 @@ TEST_CASE("a handshake takes no longer than those who wait for it", "[net]") {
   const auto took = silent.simulation.now() - begin;
   CHECK(took >= std::chrono::milliseconds(700));
   CHECK(took < std::chrono::milliseconds(1300));
-  silent.peers->close(cancelled("the test is over"));
+  silent.peers->close(Status::cancelled("the test is over"));
 }
 
 TEST_CASE("tasks that do not answer are named in the log, by their addresses, ever more seldom", "[net]") {
@@ -209,7 +209,7 @@ TEST_CASE("tasks that do not answer are named in the log, by their addresses, ev
   REQUIRE(found.has_value());
   CHECK(found->code() == Code::unavailable);
   CHECK(mentions(*found, "cannot be reached at silent"));
-  silent.peers->close(cancelled("the test is over"));
+  silent.peers->close(Status::cancelled("the test is over"));
 }
 
 TEST_CASE("clients may be so many, and tasks of the cluster come besides", "[net]") {
@@ -251,6 +251,6 @@ TEST_CASE("clients may be so many, and tasks of the cluster come besides", "[net
   // Its other channel is one more, and those who connect again are let in all the same.
   CHECK_FALSE(is_let_in("/job:client/replica:0/task:1", Channel::data));
   CHECK(is_let_in("/job:client/replica:0/task:2"));
-  for (const auto& connection : connections) connection->close(cancelled("done"));
-  peers->close(cancelled("done"));
+  for (const auto& connection : connections) connection->close(Status::cancelled("done"));
+  peers->close(Status::cancelled("done"));
 }

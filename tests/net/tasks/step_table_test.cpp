@@ -110,7 +110,7 @@ TEST_CASE("a tensor that cannot be had from another task ends the step") {
   Outcome first, second;
   step->recv_async(key_from(there, "x"), first.done());
   step->recv_async(key_from(there, "y"), second.done());
-  table.others->asked["x"].done(dflow::unavailable("gone"), {}, false);
+  table.others->asked["x"].done(dflow::Status::unavailable("gone"), {}, false);
   CHECK(first.status.code() == Code::unavailable);
   CHECK(second.status.code() == Code::unavailable);
   CHECK(table.others->asked["y"].cancellation.is_cancelled());
@@ -152,7 +152,7 @@ TEST_CASE("who asks and goes leaves nothing behind") {
   Outcome got;
   table.steps->serve(5, key_from(here, "x"), source.token(), got.done());
   CHECK(table.steps->size() == 1);
-  source.cancel(dflow::unavailable("the connection is gone"));
+  source.cancel(dflow::Status::unavailable("the connection is gone"));
   CHECK(got.status.code() == Code::unavailable);
   CHECK(table.steps->size() == 0);
 }
@@ -171,7 +171,7 @@ TEST_CASE("of steps that are asked for and do not begin the oldest are forgotten
   }
   CHECK(got[2].calls == 0);
   CHECK(table.steps->size() == 4);
-  table.steps->cancel_all(dflow::cancelled("end"));
+  table.steps->cancel_all(dflow::Status::cancelled("end"));
   CHECK(got[2].calls == 1);
 }
 
@@ -191,7 +191,7 @@ TEST_CASE("a small tensor goes to the other task unasked, and is not asked for t
   CHECK(table.steps->take(5, there, key_from(there, "y"), Tensor<float>(4.0f), false).ok());
   CHECK(got.tensor.span<float>()[0] == 4);
   CHECK(table.steps->take(5, there, key_from(there, "y"), Tensor<float>(4.0f), false).code() == Code::aborted);
-  table.others->pushed["x"].failed(dflow::unavailable("gone"));
+  table.others->pushed["x"].failed(dflow::Status::unavailable("gone"));
   CHECK(step->send(key_from(here, "z"), Tensor<float>(3.0f), false).code() == Code::unavailable);
 }
 
@@ -251,7 +251,7 @@ TEST_CASE("what comes unasked before the step has begun waits for it, and goes w
     step->recv_async(key_from(there, "y"), args, got.done());
     CHECK(got.calls == 1);
   }
-  table.steps->cancel_all_of(there, dflow::unavailable("gone"));
+  table.steps->cancel_all_of(there, dflow::Status::unavailable("gone"));
   CHECK(table.steps->size() == 0);
 }
 
@@ -261,12 +261,12 @@ TEST_CASE("a step that is cancelled lets go of what was sent, and those who wait
     const auto step = table.steps->begin(5, "client");
     CHECK(step->send(key_from(here, "x"), Tensor<float>({}, {3}), false).ok());
   }
-  table.steps->cancel(5, dflow::aborted("over"));
+  table.steps->cancel(5, dflow::Status::aborted("over"));
   CHECK(table.steps->size() == 0);
   Outcome waits;
   const auto second = table.steps->begin(6, "client");
   table.steps->serve(6, key_from(here, "x"), {}, waits.done());
-  table.steps->cancel(6, dflow::aborted("over"));
+  table.steps->cancel(6, dflow::Status::aborted("over"));
   CHECK(waits.status.code() == Code::aborted);
 }
 
@@ -279,11 +279,11 @@ TEST_CASE("the steps of a client that is gone are cancelled, those of others are
   first->recv_async(key_from(there, "x"), got[0].done());
   second->recv_async(key_from(there, "y"), got[1].done());
   third->recv_async(key_from(there, "z"), got[2].done());
-  table.steps->cancel_all_of("gone", dflow::unavailable("gone"));
+  table.steps->cancel_all_of("gone", dflow::Status::unavailable("gone"));
   CHECK(got[0].status.code() == Code::unavailable);
   CHECK(got[1].calls == 0);
   CHECK(got[2].status.code() == Code::unavailable);
-  second->abort(dflow::cancelled("end"));
+  second->abort(dflow::Status::cancelled("end"));
 }
 
 TEST_CASE("a key of one step and the same of another are two, and one step that is aborted leaves the other") {
@@ -296,16 +296,16 @@ TEST_CASE("a key of one step and the same of another are two, and one step that 
   CHECK(got[0].calls == 0);
   REQUIRE(got[1].status.ok());
   CHECK(got[1].tensor.span<float>()[0] == 2);
-  table.steps->cancel(2, dflow::aborted("over"));
+  table.steps->cancel(2, dflow::Status::aborted("over"));
   CHECK(first->send(key_from(here, "x"), Tensor<float>(1.0f), false).ok());
   CHECK(got[0].tensor.span<float>()[0] == 1);
-  table.steps->cancel_all(dflow::cancelled("cleanup"));
+  table.steps->cancel_all(dflow::Status::cancelled("cleanup"));
   CHECK(first->send(key_from(here, "y"), Tensor<float>(1.0f), false).code() == Code::cancelled);
 }
 
 TEST_CASE("a step that was ended before it began ends when it begins, and so many are remembered") {
   Table table;
-  table.steps->cancel(5, dflow::unavailable("lost"));
+  table.steps->cancel(5, dflow::Status::unavailable("lost"));
   CHECK(table.steps->size() == 0);
   {
     const auto step = table.steps->begin(5, "client");
@@ -313,13 +313,13 @@ TEST_CASE("a step that was ended before it began ends when it begins, and so man
     step->recv_async(key_from(there, "x"), {.pushed = true}, got.done());
     CHECK(got.status.code() == Code::unavailable);
   }
-  for (std::uint64_t step = 100; step < 1200; ++step) table.steps->cancel(step, dflow::unavailable("lost"));
+  for (std::uint64_t step = 100; step < 1200; ++step) table.steps->cancel(step, dflow::Status::unavailable("lost"));
   const auto is_refused = [&](std::uint64_t step) {
     Outcome got;
     const auto begun = table.steps->begin(step, "client");
     begun->recv_async(key_from(there, "x"), {.pushed = true}, got.done());
     const bool refused = got.calls == 1;
-    begun->abort(dflow::cancelled("end"));
+    begun->abort(dflow::Status::cancelled("end"));
     return refused;
   };
   CHECK_FALSE(is_refused(100));
@@ -337,17 +337,17 @@ TEST_CASE("what comes for a step that has ended by an error is not kept, and who
     CHECK(got.status.code() == code);
     CHECK(table.steps->size() == 0);
   };
-  table.steps->begin(1, "client")->abort(dflow::internal("a kernel failed"));
+  table.steps->begin(1, "client")->abort(dflow::Status::internal("a kernel failed"));
   comes_late(1, Code::internal);
   {
     const auto step = table.steps->begin(2, "client");
-    table.steps->cancel(2, dflow::cancelled("enough"));
+    table.steps->cancel(2, dflow::Status::cancelled("enough"));
   }
   comes_late(2, Code::cancelled);
-  table.steps->cancel(3, dflow::unavailable("lost"));
+  table.steps->cancel(3, dflow::Status::unavailable("lost"));
   comes_late(3, Code::unavailable);
   CHECK(table.steps->take(4, there, key_from(there, "y"), Tensor<float>(4.0f), false).ok());
-  table.steps->cancel_all_of(there, dflow::unavailable("gone"));
+  table.steps->cancel_all_of(there, dflow::Status::unavailable("gone"));
   comes_late(4, Code::unavailable);
 }
 
@@ -372,7 +372,7 @@ TEST_CASE("what waits for steps that have not begun is bounded in bytes, for eac
     Outcome got;
     const auto begun = table.steps->begin(step, "client");
     begun->recv_async(key_from(there, "x"), {.pushed = true}, got.done());
-    begun->abort(dflow::cancelled("end"));
+    begun->abort(dflow::Status::cancelled("end"));
     return got.status.code() == Code::resource_exhausted;
   };
   CHECK(push(1, there, "x", 60'000) == Code::ok);
@@ -396,8 +396,8 @@ TEST_CASE("what waits for steps that have not begun is bounded in bytes, for eac
     CHECK(got.status.ok());
     CHECK(got.calls == 1);
   }
-  begun->abort(dflow::cancelled("end"));
-  table.steps->cancel_all(dflow::cancelled("end"));
+  begun->abort(dflow::Status::cancelled("end"));
+  table.steps->cancel_all(dflow::Status::cancelled("end"));
 }
 
 // Minutes, if what others have sent before were looked through.
@@ -419,7 +419,7 @@ TEST_CASE("what a sender costs that sends too much early does not depend on what
   }
   CHECK(num_taken == 2 * many);
   CHECK(steps->size() == many + 1);
-  steps->cancel_all(dflow::cancelled("end"));
+  steps->cancel_all(dflow::Status::cancelled("end"));
   CHECK(steps->size() == 0);
 }
 
@@ -446,14 +446,14 @@ TEST_CASE("who waits for tensors of a task that may have lost them is told, in i
   const auto later = table.steps->begin(7, "client");
   Outcome comes;
   later->recv_async(from_there, {.pushed = true}, comes.done());
-  table.steps->cancel_waits_for(there, from_there.source_incarnation() + 1, mark, dflow::unavailable("lost"));
+  table.steps->cancel_waits_for(there, from_there.source_incarnation() + 1, mark, dflow::Status::unavailable("lost"));
   CHECK(lost.calls == 0);
-  table.steps->cancel_waits_for(there, from_there.source_incarnation(), mark, dflow::unavailable("lost"));
+  table.steps->cancel_waits_for(there, from_there.source_incarnation(), mark, dflow::Status::unavailable("lost"));
   CHECK(lost.status.code() == Code::unavailable);
   CHECK(stays.calls == 0);
   CHECK(comes.calls == 0);
-  other->abort(dflow::cancelled("end"));
-  later->abort(dflow::cancelled("end"));
+  other->abort(dflow::Status::cancelled("end"));
+  later->abort(dflow::Status::cancelled("end"));
 }
 
 TEST_CASE("a step that was pushed out and begins at that moment is forgotten when it is over") {
@@ -468,14 +468,14 @@ TEST_CASE("a step that was pushed out and begins at that moment is forgotten whe
   }
   REQUIRE(begun != nullptr);
   begun = nullptr;
-  table.steps->cancel_all(dflow::cancelled("the test is over"));
+  table.steps->cancel_all(dflow::Status::cancelled("the test is over"));
   CHECK(table.steps->size() == 0);
 }
 
 TEST_CASE("of what ended a step so much is remembered for those who come late, however much is said of it") {
   Table table;
   const std::string text(std::size_t{1} << 20, 'x');
-  table.steps->cancel(7, dflow::aborted(text).with_node(text, text).with_task(there));
+  table.steps->cancel(7, dflow::Status::aborted(text).with_node(text, text).with_task(there));
   Outcome late;
   table.steps->serve(7, key_from(here, "x"), {}, late.done());
   CHECK(late.status.code() == Code::aborted);

@@ -46,5 +46,5 @@ TEST_CASE("each long wait is a line, once, and none is begun after the watch was
   CHECK(lines.size() == (stops_in_log ? 1 : 3));
   for (const std::string& line : lines) CHECK(line.starts_with("for over 10 s, step 7: "));
   watch->stop();
-  steps->cancel_all(cancelled("the test is over"));
+  steps->cancel_all(Status::cancelled("the test is over"));
 }

@@ -46,7 +46,7 @@ struct ScriptedListener final : Listener {
   }
   void close() noexcept override {
     script->is_closed = true;
-    if (script->waiting) script->end(cancelled("closed"));
+    if (script->waiting) script->end(Status::cancelled("closed"));
   }
   std::string address() const override { return "here"; }
 
@@ -87,7 +87,7 @@ TEST_CASE("after a failure of any kind connections are accepted again, some time
   accepting.admit_throws = kind == 1;
   accepting.loop->start();
   if (kind == 1) accepting.script->end({});
-  if (kind == 2) accepting.script->end(resource_exhausted("no more descriptors"));
+  if (kind == 2) accepting.script->end(Status::resource_exhausted("no more descriptors"));
   CHECK(accepting.script->num_accepts == 1);
   REQUIRE(accepting.lines.size() == 1);
   CHECK(accepting.lines[0].starts_with("a guest could not be accepted: "));
@@ -107,7 +107,7 @@ TEST_CASE("a loop that is closed, or gone while it waits after a failure, accept
     CHECK(accepting.lines.empty());
   }
   SECTION("gone") {
-    accepting.script->end(resource_exhausted("no more descriptors"));
+    accepting.script->end(Status::resource_exhausted("no more descriptors"));
     accepting.loop = nullptr;
     accepting.clock->advance_to_next();
     CHECK(accepting.script->num_accepts == 1);

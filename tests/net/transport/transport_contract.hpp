@@ -31,7 +31,8 @@ class Ended {
   }
   Status wait() {
     auto future = state_->get_future();
-    if (future.wait_for(std::chrono::seconds(30)) != std::future_status::ready) return internal("nothing has ended it");
+    if (future.wait_for(std::chrono::seconds(30)) != std::future_status::ready)
+      return Status::internal("nothing has ended it");
     return future.get();
   }
 
@@ -60,7 +61,7 @@ inline std::string read(Stream& stream, std::size_t size, Status* status = nullp
     Ended ended;
     stream.read_some(std::as_writable_bytes(std::span(text.data() + have, size - have)), count, ended.completion());
     Status read = ended.wait();
-    if (read.ok() && count == 0) read = internal("a read of no bytes");
+    if (read.ok() && count == 0) read = Status::internal("a read of no bytes");
     if (!read.ok()) {
       if (status != nullptr) *status = read;
       break;

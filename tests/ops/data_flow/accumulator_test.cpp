@@ -155,7 +155,7 @@ TEST_CASE("Who waits behind one that is cancelled gets what is there, if it is e
   take(2, {});
   take(1, {});
   CHECK(told.empty());
-  first.cancel(deadline_exceeded("it has waited for long enough"));
+  first.cancel(Status::deadline_exceeded("it has waited for long enough"));
   REQUIRE(told.size() == 2);
   CHECK(told[0].code() == Code::deadline_exceeded);
   CHECK(told[1].ok());
@@ -401,7 +401,7 @@ TEST_CASE("An accumulator that was reset is there until the call returns whose c
   const std::vector<float> zero(1);
   bool is_gone = false, was_gone = true;
   held.apply({0, 0, {}, borrow(zero, {}, [&] { is_gone = true; })}, [](auto&, std::int64_t&) {});
-  held.abandon(aborted("container '' was reset"));
+  held.abandon(Status::aborted("container '' was reset"));
   Status told;
   held.take_async(2, {}, [&, gathered = std::move(gathered)](Status status, const TakenGradients&) mutable {
     told = std::move(status);

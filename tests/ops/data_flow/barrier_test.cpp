@@ -173,7 +173,7 @@ TEST_CASE("Who takes waits for complete elements, in order, and has taken nothin
   take(1);
   state.insert_many(0, Words{"x"}, Tensor<int>({1}, {1}));
   CHECK(order.empty());  // the second one waits for its turn
-  source.cancel(cancelled("enough"));
+  source.cancel(Status::cancelled("enough"));
   CHECK(order == "1:1 2!:0 ");
 }
 

@@ -131,7 +131,7 @@ TEST_CASE("Without memory a queue is there until the call returns whose caller l
               });
           REQUIRE_FALSE(was_gone);
           const auto end = [&] {
-            if (const std::shared_ptr<QueueState> waits = left.lock()) waits->abandon(cancelled("no more"));
+            if (const std::shared_ptr<QueueState> waits = left.lock()) waits->abandon(Status::cancelled("no more"));
           };
           try {
             end();

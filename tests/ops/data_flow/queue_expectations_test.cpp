@@ -60,7 +60,7 @@ Tensor<int> ints(const std::vector<int>& of) { return Tensor<int>({static_cast<s
 TEST_CASE("Queues of each kind hold elements of every type, and of many dimensions") {
   for_each_type<AllTypes>([]<class T>() {
     for_each_queue_kind<T>([](const auto& make, const char* kind) {
-      INFO(kind << " of " << name(dtype_of<T>));
+      INFO(kind << " of " << dtype_name(dtype_of<T>));
       Graph graph;
       const auto queue = make(graph, 10, PartialShape({2, 1, 2, 1}));
       const auto x = placeholder<T>(graph, {dynamic, 2, 1, 2, 1});

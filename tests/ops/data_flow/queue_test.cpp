@@ -161,7 +161,7 @@ TEST_CASE("What waits ends at its deadline or when it is stopped, and what it ha
   queue.enqueue_async({.components = {Tensor<int>({3}, {4, 5, 6})}, .end = 3}, source.token(),
                       [&](const Status& status) { ended = status; });
   CHECK_FALSE(ended);
-  source.cancel(cancelled("enough"));
+  source.cancel(Status::cancelled("enough"));
   CHECK(ended->code() == Code::cancelled);
   CHECK(queue.size() == 2);
 }
@@ -187,7 +187,7 @@ TEST_CASE("A closed queue gives what it has, lets nothing in, and says when it h
 TEST_CASE("Closing ends who takes more than there is, and lets who puts in finish or not, as was asked") {
   for (const bool cancels : {false, true}) {
     QueueState queue("q", {.dtypes = {DType::int32}, .shapes = {}, .capacity = 1});
-    std::vector<Status> put(2, internal("not told"));
+    std::vector<Status> put(2, Status::internal("not told"));
     std::optional<Status> taken;
     const auto put_in = [&](std::size_t who, std::initializer_list<int> values) {
       const auto rows = static_cast<std::int64_t>(values.size());

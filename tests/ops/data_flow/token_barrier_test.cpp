@@ -391,7 +391,7 @@ TEST_CASE("Waiting and collecting end when they are cancelled") {
   barrier.arrive(0, 0);
   const auto waiting = wait_at(barrier, 0, 0, source.token());
   const auto collecting = collect_at(barrier, source.token());
-  source.cancel(cancelled("enough"));
+  source.cancel(Status::cancelled("enough"));
   CHECK(waiting->status.message() == "enough");
   CHECK(collecting->status.message() == "enough");
   CHECK(wait_at(barrier, 0, 0, source.token())->status.message() == "enough");
@@ -550,17 +550,17 @@ TEST_CASE("who leaves twice stays only if nobody leaves any more under its rank"
     return told;
   };
   const auto first_told = leave(first), second_told = leave(second);
-  first.cancel(cancelled("its connection is lost"));
+  first.cancel(Status::cancelled("its connection is lost"));
   CHECK(first_told->code() == Code::cancelled);
-  if (both) second.cancel(cancelled("its connection is lost"));
+  if (both) second.cancel(Status::cancelled("its connection is lost"));
   barrier.arrive(0, barrier.step());
   const auto collected = collect_at(barrier, {}, 7);
   CHECK(collected->is_told == !both);
   CHECK(barrier.num_present() == (both ? 2 : 1));
-  if (both) return barrier.abandon(cancelled("the test is over"));
+  if (both) return barrier.abandon(Status::cancelled("the test is over"));
   CHECK(collected->left == Ranks{1});
   barrier.advance(1, 7);
   const auto again = collect_at(barrier, {}, 7);  // it knows now who has left
   CHECK(second_told->ok());
-  barrier.abandon(cancelled("the test is over"));
+  barrier.abandon(Status::cancelled("the test is over"));
 }

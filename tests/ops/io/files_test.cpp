@@ -66,7 +66,7 @@ TEST_CASE("What cannot be read or written is named") {
   CHECK_THAT(error_of([&] { steps.read("/none"); }, Code::not_found), Catch::Contains("/none"));
   CHECK_THAT(error_of([&] { steps.read("/d"); }, Code::failed_precondition), Catch::Contains("/d"));
   CHECK_THAT(error_of([&] { steps.write("/d", "x"); }, Code::failed_precondition), Catch::Contains("/d"));
-  steps.files->fail_change(1, resource_exhausted("the disk is full"));
+  steps.files->fail_change(1, Status::resource_exhausted("the disk is full"));
   CHECK(code_of([&] { steps.write("/e", "x"); }) == Code::resource_exhausted);
 }
 

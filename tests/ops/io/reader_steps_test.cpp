@@ -262,7 +262,7 @@ TEST_CASE("A reader that nobody will find any more ends those who wait") {
   Lines lines(std::make_shared<MemoryFileSystem>());
   std::future<Ended> first = start_reading(lines), second = start_reading(lines);
   CHECK(code_of([&] { lines.read({.deadline = std::chrono::milliseconds(5)}); }) == Code::deadline_exceeded);
-  lines.state().abandon(aborted("the container was reset"));
+  lines.state().abandon(Status::aborted("the container was reset"));
   CHECK(first.get().status.code() == Code::aborted);
   CHECK(second.get().status.code() == Code::aborted);
   CHECK(code_of([&] { lines.read(); }) == Code::aborted);

@@ -29,13 +29,13 @@ class PatientMemory final : public DeviceMemory {
  public:
   Allocator& allocator() override { return default_cpu_allocator(); }
   void copy_in_async(const AnyTensor& host, CopyDone done) override {
-    if (throws_at == static_cast<std::ptrdiff_t>(started)) throw Error(unavailable("no copies today"));
+    if (throws_at == static_cast<std::ptrdiff_t>(started)) throw Error(Status::unavailable("no copies today"));
     ++started;
     waiting.emplace_back(host, std::move(done));
     if (on_start) on_start();
   }
   void copy_out_async(const AnyTensor&, Allocator&, CopyDone done) override {
-    done(unimplemented("in only"), AnyTensor());
+    done(Status::unimplemented("in only"), AnyTensor());
   }
 
   void answer() {
@@ -163,7 +163,7 @@ TEST_CASE("a request to stop ends waiting for constants", "[runtime][constants]"
 TEST_CASE("a constant whose copy fails or is forgotten is named", "[runtime][constants]") {
   Place place;
   place.memory.on_start = [&] {
-    if (place.memory.started == 3) place.memory.waiting[1].second(resource_exhausted("full"), AnyTensor());
+    if (place.memory.started == 3) place.memory.waiting[1].second(Status::resource_exhausted("full"), AnyTensor());
   };
   BroughtConstants brought = bring_constants(place.device, numbers(3), nullptr, {});
   CHECK(brought.status.code() == Code::resource_exhausted);
@@ -196,7 +196,7 @@ TEST_CASE("an error of a constant's copy names the constant's node", "[runtime][
     const StepNodeId id = graph.append(c.node(), 0);
     graph.fetches.push_back({id, 0});
   }
-  place.memory.on_start = [&] { place.memory.waiting[0].second(resource_exhausted("full"), AnyTensor()); };
+  place.memory.on_start = [&] { place.memory.waiting[0].second(Status::resource_exhausted("full"), AnyTensor()); };
   PlanOptions options;
   options.kernels = &ops.kernels();
   options.device = &place.device;

@@ -400,8 +400,8 @@ void check_program_of_tensorflow(const nlohmann::json& record, const BuildProgra
   std::vector<df::Feed> feeds;
   for (std::size_t i = 0; i < inputs.size(); ++i) feeds.emplace_back(inputs[i], values[i]);
   for (const df::SessionOptions& options : sessions_of_each_form()) {
-    INFO(df::name(df::dtype_of<T>) << ", lowered: " << options.passes.lower_control_flow
-                                   << ", raised: " << options.passes.raise_control_flow);
+    INFO(df::dtype_name(df::dtype_of<T>) << ", lowered: " << options.passes.lower_control_flow
+                                         << ", raised: " << options.passes.raise_control_flow);
     df::Session session(graph, options);
     std::vector<df::AnyTensor> together(all.size()), alone(1);
     session.run_erased({}, nullptr, feeds, all, {}, together);

@@ -166,7 +166,7 @@ TEST_CASE("a disk that is full ends the step at the loop, and later steps go on"
   const auto wanted = program.run(session, 9);
   CHECK(files->list_directory(df::scratch_directory()).empty());
   for (const std::uint64_t failing : {1, 4, 9}) {
-    files->fail_change(failing, df::resource_exhausted("the disk is full"));
+    files->fail_change(failing, df::Status::resource_exhausted("the disk is full"));
     try {
       static_cast<void>(program.run(session, 9));
       FAIL("ran");

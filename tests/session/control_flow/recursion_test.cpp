@@ -186,7 +186,7 @@ TEST_CASE("what a recursive function is said to give it gives", "[recursion]") {
   int n = 0;
   CHECK(code_of([&] {
           recursive_function<Unary>(graph, "f", [&](const auto&, Output<float>) -> Output<float> {
-            throw_error(not_found(str_cat("nothing ", ++n)));
+            throw_error(Status::not_found(str_cat("nothing ", ++n)));
           });
         }) == Code::not_found);
   CHECK(graph.store()->size() == size);

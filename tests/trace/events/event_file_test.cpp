@@ -254,7 +254,7 @@ TEST_CASE("a full disk is said, and said again", "[event_file]") {
   VirtualClock clock;
   EventWriter writer(files, "/logs", clock, on_host);
   writer.add_scalar("a", 1, 1);
-  files.fail_change(3, resource_exhausted("disk full"));
+  files.fail_change(3, Status::resource_exhausted("disk full"));
   const auto flush = [&] {
     writer.flush();
     return true;

@@ -219,7 +219,7 @@ TEST_CASE("a hook that has begun learns of the end once, by an error or not") {
   const auto hook = [&](const char* name, const std::string& failing = "") {
     const auto call = [&calls, name, failing](const std::string& what) {
       calls += df::str_cat(name, " ", what, ", ");
-      if (what == failing) throw_error(df::data_loss(df::str_cat(name, " fails in ", what)));
+      if (what == failing) throw_error(df::Status::data_loss(df::str_cat(name, " fails in ", what)));
     };
     return Hook{.on_begin = [=](Fitting&) { call("begins"); },
                 .on_epoch_begin = [=](Fitting&) { call("has an epoch"); },
@@ -229,7 +229,7 @@ TEST_CASE("a hook that has begun learns of the end once, by an error or not") {
                 .on_error =
                     [=, &calls](Fitting& fitting, const df::Status& status) {
                       calls += df::str_cat(name, " at step ", fitting.step(), " learns that ", status.message(), ", ");
-                      if (failing == "learns") throw_error(df::internal("an error of an error"));
+                      if (failing == "learns") throw_error(df::Status::internal("an error of an error"));
                     }};
   };
   const auto fit = [&](std::vector<Hook> hooks) {
@@ -300,7 +300,7 @@ TEST_CASE("what the data throw says of which batch, with its code, and carries w
         .batch(2)
         .prefetch(2);
   };
-  const auto coded = failing([] { df::throw_error(df::data_loss("a bad record")); });
+  const auto coded = failing([] { df::throw_error(df::Status::data_loss("a bad record")); });
   const std::string text =
       error_of([&] { return df::train::fit(model.session, model.step(), coded).steps; }, df::Code::data_loss);
   CHECK(contains(text, "epoch 0, batch 2: a bad record"));

@@ -162,7 +162,7 @@ TEST_CASE("the progress of a fit shows scalars of its summaries", "[train]") {
 TEST_CASE("what was written before an error can be read when the fit has ended by it", "[train]") {
   Watched watched;
   const df::train::Hook fails{.on_step = [](df::train::Fitting& fitting) {
-    if (fitting.step() == 3) throw_error(df::data_loss("no more"));
+    if (fitting.step() == 3) throw_error(df::Status::data_loss("no more"));
   }};
   const auto hook = df::train::summaries(watched.events, {.every_steps = 1, .graph = false});
   CHECK(code_of([&] { return watched.fit({.epochs = 1, .hooks = {hook, fails}}); }) == df::Code::data_loss);

@@ -121,7 +121,7 @@ TEST_CASE("Joining throws the first error, and again each time") {
 TEST_CASE("An error that is thrown in a thread stops the others") {
   Coordinator coordinator;
   coordinator.start("waits", [&] { wait_for_stop_of(coordinator); });
-  coordinator.start("fails", [] { throw_error(data_loss("the record is torn")); });
+  coordinator.start("fails", [] { throw_error(Status::data_loss("the record is torn")); });
   try {
     coordinator.join();
     FAIL("no error");
@@ -144,16 +144,16 @@ TEST_CASE("An error that comes after a stop is dropped") {
 
 TEST_CASE("OutOfRange is an ordinary end, and so are the codes that a coordinator is given") {
   Coordinator coordinator;
-  coordinator.start("ends", [] { throw_error(out_of_range("no more")); });
+  coordinator.start("ends", [] { throw_error(Status::out_of_range("no more")); });
   coordinator.join();
   CHECK(coordinator.should_stop());
 
   Coordinator other({.clean_stop = {Code::cancelled, Code::aborted}});
-  other.request_stop(aborted("gone"));
+  other.request_stop(Status::aborted("gone"));
   other.join();
   CHECK(other.should_stop());
   other.clear_stop();
-  other.request_stop(out_of_range("no more"));
+  other.request_stop(Status::out_of_range("no more"));
   CHECK_THROWS_WITH(other.join(), Contains("no more"));
 }
 
@@ -212,14 +212,14 @@ TEST_CASE("The error that stopped all is thrown although a thread runs on") {
   Coordinator coordinator;
   std::promise<void> go;
   coordinator.start("slow", [gone = go.get_future().share()] { gone.wait(); });
-  coordinator.request_stop(internal("broken"));
+  coordinator.request_stop(Status::internal("broken"));
   CHECK_THROWS_WITH(coordinator.join({.grace = Clock::duration::zero()}), Contains("broken"));
   go.set_value();
 }
 
 TEST_CASE("Clearing a stop forgets the error") {
   Coordinator coordinator;
-  coordinator.request_stop(internal("before"));
+  coordinator.request_stop(Status::internal("before"));
   CHECK_THROWS_WITH(coordinator.join(), Contains("before"));
   coordinator.clear_stop();
   coordinator.join();
@@ -231,11 +231,11 @@ TEST_CASE("Clearing a stop forgets the error") {
 TEST_CASE("An error that nobody will join for is thrown where it is reported") {
   Coordinator coordinator;
   coordinator.join();
-  CHECK_THROWS_WITH(coordinator.request_stop(internal("too late")), Contains("too late"));
+  CHECK_THROWS_WITH(coordinator.request_stop(Status::internal("too late")), Contains("too late"));
   CHECK_THROWS_WITH(coordinator.stop_on_exception([] { throw std::runtime_error("too late"); }), "too late");
-  coordinator.request_stop(out_of_range("an ordinary end"));
+  coordinator.request_stop(Status::out_of_range("an ordinary end"));
   coordinator.clear_stop();
-  coordinator.request_stop(internal("in time"));
+  coordinator.request_stop(Status::internal("in time"));
   CHECK_THROWS_WITH(coordinator.join(), Contains("in time"));
 }
 

@@ -368,7 +368,7 @@ TEST_CASE("Runners are started, stopped and started again under load") {
     coordinator.start("trains", [&] {
       const auto step = copying.session->prepare(feeds(), fetches(copying.take));
       for (int i = 0; i < 10 * round; ++i) step();
-      if (round % 2 == 0) throw_error(internal("enough"));
+      if (round % 2 == 0) throw_error(Status::internal("enough"));
       coordinator.request_stop();
     });
     for (int i = 0; i < 3; ++i) copying.runner.create_threads(*copying.session, coordinator);

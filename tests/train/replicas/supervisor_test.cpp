@@ -35,7 +35,7 @@ struct Gate {
   }
   void pass(const std::stop_token& stop) {
     std::unique_lock lock(mutex);
-    if (!changed.wait(lock, stop, [this] { return is_open; })) df::throw_error(df::cancelled("told to stop"));
+    if (!changed.wait(lock, stop, [this] { return is_open; })) df::throw_error(df::Status::cancelled("told to stop"));
   }
 
   std::mutex mutex;
@@ -83,7 +83,7 @@ TEST_CASE("a lead that fails before the replica has begun is made anew, as is th
   Gate gate;
   int leads = 0, begins = 0;
   options.lead = [&](const df::train::Leading&) {
-    if (++leads < 3) df::throw_error(df::unavailable("a task that only the lead uses is gone"));
+    if (++leads < 3) df::throw_error(df::Status::unavailable("a task that only the lead uses is gone"));
     gate.open();
   };
   options.begin = [&](df::Session&, const std::stop_token& stop) {
@@ -119,7 +119,7 @@ TEST_CASE("a supervisor may go while its lead runs, and stops it") {
       never.wait(lock, with.stop, [] { return false; });
       with.session.run(model.bump);  // the session is there until it has ended
       has_ended = true;
-      if (fails) df::throw_error(df::internal("at the end"));
+      if (fails) df::throw_error(df::Status::internal("at the end"));
     };
     {
       df::train::Supervisor supervisor(model.graph, options);
@@ -221,7 +221,7 @@ TEST_CASE("waiting for the lead calls its body with each session, and elsewhere 
   df::train::SupervisorOptions options = model.options();
   int leads = 0, bodies = 0;
   options.lead = [&](const df::train::Leading&) {
-    if (++leads < 3) df::throw_error(df::aborted("a task was started anew"));
+    if (++leads < 3) df::throw_error(df::Status::aborted("a task was started anew"));
   };
   df::train::Supervisor chief(model.graph, options);
   CHECK(chief.wait_for_lead([&](df::Session&) {
@@ -251,7 +251,7 @@ TEST_CASE("a chief that finishes leaves again when its session is made anew mean
   int leads = 0;
   options.lead = [&, lead = options.lead](const df::train::Leading& with) {
     lead(with);
-    if (++leads < 3) df::throw_error(df::unavailable("lost when all had left"));
+    if (++leads < 3) df::throw_error(df::Status::unavailable("lost when all had left"));
   };
   df::train::Supervisor supervisor(model.graph, options);
   for (int i = 0; i < 3; ++i) supervisor.run([&](df::Session& session) { session.run(train); });

@@ -111,7 +111,7 @@ TEST_CASE("a state that cannot be restored leaves variables and iterators as the
   bool fails = false;
   const df::train::SavedState state{"held", [&] { return held; },
                                     [&](std::string_view bytes) -> std::function<void()> {
-                                      if (fails) df::throw_error(df::data_loss("not these"));
+                                      if (fails) df::throw_error(df::Status::data_loss("not these"));
                                       return [&held, text = std::string(bytes)] { held = text; };
                                     }};
   df::train::Saver saver(graph, {.states = {state}, .files = files});

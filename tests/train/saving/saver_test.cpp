@@ -410,7 +410,7 @@ TEST_CASE("at any change that fails, and any loss of power, the latest checkpoin
       counter.saver.save(session, "/d/m", 1);
       session.run({{counter.value, 2.0f}}, counter.assign);
       const std::uint64_t before = files->changes();
-      files->fail_change(at, df::resource_exhausted("the disk is full"), true);
+      files->fail_change(at, df::Status::resource_exhausted("the disk is full"), true);
       const df::Code code = code_of([&] { counter.saver.save(session, "/d/m", 2); });
       const bool is_past_end = files->changes() - before < at;
       CHECK((code == df::Code::ok || code == df::Code::resource_exhausted));

@@ -115,7 +115,7 @@ TEST_CASE("a supervisor reports a full disk, and training goes on") {
   options.save_every_steps = 1;
   df::train::Supervisor supervisor(training.graph, options);
   training.train(supervisor, 1);
-  training.files->fail_change(3, df::resource_exhausted("the disk is full"), true);
+  training.files->fail_change(3, df::Status::resource_exhausted("the disk is full"), true);
   training.train(supervisor, 2);
   training.files->fail_change(0, df::Status());
   REQUIRE(training.errors.size() == 2);
@@ -138,7 +138,7 @@ TEST_CASE("a body that throws something of its own is not called again, and noth
   CHECK(code_of([&] {
           supervisor.run([&](df::Session&) {
             ++calls;
-            df::throw_error(df::out_of_range("no more data"));
+            df::throw_error(df::Status::out_of_range("no more data"));
           });
         }) == df::Code::out_of_range);
   CHECK(calls == 1);
@@ -171,7 +171,7 @@ TEST_CASE("what is new is saved once, and by the chief alone") {
   CHECK(leads == 1);
   CHECK(training.latest() == 1);
   const auto save = [&] { supervisor.run([&](df::Session& session) { supervisor.save_what_is_new(session); }); };
-  training.files->fail_change(1, df::resource_exhausted("the disk is full"), true);
+  training.files->fail_change(1, df::Status::resource_exhausted("the disk is full"), true);
   save();  // there is nothing
   CHECK(training.errors.empty());
   training.train(supervisor, 1);
@@ -379,7 +379,8 @@ TEST_CASE("a checkpoint that was written where the saver does not see it is no c
 TEST_CASE("training does not begin without a first checkpoint, and does as soon as it can be saved") {
   CountedTraining training(std::make_shared<df::MemoryFileSystem>());
   df::train::Supervisor supervisor(training.graph, training.options());
-  for (const df::Status& error : {df::resource_exhausted("the disk is full"), df::unavailable("the disk is full")}) {
+  for (const df::Status& error :
+       {df::Status::resource_exhausted("the disk is full"), df::Status::unavailable("the disk is full")}) {
     training.files->fail_change(1, error, true);
     const df::Status status = status_of([&] { training.train(supervisor, 1); });  // at once, and no task is lost
     CHECK(status.code() == error.code());
@@ -421,7 +422,7 @@ TEST_CASE("what comes again and again is said now and then") {
   for (int round = 1; round <= 3; ++round) {
     int num_calls = 0;
     supervisor.run([&](df::Session&) {
-      if (++num_calls < 100) df::throw_error(df::unavailable("the data service is down"));
+      if (++num_calls < 100) df::throw_error(df::Status::unavailable("the data service is down"));
     });
     CHECK(supervisor.num_recoveries() == 99 * round);
     CHECK(std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
@@ -433,7 +434,7 @@ TEST_CASE("what comes again and again is said now and then") {
   const std::size_t before = lines.size();
   int number = 0;
   supervisor.run([&](df::Session&) {
-    if (++number < 1000) df::throw_error(df::unavailable("service " + std::to_string(number) + " is down"));
+    if (++number < 1000) df::throw_error(df::Status::unavailable("service " + std::to_string(number) + " is down"));
   });
   CHECK(lines.size() - before <= 16);
 }
@@ -525,7 +526,7 @@ TEST_CASE("a supervisor writes summaries when the time has come, and tells what 
 TEST_CASE("events that cannot be written are no lost task, whatever the disk says") {
   struct FailingFiles final : df::testing::ChangedFiles {
     std::unique_ptr<df::WritableFile> create_file(const std::string&) override {
-      df::throw_error(df::unavailable("cannot write: Input/output error"));  // EIO
+      df::throw_error(df::Status::unavailable("cannot write: Input/output error"));  // EIO
     }
   };
   CountedTraining training(std::make_shared<df::MemoryFileSystem>());

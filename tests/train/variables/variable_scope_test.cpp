@@ -282,7 +282,7 @@ TEST_CASE("A call of a layer that fails leaves its scope as it was", "[variable_
     const auto x = df::placeholder<float>(graph, {2, 3});
     bool fails = true;
     const df::Initializer initializer = [&](df::GraphStore& store, df::DType dtype, const df::Shape& shape) {
-      if (fails) df::throw_error(df::unavailable("no value"));
+      if (fails) df::throw_error(df::Status::unavailable("no value"));
       return df::init::zeros()(store, dtype, shape);
     };
     const df::VariableScope scope(graph, "tower", {.reuse = reuse});

@@ -10,12 +10,12 @@ namespace dflow {
 static_assert(std::endian::native == std::endian::little, "fixed numbers are copied as they lie in memory");
 
 void ByteReader::fail_short(std::uint64_t size) const {
-  throw_error(data_loss(
+  throw_error(Status::data_loss(
       str_cat("input ends early: ", size, " bytes needed at offset ", position_, ", ", remaining(), " left")));
 }
 
 void ByteReader::fail_malformed(const char* what, std::size_t offset) const {
-  throw_error(data_loss(str_cat(what, " at offset ", offset)));
+  throw_error(Status::data_loss(str_cat(what, " at offset ", offset)));
 }
 
 bool ByteReader::boolean() {
@@ -62,7 +62,7 @@ std::span<const std::byte> ByteReader::blob() {
   const std::size_t after_length = position_;
   position_ = start;
   if (size > limits_.max_length) {
-    throw_error(out_of_range(
+    throw_error(Status::out_of_range(
         str_cat("a length of ", size, " bytes at offset ", start, " is over the limit of ", limits_.max_length)));
   }
   if (size > input_.size() - after_length) fail_short(after_length - start + size);
@@ -80,13 +80,13 @@ std::size_t ByteReader::count(std::size_t min_bytes_each) {
   const std::uint64_t items = varint();
   const std::size_t after_count = std::exchange(position_, start);
   if (items > limits_.max_count) {
-    throw_error(
-        out_of_range(str_cat("a count of ", items, " at offset ", start, " is over the limit of ", limits_.max_count)));
+    throw_error(Status::out_of_range(
+        str_cat("a count of ", items, " at offset ", start, " is over the limit of ", limits_.max_count)));
   }
   if (min_bytes_each != 0 && items > (input_.size() - after_count) / min_bytes_each) {
-    throw_error(
-        data_loss(str_cat("input ends early: ", items, " items of at least ", min_bytes_each,
-                          " bytes announced at offset ", start, ", ", input_.size() - after_count, " bytes left")));
+    throw_error(Status::data_loss(str_cat("input ends early: ", items, " items of at least ", min_bytes_each,
+                                          " bytes announced at offset ", start, ", ", input_.size() - after_count,
+                                          " bytes left")));
   }
   position_ = after_count;
   return static_cast<std::size_t>(items);
@@ -94,14 +94,14 @@ std::size_t ByteReader::count(std::size_t min_bytes_each) {
 
 void ByteReader::expect_end() const {
   if (!at_end()) {
-    throw_error(data_loss(str_cat(remaining(), " bytes left over at offset ", position_)));
+    throw_error(Status::data_loss(str_cat(remaining(), " bytes left over at offset ", position_)));
   }
 }
 
 ByteReader::Level ByteReader::enter() {
   if (depth_ >= limits_.max_depth) {
-    throw_error(
-        out_of_range(str_cat("nesting deeper than the limit of ", limits_.max_depth, " at offset ", position_)));
+    throw_error(Status::out_of_range(
+        str_cat("nesting deeper than the limit of ", limits_.max_depth, " at offset ", position_)));
   }
   ++depth_;
   return Level(*this);

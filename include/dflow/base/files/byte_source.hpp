@@ -60,7 +60,7 @@ class FileBuffer {
 
   static std::size_t checked(std::size_t size) {
     if (size <= max_size) return size;
-    throw_error(resource_exhausted(str_cat("a buffer of ", size, " bytes for a file")));
+    throw_error(Status::resource_exhausted(str_cat("a buffer of ", size, " bytes for a file")));
   }
 
   std::size_t size_ = 0;

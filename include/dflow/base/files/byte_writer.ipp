@@ -45,7 +45,7 @@ void ByteWriter::string(std::string_view value) {
 void ByteWriter::patch_u32(std::size_t position, std::uint32_t value) {
   const std::size_t size = this->position();
   if (size < sizeof(value) || position > size - sizeof(value)) {
-    throw_error(out_of_range(str_cat("no 4 bytes to overwrite at offset ", position, " of ", size)));
+    throw_error(Status::out_of_range(str_cat("no 4 bytes to overwrite at offset ", position, " of ", size)));
   }
   char* start = text_ != nullptr ? text_->data() : reinterpret_cast<char*>(bytes_->data());
   std::memcpy(start + position, &value, sizeof(value));

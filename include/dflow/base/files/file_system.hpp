@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: the interface to files, and the file system of the process.
+
 #include <dflow/base/config.hpp>
 
 #include <cstddef>

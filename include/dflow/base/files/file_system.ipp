@@ -25,7 +25,7 @@ FileSystem::~FileSystem() = default;
 void RandomAccessFile::read_exactly_at(std::uint64_t offset, std::span<std::byte> into) const {
   const std::size_t got = read_at(offset, into);
   if (got != into.size()) {
-    throw_error(data_loss(
+    throw_error(Status::data_loss(
         str_cat("file ends early: ", into.size(), " bytes wanted at offset ", offset, ", ", got, " were there")));
   }
 }
@@ -33,7 +33,7 @@ void RandomAccessFile::read_exactly_at(std::uint64_t offset, std::span<std::byte
 std::string read_regular_file(FileSystem& files, const std::string& path, std::uint64_t max_bytes) {
   const std::unique_ptr<RandomAccessFile> file = files.open_for_reading(path);
   if (file->size() > max_bytes) {
-    throw_error(resource_exhausted(str_cat("cannot read '", path, "': more than ", max_bytes, " bytes")));
+    throw_error(Status::resource_exhausted(str_cat("cannot read '", path, "': more than ", max_bytes, " bytes")));
   }
   std::string content(static_cast<std::size_t>(file->size()), '\0');
   file->read_exactly_at(0, std::as_writable_bytes(std::span(content)));
@@ -41,7 +41,7 @@ std::string read_regular_file(FileSystem& files, const std::string& path, std::u
   std::array<std::byte, 4096> more;
   while (const std::size_t got = file->read_at(content.size(), more)) {
     if (content.size() + got > max_bytes) {
-      throw_error(resource_exhausted(str_cat("cannot read '", path, "': more than ", max_bytes, " bytes")));
+      throw_error(Status::resource_exhausted(str_cat("cannot read '", path, "': more than ", max_bytes, " bytes")));
     }
     content.append(reinterpret_cast<const char*>(more.data()), got);
   }
@@ -101,7 +101,8 @@ Code code_of_errno(int error) noexcept {
 /// A path with a zero byte inside would silently name another file.
 void refuse_zero_byte(const char* action, const std::string& path) {
   if (path.find('\0') == std::string::npos) return;
-  throw_error(invalid_argument(str_cat("cannot ", action, " '", printable(path), "': a path has no zero byte")));
+  throw_error(
+      Status::invalid_argument(str_cat("cannot ", action, " '", printable(path), "': a path has no zero byte")));
 }
 
 /// Owns an open file descriptor.
@@ -138,7 +139,7 @@ class FileDescriptor {
     if (::fstat(descriptor_, &info) != 0) fail_with_errno("inspect", path_, errno);
     if (S_ISDIR(info.st_mode)) fail_with_errno("read", path_, EISDIR);
     if (S_ISREG(info.st_mode)) return static_cast<std::uint64_t>(info.st_size);
-    throw_error(failed_precondition(str_cat("cannot read '", path_, "': it is not a regular file")));
+    throw_error(Status::failed_precondition(str_cat("cannot read '", path_, "': it is not a regular file")));
   }
 
   std::size_t read_at(std::uint64_t offset, std::span<std::byte> into) const {
@@ -221,7 +222,7 @@ std::string file_to_replace(std::string path) {
     if (S_ISDIR(info.st_mode)) fail_with_errno("replace", given, EISDIR);
     if (S_ISREG(info.st_mode)) return path;
     if (!S_ISLNK(info.st_mode)) {
-      throw_error(failed_precondition(str_cat("cannot replace '", given, "': it is not a regular file")));
+      throw_error(Status::failed_precondition(str_cat("cannot replace '", given, "': it is not a regular file")));
     }
     if (links == max_links) fail_with_errno("replace", given, ELOOP);
     std::string target(4096, '\0');
@@ -240,7 +241,7 @@ std::string PosixFileSystem::read_file(const std::string& path, std::uint64_t ma
   const detail::FileDescriptor file("open", path, O_RDONLY);
   const std::uint64_t size = file.size();
   const auto too_large = [&] {
-    return Error(resource_exhausted(str_cat("cannot read '", path, "': more than ", max_bytes, " bytes")));
+    return Error(Status::resource_exhausted(str_cat("cannot read '", path, "': more than ", max_bytes, " bytes")));
   };
   if (size > max_bytes) throw too_large();
   std::string content(static_cast<std::size_t>(size), '\0');

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: a file system in memory, for tests and simulations.
+
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/base/status.hpp>
 

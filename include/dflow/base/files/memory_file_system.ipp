@@ -142,7 +142,7 @@ std::string MemoryFileSystem::read_file(const std::string& path, std::uint64_t m
   const auto file = state_->find("open", path);
   std::lock_guard file_lock(file->mutex);
   if (file->content.size() > max_bytes) {
-    throw_error(resource_exhausted(str_cat("cannot read '", path, "': more than ", max_bytes, " bytes")));
+    throw_error(Status::resource_exhausted(str_cat("cannot read '", path, "': more than ", max_bytes, " bytes")));
   }
   return file->content;
 }

@@ -20,7 +20,7 @@ ReadAheadSource::ReadAheadSource(std::unique_ptr<RandomAccessFile> file, std::si
   try {
     reader_ = std::thread([this] { read_blocks(); });
   } catch (const std::system_error& error) {
-    throw_error(resource_exhausted(str_cat("no thread that reads ahead: ", error.what())));
+    throw_error(Status::resource_exhausted(str_cat("no thread that reads ahead: ", error.what())));
   }
 }
 

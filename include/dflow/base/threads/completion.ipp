@@ -12,7 +12,7 @@ inline constexpr std::string_view dropped_completion = "asynchronous work let go
 
 Status Completion::dropped() {
   try {
-    return internal(std::string(detail::dropped_completion));
+    return Status::internal(std::string(detail::dropped_completion));
   } catch (...) {
     return Status::out_of_memory();
   }

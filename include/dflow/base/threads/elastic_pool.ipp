@@ -57,7 +57,7 @@ struct ElasticPool::State : std::enable_shared_from_this<ElasticPool::State> {
     const auto fail = [&](const char* why) {
       if (!running.empty()) return;
       dropped = tasks.pop_back();
-      throw_error(resource_exhausted(str_cat("cannot start a thread: ", why)));
+      throw_error(Status::resource_exhausted(str_cat("cannot start a thread: ", why)));
     };
     try {
       Threads added(1);
@@ -150,8 +150,8 @@ struct ElasticPool::State : std::enable_shared_from_this<ElasticPool::State> {
 
 ElasticPool::ElasticPool(ElasticPoolOptions options) : ThreadPool(std::numeric_limits<double>::infinity()) {
   if (options.max_threads < 1 || options.max_threads > WorkStealingPool::max_threads) {
-    throw_error(invalid_argument(str_cat("an elastic pool of up to ", options.max_threads, " threads; 1 to ",
-                                         WorkStealingPool::max_threads, " can be")));
+    throw_error(Status::invalid_argument(str_cat("an elastic pool of up to ", options.max_threads, " threads; 1 to ",
+                                                 WorkStealingPool::max_threads, " can be")));
   }
   state_ = std::make_shared<State>(std::move(options));
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: the thread pools that kernels and steps run on.
+
 #include <dflow/base/config.hpp>
 #include <dflow/base/duration.hpp>
 #include <dflow/base/function_ref.hpp>

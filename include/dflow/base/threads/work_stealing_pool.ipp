@@ -357,11 +357,12 @@ struct WorkStealingPool::State {
 WorkStealingPool::WorkStealingPool(int num_threads, ThreadPoolOptions options)
     : ThreadPool(options.min_split_ns), num_threads_(num_threads) {
   if (num_threads < 1 || num_threads > max_threads) {
-    throw_error(invalid_argument(str_cat("a thread pool of ", num_threads, " threads; 1 to ", max_threads, " can be")));
+    throw_error(
+        Status::invalid_argument(str_cat("a thread pool of ", num_threads, " threads; 1 to ", max_threads, " can be")));
   }
   const auto fail = [&](const char* why) {
     if (state_ != nullptr) state_->stop();
-    throw_error(resource_exhausted(str_cat("cannot start ", num_threads, " threads: ", why)));
+    throw_error(Status::resource_exhausted(str_cat("cannot start ", num_threads, " threads: ", why)));
   };
   try {
     state_ = std::make_shared<State>(num_threads, options);

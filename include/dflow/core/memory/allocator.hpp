@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: the interface to memory for tensors.
+
 #include <dflow/base/status.hpp>
 
 #include <atomic>

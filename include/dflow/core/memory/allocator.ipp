@@ -21,12 +21,12 @@ inline constexpr std::size_t max_cpu_alignment = huge_page_bytes;
 inline constexpr std::size_t max_cpu_block_bytes = std::size_t{1} << 39;
 
 [[noreturn]] void throw_out_of_memory(std::string_view allocator, std::size_t bytes) {
-  throw_error(resource_exhausted(str_cat("allocator ", allocator, " has no memory for ", bytes, " bytes")));
+  throw_error(Status::resource_exhausted(str_cat("allocator ", allocator, " has no memory for ", bytes, " bytes")));
 }
 
 [[noreturn]] void throw_bad_alignment(std::string_view allocator, std::size_t alignment) {
-  throw_error(
-      invalid_argument(str_cat("allocator ", allocator, " does not give an alignment of ", alignment, " bytes")));
+  throw_error(Status::invalid_argument(
+      str_cat("allocator ", allocator, " does not give an alignment of ", alignment, " bytes")));
 }
 
 void raise_to(std::atomic<std::size_t>& peak, std::size_t value) noexcept {
@@ -115,7 +115,7 @@ struct InnerAllocator {
 
  private:
   static Allocator& require(const std::shared_ptr<Allocator>& inner) {
-    if (inner == nullptr) throw_error(invalid_argument("an allocator cannot take its memory from none"));
+    if (inner == nullptr) throw_error(Status::invalid_argument("an allocator cannot take its memory from none"));
     return *inner;
   }
 };
@@ -151,8 +151,8 @@ struct LimitAllocator::State final : BlockOwner {
     std::size_t in_use = bytes_in_use.load(std::memory_order_relaxed);
     do {
       if (bytes > limit_bytes - in_use) {
-        throw_error(resource_exhausted(str_cat("allocating ", bytes, " bytes would exceed the limit of ", limit_bytes,
-                                               " bytes, of which ", in_use, " are in use")));
+        throw_error(Status::resource_exhausted(str_cat("allocating ", bytes, " bytes would exceed the limit of ",
+                                                       limit_bytes, " bytes, of which ", in_use, " are in use")));
       }
     } while (!bytes_in_use.compare_exchange_weak(in_use, in_use + bytes, std::memory_order_relaxed));
     void* block = nullptr;

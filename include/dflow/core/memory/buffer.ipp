@@ -88,8 +88,8 @@ BufferRef BufferRef::allocate(std::size_t bytes, Allocator& allocator) {
 
 BufferRef BufferRef::allocate_strings(std::size_t count, Allocator& allocator) {
   if (!allocator.is_host_memory()) {
-    throw_error(
-        invalid_argument(str_cat("allocator ", allocator.name(), " cannot hold strings: its memory is not the CPU's")));
+    throw_error(Status::invalid_argument(
+        str_cat("allocator ", allocator.name(), " cannot hold strings: its memory is not the CPU's")));
   }
   BufferRef strings = allocate(checked_mul(count, sizeof(std::string)), allocator);
   std::uninitialized_value_construct_n(static_cast<std::string*>(strings->data()), count);

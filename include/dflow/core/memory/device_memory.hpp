@@ -1,6 +1,6 @@
 #pragma once
 
-/// This header has moved to <dflow/core/device_memory.hpp>, and this place of it will go.
+/// Public: this header has moved to <dflow/core/device_memory.hpp>, and this place of it will go.
 
 #include <dflow/core/device_memory.hpp>
 

@@ -144,8 +144,8 @@ struct PoolAllocator::State final : BlockOwner {
   State(detail::InnerAllocator inner_allocator, PoolAllocatorOptions pool_options)
       : inner(std::move(inner_allocator)), options(pool_options) {
     if (!inner.allocator.is_host_memory()) {
-      throw_error(invalid_argument(str_cat("a pool cannot cache blocks of allocator ", inner.allocator.name(),
-                                           ": its memory is not the CPU's")));
+      throw_error(Status::invalid_argument(str_cat("a pool cannot cache blocks of allocator ", inner.allocator.name(),
+                                                   ": its memory is not the CPU's")));
     }
   }
 

@@ -130,13 +130,13 @@ class Bucket final : public Recipe {
       for (std::size_t i = 0; i < buckets_.size(); ++i) {
         const std::size_t count = in.count(1);
         if (count >= bucket_.options_.sizes[i])
-          throw_error(data_loss("an iterator's state holds a bucket that is full"));
+          throw_error(Status::data_loss("an iterator's state holds a bucket that is full"));
         buckets_[i].items.resize(count);
         for (std::size_t k = 0; k < count; ++k) {
           places.emplace_back(buckets_[i].indices.emplace_back(in.varint()), &buckets_[i].items[k]);
         }
         if (!std::is_sorted(buckets_[i].indices.begin(), buckets_[i].indices.end())) {
-          throw_error(data_loss("an iterator's state has a bucket whose elements are out of order"));
+          throw_error(Status::data_loss("an iterator's state has a bucket whose elements are out of order"));
         }
       }
       std::sort(places.begin(), places.end());
@@ -235,13 +235,14 @@ class Window final : public Recipe {
       const std::uint64_t position = in.varint();
       const std::uint64_t count = in.varint();
       if (count > window_.n_ || count > position) {
-        throw_error(data_loss("an iterator's state holds more than a window"));
+        throw_error(Status::data_loss("an iterator's state holds more than a window"));
       }
       input_.restore(
           in, saturating_add(saturating_multiply(window_.n_, 2), 128), count,
           [&](std::size_t i) { return position - count + i; },
           [&](std::size_t, Item item) { held_.push_back(std::move(item)); });
-      if (input_.position() != position) throw_error(data_loss("an iterator's state has a window at two positions"));
+      if (input_.position() != position)
+        throw_error(Status::data_loss("an iterator's state has a window at two positions"));
     }
 
    private:
@@ -286,14 +287,14 @@ Item Batching::operator()(std::vector<Item>& items) const {
 std::string Batching::described_padding() const { return padding ? str_cat(", filled up with ", *padding) : ""; }
 
 SharedRecipe batch_recipe(SharedRecipe input, std::uint64_t n, bool drop_remainder, Batching batching) {
-  if (n == 0) throw_error(invalid_argument("data: a batch needs at least one element"));
+  if (n == 0) throw_error(Status::invalid_argument("data: a batch needs at least one element"));
   return std::make_shared<detail::Batch>(std::move(input), n, drop_remainder, batching);
 }
 
 SharedRecipe bucket_recipe(SharedRecipe input, std::function<std::int64_t(const Item&)> length, BucketOptions options,
                            Batching batching) {
   const auto reject = [](std::string_view message) {
-    throw_error(invalid_argument(str_cat("data: bucket_by_length: ", message)));
+    throw_error(Status::invalid_argument(str_cat("data: bucket_by_length: ", message)));
   };
   if (options.sizes.size() != options.boundaries.size() + 1) {
     reject(str_cat(options.boundaries.size(), " boundaries need ", options.boundaries.size() + 1, " sizes, got ",
@@ -312,7 +313,7 @@ SharedRecipe bucket_recipe(SharedRecipe input, std::function<std::int64_t(const 
 SharedRecipe window_recipe(SharedRecipe input, std::uint64_t n, WindowOptions options,
                            std::function<Item(std::vector<Item>)> join) {
   if (n == 0 || options.shift == 0)
-    throw_error(invalid_argument("data: a window and its shift need at least one element"));
+    throw_error(Status::invalid_argument("data: a window and its shift need at least one element"));
   return std::make_shared<detail::Window>(std::move(input), n, options, std::move(join));
 }
 

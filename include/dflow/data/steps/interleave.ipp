@@ -83,7 +83,8 @@ class Interleave final : public Recipe {
         indices_.insert(index);
         opened.emplace_back(index, &at->second);
       }
-      if (!is_there) throw_error(data_loss("an iterator's state has a place that its interleave does not have"));
+      if (!is_there)
+        throw_error(Status::data_loss("an iterator's state has a place that its interleave does not have"));
       std::sort(opened.begin(), opened.end());
       input_.restore(
           in, endless, count, [&](std::size_t i) { return opened[i].first; },
@@ -146,7 +147,7 @@ class Interleave final : public Recipe {
 SharedRecipe interleave_recipe(SharedRecipe input, std::function<SharedRecipe(Item)> expand,
                                InterleaveOptions options) {
   if (options.cycle == 0 || options.block == 0) {
-    throw_error(invalid_argument("data: interleave needs a cycle and a block of at least one"));
+    throw_error(Status::invalid_argument("data: interleave needs a cycle and a block of at least one"));
   }
   return std::make_shared<detail::Interleave>(std::move(input), std::move(expand), options);
 }

@@ -137,10 +137,10 @@ class ParallelMap final : public Recipe {
 
 SharedRecipe parallel_map_recipe(SharedRecipe input, std::function<Item(Item)> apply, MapOptions options) {
   if (options.threads < 1 || options.threads > WorkStealingPool::max_threads) {
-    throw_error(invalid_argument(str_cat("data: map with ", options.threads, " threads")));
+    throw_error(Status::invalid_argument(str_cat("data: map with ", options.threads, " threads")));
   }
   if (options.ahead < 0 || static_cast<std::uint64_t>(options.ahead) > max_read_ahead / 2) {
-    throw_error(invalid_argument(str_cat("data: map cannot read ", options.ahead, " elements ahead")));
+    throw_error(Status::invalid_argument(str_cat("data: map cannot read ", options.ahead, " elements ahead")));
   }
   const int threads = options.pool ? options.pool->num_threads() : options.threads;
   if (options.ahead == 0) options.ahead = 2 * threads;

@@ -81,7 +81,7 @@ class Prefetch final : public Recipe {
       try {
         thread_ = std::thread([this] { produce(); });
       } catch (const std::system_error& error) {
-        throw_error(resource_exhausted(str_cat("data: prefetch cannot start a thread: ", error.what())));
+        throw_error(Status::resource_exhausted(str_cat("data: prefetch cannot start a thread: ", error.what())));
       }
     }
 
@@ -139,7 +139,8 @@ class Prefetch final : public Recipe {
 }  // namespace detail
 
 SharedRecipe prefetch_recipe(SharedRecipe input, std::uint64_t n) {
-  if (n < 1 || n > max_read_ahead / 2) throw_error(invalid_argument(str_cat("data: prefetch of ", n, " elements")));
+  if (n < 1 || n > max_read_ahead / 2)
+    throw_error(Status::invalid_argument(str_cat("data: prefetch of ", n, " elements")));
   return std::make_shared<detail::Prefetch>(std::move(input), n);
 }
 

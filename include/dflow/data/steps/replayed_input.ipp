@@ -57,7 +57,8 @@ void ReplayedInput::restore(ByteReader& in, std::uint64_t most, std::size_t num_
                             FunctionRef<std::uint64_t(std::size_t)> held, FunctionRef<void(std::size_t, Item)> keep) {
   const std::uint64_t begin = in.varint();
   const std::uint64_t count = read_replayed(in, most);
-  if (detail::saturating_add(begin, count) > max_position) throw_error(data_loss("an iterator's state overflows"));
+  if (detail::saturating_add(begin, count) > max_position)
+    throw_error(Status::data_loss("an iterator's state overflows"));
   input_->restore(in);
   position_ = begin;
   log_ = {};
@@ -66,8 +67,8 @@ void ReplayedInput::restore(ByteReader& in, std::uint64_t most, std::size_t num_
   for (std::size_t i = 0; i < num_held; ++i) {
     const std::uint64_t index = held(i);
     if (index < position_ || index >= end) {
-      throw_error(data_loss(str_cat("an iterator's state holds element ", index, ", which is not among ", begin, " to ",
-                                    end, ", or twice")));
+      throw_error(Status::data_loss(str_cat("an iterator's state holds element ", index, ", which is not among ", begin,
+                                            " to ", end, ", or twice")));
     }
     replay(*input_, index - position_);
     position_ = index + 1;

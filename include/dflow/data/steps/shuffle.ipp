@@ -67,8 +67,8 @@ class Shuffle final : public Recipe {
       has_ended_ = in.boolean();
       const std::size_t count = in.count(1);
       if (count > shuffle_.buffer_) {
-        throw_error(
-            data_loss(str_cat("an iterator's state holds ", count, " elements in a buffer of ", shuffle_.buffer_)));
+        throw_error(Status::data_loss(
+            str_cat("an iterator's state holds ", count, " elements in a buffer of ", shuffle_.buffer_)));
       }
       held_.resize(count);
       for (Held& each : held_) each.index = in.varint();
@@ -126,7 +126,7 @@ class Shuffle final : public Recipe {
 }  // namespace detail
 
 SharedRecipe shuffle_recipe(SharedRecipe input, std::uint64_t buffer, ShuffleOptions options) {
-  if (buffer == 0) throw_error(invalid_argument("data: shuffle needs a buffer of at least one element"));
+  if (buffer == 0) throw_error(Status::invalid_argument("data: shuffle needs a buffer of at least one element"));
   return std::make_shared<detail::Shuffle>(std::move(input), buffer, options);
 }
 

@@ -16,17 +16,18 @@ namespace dflow::data {
 namespace detail {
 
 void require_alike(std::span<const AnyTensor> rows, bool by_rank) {
-  if (rows.empty()) throw_error(invalid_argument("data: a batch needs at least one element"));
+  if (rows.empty()) throw_error(Status::invalid_argument("data: a batch needs at least one element"));
   const AnyTensor& first = rows.front();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const AnyTensor& row = rows[i];
     if (!row.is_initialized())
-      throw_error(invalid_argument(str_cat("data: element ", i, " of a batch is an empty tensor")));
+      throw_error(Status::invalid_argument(str_cat("data: element ", i, " of a batch is an empty tensor")));
     const bool fits = by_rank ? row.rank() == first.rank() : row.shape() == first.shape();
     if (row.dtype() == first.dtype() && fits) continue;
-    throw_error(invalid_argument(str_cat(
-        "data: element ", i, " of a batch is ", name(row.dtype()), row.shape().to_string(), ", the first is ",
-        name(first.dtype()), first.shape().to_string(), by_rank ? "" : "; padded_batch fills up shapes that differ")));
+    throw_error(Status::invalid_argument(str_cat("data: element ", i, " of a batch is ", dtype_name(row.dtype()),
+                                                 row.shape().to_string(), ", the first is ", dtype_name(first.dtype()),
+                                                 first.shape().to_string(),
+                                                 by_rank ? "" : "; padded_batch fills up shapes that differ")));
   }
 }
 
@@ -48,7 +49,8 @@ T padding_of(double padding) {
     const bool fits = padding >= static_cast<double>(std::numeric_limits<T>::min()) &&
                       padding < static_cast<double>(std::numeric_limits<T>::max()) + (sizeof(T) < 8 ? 1.0 : 0.0);
     if (!fits || padding != static_cast<double>(static_cast<T>(padding))) {
-      throw_error(invalid_argument(str_cat("data: a padding of ", padding, " is no ", name(dtype_of<T>))));
+      throw_error(
+          Status::invalid_argument(str_cat("data: a padding of ", padding, " is no ", dtype_name(dtype_of<T>))));
     }
     return static_cast<T>(padding);
   } else if constexpr (std::is_same_v<T, bool>) {

@@ -126,7 +126,7 @@ class Take final : public Recipe {
     }
     void restore(ByteReader& in) override {
       left_ = in.varint();
-      if (left_ > n_) throw_error(data_loss("an iterator's state has more to take than there was"));
+      if (left_ > n_) throw_error(Status::data_loss("an iterator's state has more to take than there was"));
       input_->restore(in);
     }
 
@@ -229,7 +229,7 @@ class Repeat final : public Recipe {
       has_ended_ = in.boolean();
       is_empty_ = in.boolean();
       round_ = read_position(in);
-      if (repeat_.n_ && round_ > *repeat_.n_) throw_error(data_loss("an iterator's state repeats too often"));
+      if (repeat_.n_ && round_ > *repeat_.n_) throw_error(Status::data_loss("an iterator's state repeats too often"));
       if (!in.boolean()) return;
       input_ = repeat_.input_->open(input_epoch(), limit_);
       input_->restore(in);
@@ -405,7 +405,7 @@ SharedRecipe repeat_recipe(SharedRecipe input, std::optional<std::uint64_t> n) {
   return std::make_shared<detail::Repeat>(std::move(input), n);
 }
 SharedRecipe zip_recipe(std::vector<SharedRecipe> inputs, std::function<Item(std::vector<Item>&)> join) {
-  if (inputs.empty()) throw_error(invalid_argument("data: zip needs a dataset"));
+  if (inputs.empty()) throw_error(Status::invalid_argument("data: zip needs a dataset"));
   return std::make_shared<detail::Zip>(std::move(inputs), std::move(join));
 }
 SharedRecipe concatenate_recipe(SharedRecipe first, SharedRecipe second) {

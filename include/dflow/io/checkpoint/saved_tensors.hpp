@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: the tensors in a checkpoint, dflow's or TensorFlow's.
+
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/core/any_tensor.hpp>
 #include <dflow/io/checkpoint/parts/checkpoint_slice.hpp>

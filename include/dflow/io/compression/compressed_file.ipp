@@ -66,7 +66,8 @@ class InflatingSource final : public ByteSource {
 
   [[noreturn]] void fail(std::string_view what) const {
     constexpr std::string_view names[] = {"deflated", "zlib", "gzip"};
-    throw_error(data_loss(str_cat("the ", names[static_cast<std::size_t>(format_)], " stream is damaged before offset ",
+    throw_error(
+        Status::data_loss(str_cat("the ", names[static_cast<std::size_t>(format_)], " stream is damaged before offset ",
                                   compressed_->position() - packed_.size(), ": ", what)));
   }
 

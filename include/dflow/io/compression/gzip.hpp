@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: gzip's form of compressed bytes.
+
 #include <dflow/base/config.hpp>
 #include <dflow/base/files/file_system.hpp>
 

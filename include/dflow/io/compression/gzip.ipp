@@ -25,10 +25,10 @@ std::string gunzip(std::string_view compressed, std::uint64_t max_bytes) {
     packed = packed.subspan(step.taken);
     size += step.made;
     is_at_end = step.is_end;
-    if (!step.damage.empty()) throw_error(data_loss(str_cat("the gzip file is damaged: ", step.damage)));
-    if (step.is_stuck()) throw_error(data_loss("the gzip file is cut short"));
+    if (!step.damage.empty()) throw_error(Status::data_loss(str_cat("the gzip file is damaged: ", step.damage)));
+    if (step.is_stuck()) throw_error(Status::data_loss("the gzip file is cut short"));
     if (size > max_bytes) {
-      throw_error(resource_exhausted(str_cat("the unpacked content exceeds ", max_bytes, " bytes")));
+      throw_error(Status::resource_exhausted(str_cat("the unpacked content exceeds ", max_bytes, " bytes")));
     }
     if (size == content.size()) {
       content.resize(size + static_cast<std::size_t>(std::clamp<std::uint64_t>(max_bytes - size, 1, size)));

@@ -21,12 +21,13 @@ std::string unsnappy(std::span<const std::byte> packed, std::uint64_t max_bytes)
   // At best three bytes stand for a copy of 64.
   constexpr std::uint64_t most_expansion = 22;
   const auto damaged = [](const ByteReader& in, std::string_view what) {
-    throw_error(data_loss(str_cat("the snappy stream is damaged: ", what, " at offset ", in.position())));
+    throw_error(Status::data_loss(str_cat("the snappy stream is damaged: ", what, " at offset ", in.position())));
   };
   ByteReader in(packed);
   const std::uint64_t size = in.varint();
   if (size / most_expansion > packed.size()) damaged(in, "a size that it cannot hold");
-  if (size > max_bytes) throw_error(resource_exhausted(str_cat("the unpacked content exceeds ", max_bytes, " bytes")));
+  if (size > max_bytes)
+    throw_error(Status::resource_exhausted(str_cat("the unpacked content exceeds ", max_bytes, " bytes")));
   std::string content;
   content.reserve(static_cast<std::size_t>(size));
   while (!in.at_end()) {

@@ -32,7 +32,7 @@ int zlib_window_bits(CompressionFormat format) {
   return MAX_WBITS + gzip_only;
 }
 
-[[noreturn]] void fail_for_zlib_memory() { throw_error(resource_exhausted("zlib has no memory")); }
+[[noreturn]] void fail_for_zlib_memory() { throw_error(Status::resource_exhausted("zlib has no memory")); }
 
 }  // namespace detail
 
@@ -76,7 +76,8 @@ struct Deflater::Stream {
     constexpr int default_memory = 8;
     const int result =
         deflateInit2(&zlib, level, Z_DEFLATED, detail::zlib_window_bits(format), default_memory, Z_DEFAULT_STRATEGY);
-    if (result == Z_STREAM_ERROR) throw_error(invalid_argument(str_cat("zlib has no compression level ", level)));
+    if (result == Z_STREAM_ERROR)
+      throw_error(Status::invalid_argument(str_cat("zlib has no compression level ", level)));
     if (result != Z_OK) detail::fail_for_zlib_memory();
   }
   ~Stream() { deflateEnd(&zlib); }
@@ -105,7 +106,7 @@ Deflater::Deflater(CompressionFormat format, int level) : stream_(std::make_uniq
 
 void Deflater::run(std::span<const std::byte> bytes, Flush flush, Out out) {
   if (stream_->is_finished && !bytes.empty())
-    throw_error(failed_precondition("the compressed stream has been finished"));
+    throw_error(Status::failed_precondition("the compressed stream has been finished"));
   for (; bytes.size() > detail::zlib_piece_bytes; bytes = bytes.subspan(detail::zlib_piece_bytes)) {
     stream_->run(bytes.first(detail::zlib_piece_bytes), Z_NO_FLUSH, out);
   }
@@ -118,13 +119,13 @@ struct Inflater::Stream {};
 struct Deflater::Stream {};
 
 Inflater::Inflater(CompressionFormat) {
-  throw_error(unimplemented("this library was built without zlib and cannot read compressed bytes"));
+  throw_error(Status::unimplemented("this library was built without zlib and cannot read compressed bytes"));
 }
 Inflater::Step Inflater::step(std::span<const std::byte>, std::span<std::byte>) { return {}; }
 void Inflater::reset() {}
 
 Deflater::Deflater(CompressionFormat, int) {
-  throw_error(unimplemented("this library was built without zlib and cannot write compressed bytes"));
+  throw_error(Status::unimplemented("this library was built without zlib and cannot write compressed bytes"));
 }
 void Deflater::run(std::span<const std::byte>, Flush, Out) {}
 

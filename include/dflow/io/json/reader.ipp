@@ -261,8 +261,8 @@ void read(std::string_view text, Events& events, const Limits& limits) {
   const std::optional<Problem> problem = try_read(text, events, limits, at);
   if (!problem) return;
   const std::string_view before = text.substr(0, problem->offset);
-  throw_error(invalid_argument(str_cat("line ", 1 + std::count(before.begin(), before.end(), '\n'), ", offset ",
-                                       problem->offset, ": ", problem->what)));
+  throw_error(Status::invalid_argument(str_cat("line ", 1 + std::count(before.begin(), before.end(), '\n'), ", offset ",
+                                               problem->offset, ": ", problem->what)));
 }
 
 }  // namespace dflow::json

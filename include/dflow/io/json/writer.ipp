@@ -14,7 +14,7 @@ namespace dflow::json {
 void append_quoted(std::string& out, std::string_view text, BadUtf8 bad) {
   std::string replaced;
   if (!is_utf8(text)) {
-    if (bad == BadUtf8::error) throw_error(invalid_argument("a text for JSON is not UTF-8"));
+    if (bad == BadUtf8::error) throw_error(Status::invalid_argument("a text for JSON is not UTF-8"));
     text = replaced = valid_utf8(text);
   }
   constexpr std::string_view special = "\"\\\b\f\n\r\t", names = "\"\\bfnrt", digits = "0123456789abcdef";

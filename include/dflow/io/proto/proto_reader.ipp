@@ -10,7 +10,7 @@ namespace dflow {
 
 void ProtoReader::fail(std::string_view what) const {
   const std::string field = number_ == 0 ? std::string(", in the message") : str_cat(", field ", number_);
-  throw_error(data_loss(str_cat(what, field, " at offset ", field_offset_)));
+  throw_error(Status::data_loss(str_cat(what, field, " at offset ", field_offset_)));
 }
 
 void ProtoReader::read_tag() {
@@ -19,7 +19,7 @@ void ProtoReader::read_tag() {
   const std::uint64_t tag = in_.varint();
   const std::uint64_t number = tag >> 3, type = tag & 7;
   if (number == 0 || number > max_number || type > 5) {
-    throw_error(data_loss(str_cat("no field has the tag ", tag, " at offset ", field_offset_)));
+    throw_error(Status::data_loss(str_cat("no field has the tag ", tag, " at offset ", field_offset_)));
   }
   number_ = static_cast<std::uint32_t>(number);
   wire_type_ = static_cast<ProtoWireType>(type);
@@ -60,7 +60,7 @@ void ProtoReader::skip_group() {
   --depth_left_;
   while (true) {
     if (in_.at_end()) {
-      throw_error(data_loss(str_cat("a group does not end, field ", group, " at offset ", start)));
+      throw_error(Status::data_loss(str_cat("a group does not end, field ", group, " at offset ", start)));
     }
     read_tag();
     if (wire_type_ == ProtoWireType::end_group) break;

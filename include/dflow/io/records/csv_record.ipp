@@ -30,9 +30,9 @@ bool CsvRecord::next(std::string& field) {
   if (rest_.empty()) return false;
   if (has_quotes_ && rest_.front() == '"') {
     rest_.remove_prefix(1);
-    if (!take_quoted(rest_, field)) throw_error(invalid_argument("a quoted field must end with a quote"));
+    if (!take_quoted(rest_, field)) throw_error(Status::invalid_argument("a quoted field must end with a quote"));
     if (!rest_.empty() && rest_.front() != separator_) {
-      throw_error(invalid_argument("a quote inside a quoted field must be escaped by another quote"));
+      throw_error(Status::invalid_argument("a quote inside a quoted field must be escaped by another quote"));
     }
   } else {
     const std::size_t end =
@@ -42,7 +42,7 @@ bool CsvRecord::next(std::string& field) {
     field = rest_.substr(0, end);
     rest_.remove_prefix(end);
     if (!rest_.empty() && rest_.front() != separator_) {
-      throw_error(invalid_argument("a field without quotes has no quotes and line breaks inside"));
+      throw_error(Status::invalid_argument("a field without quotes has no quotes and line breaks inside"));
     }
   }
   is_after_separator_ = !rest_.empty();
@@ -73,8 +73,8 @@ class CsvColumns {
       if (found == selected.size()) break;  // what follows is not looked at
     }
     if (found != columns_.size()) {
-      throw_error(
-          invalid_argument(str_cat("Expect ", columns_.size(), " fields but have ", found, " in record ", record)));
+      throw_error(Status::invalid_argument(
+          str_cat("Expect ", columns_.size(), " fields but have ", found, " in record ", record)));
     }
   }
 
@@ -93,7 +93,8 @@ class CsvColumns {
     const AnyTensor& value = defaults_[column];
     const bool is_missing = field_.empty() || field_ == rules_.missing;
     if (is_missing && value.num_elements() == 0) {
-      throw_error(invalid_argument(str_cat("Field ", column, " is required but missing in record ", record, "!")));
+      throw_error(
+          Status::invalid_argument(str_cat("Field ", column, " is required but missing in record ", record, "!")));
     }
     visit_dtype<TypeList<std::int32_t, std::int64_t, float, double, std::string>>(value.dtype(), [&]<class T>() {
       T& to = Tensor<T>::of(columns_[column]).data()[record];
@@ -103,9 +104,9 @@ class CsvColumns {
         to = field_;
       } else if (!parse_number(field_, to)) {
         constexpr std::size_t shown = 40;
-        throw_error(
-            invalid_argument(str_cat("Field ", column, " in record ", record, " is not a valid ", name(dtype_of<T>),
-                                     ": '", std::string_view(field_).substr(0, shown), "'")));
+        throw_error(Status::invalid_argument(str_cat("Field ", column, " in record ", record, " is not a valid ",
+                                                     dtype_name(dtype_of<T>), ": '",
+                                                     std::string_view(field_).substr(0, shown), "'")));
       }
     });
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: Examples, the records of features that TensorFlow writes.
+
 #include <dflow/base/config.hpp>
 #include <dflow/core/dtype.hpp>
 

@@ -16,8 +16,9 @@ DType Feature::dtype() const noexcept {
 }
 
 void Feature::fail_type(DType wanted) const {
-  throw_error(invalid_argument(
-      str_cat("the feature holds ", dtype() == DType::invalid ? "nothing" : name(dtype()), ", not ", name(wanted))));
+  throw_error(Status::invalid_argument(str_cat("the feature holds ",
+                                               dtype() == DType::invalid ? "nothing" : dtype_name(dtype()), ", not ",
+                                               dtype_name(wanted))));
 }
 
 bool Feature::equals(const Feature& other) const noexcept {

@@ -91,7 +91,7 @@ class ExampleJsonEvents final : public json::Events {
   enum class List : std::uint8_t { bytes, floats, integers };
 
   [[noreturn]] void fail(std::string_view what) const {
-    throw_error(invalid_argument(str_cat("offset ", at_, ": ", what)));
+    throw_error(Status::invalid_argument(str_cat("offset ", at_, ": ", what)));
   }
   [[noreturn]] void fail_name(std::string_view name) const {
     constexpr std::size_t shown = 40;
@@ -150,7 +150,7 @@ Example example_from_json(std::string_view text) {
   std::size_t at = 0;
   detail::ExampleJsonEvents events(at);
   if (const std::optional<json::Problem> problem = json::try_read(text, events, limits, at)) {
-    throw_error(invalid_argument(str_cat("offset ", problem->offset, ": ", problem->what)));
+    throw_error(Status::invalid_argument(str_cat("offset ", problem->offset, ": ", problem->what)));
   }
   return std::move(events.example);
 }

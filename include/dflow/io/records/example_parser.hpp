@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: Examples read into tensors, outside of a graph.
+
 #include <dflow/base/config.hpp>
 #include <dflow/core/partial_shape.hpp>
 #include <dflow/core/tensor.hpp>

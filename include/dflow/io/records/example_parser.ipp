@@ -43,8 +43,8 @@ AnyFeatureColumn feature_column(const std::string& feature, DType dtype) {
   if (dtype == DType::string) return FeatureColumn<std::string>();
   if (dtype == DType::float32) return FeatureColumn<float>();
   if (dtype == DType::int64) return FeatureColumn<std::int64_t>();
-  throw_error(invalid_argument(
-      str_cat("feature '", feature, "': ", name(dtype), " is no type of features, only float, int64 and string are")));
+  throw_error(Status::invalid_argument(str_cat("feature '", feature, "': ", dtype_name(dtype),
+                                               " is no type of features, only float, int64 and string are")));
 }
 
 template <class T>
@@ -60,7 +60,8 @@ Tensor<T> padded_tensor(FeatureColumn<T>& column, std::int64_t longest, const Sh
   // Short rows beside a long one are to take no memory without measure.
   constexpr std::uint64_t most_bytes = std::uint64_t{1} << 32;
   if (num_bytes(dtype_of<T>, shape).value_or(most_bytes + 1) > most_bytes) {
-    throw_error(resource_exhausted(str_cat("padded to shape ", shape.to_string(), " it takes more than 4 GiB")));
+    throw_error(
+        Status::resource_exhausted(str_cat("padded to shape ", shape.to_string(), " it takes more than 4 GiB")));
   }
   Tensor<T> tensor(shape);
   auto from = column.values.begin();
@@ -100,7 +101,8 @@ SparseValues sparse_values(AnyFeatureColumn& column, bool has_rows) {
 
 void check_feature_type(const RawFeature& feature, DType wanted) {
   if (feature.dtype != wanted) {
-    throw_error(invalid_argument(str_cat("its values are ", name(feature.dtype), ", expected is ", name(wanted))));
+    throw_error(Status::invalid_argument(
+        str_cat("its values are ", dtype_name(feature.dtype), ", expected is ", dtype_name(wanted))));
   }
 }
 
@@ -113,7 +115,7 @@ void append_exactly(AnyFeatureColumn& column, const RawFeature& feature, const S
       },
       column);
   if (count != shape.num_elements()) {
-    throw_error(invalid_argument(str_cat("it has ", count, " values, its shape is ", shape.to_string())));
+    throw_error(Status::invalid_argument(str_cat("it has ", count, " values, its shape is ", shape.to_string())));
   }
 }
 
@@ -133,7 +135,7 @@ class DenseColumn {
     if (!feature.default_value) return;
     const AnyTensor& value = *feature.default_value;
     if (value.dtype() != feature.dtype)
-      fail(str_cat("its default is ", name(value.dtype()), ", it is ", name(feature.dtype)));
+      fail(str_cat("its default is ", dtype_name(value.dtype()), ", it is ", dtype_name(feature.dtype)));
     if (value.num_elements() != 1 && (is_padded_ || value.shape() != shape_)) {
       fail(str_cat("its default of shape ", value.shape().to_string(), " does not fit ", shape.to_string()));
     }
@@ -147,9 +149,9 @@ class DenseColumn {
         [&](auto& column) {
           column.append(feature);
           if (column.lengths.back() % shape_.num_elements() == 0) return;
-          throw_error(
-              invalid_argument(str_cat("it has ", column.lengths.back(),
-                                       " values, no multiple of those of a step of shape ", shape_.to_string())));
+          throw_error(Status::invalid_argument(str_cat("it has ", column.lengths.back(),
+                                                       " values, no multiple of those of a step of shape ",
+                                                       shape_.to_string())));
         },
         column_);
   }
@@ -171,14 +173,14 @@ class DenseColumn {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw_error(invalid_argument(str_cat("feature '", feature_->name, "': ", what)));
+    throw_error(Status::invalid_argument(str_cat("feature '", feature_->name, "': ", what)));
   }
 
   void append_missing() {
     std::visit(
         [&](auto& column) {
           if (is_padded_) return column.lengths.push_back(0);
-          if (!feature_->default_value) throw_error(invalid_argument("it is required, and missing"));
+          if (!feature_->default_value) throw_error(Status::invalid_argument("it is required, and missing"));
           column.append(*feature_->default_value, shape_.num_elements());
         },
         column_);
@@ -298,7 +300,7 @@ std::int64_t each_step(const std::string& name, ProtoReader list, Append append)
 
 AnyTensor parse_dense_list(const DenseFeatureList& spec, const ProtoReader& list, bool is_there) {
   if (!is_there && !spec.allow_missing) {
-    throw_error(invalid_argument(str_cat("feature list '", spec.name, "' is required, and missing")));
+    throw_error(Status::invalid_argument(str_cat("feature list '", spec.name, "' is required, and missing")));
   }
   AnyFeatureColumn column = feature_column(spec.name, spec.dtype);
   const std::int64_t steps = each_step(spec.name, list, [&](const RawFeature& feature) {
@@ -328,7 +330,8 @@ ParsedFeatures parse_examples(std::span<const std::string> serialized, const Fea
 ParsedFeatures parse_examples(std::span<const std::string> serialized, const FeaturesSpec& spec,
                               std::span<const std::string> names) {
   if (!names.empty() && names.size() != serialized.size()) {
-    throw_error(invalid_argument(str_cat("there are ", names.size(), " names for ", serialized.size(), " examples")));
+    throw_error(
+        Status::invalid_argument(str_cat("there are ", names.size(), " names for ", serialized.size(), " examples")));
   }
   return detail::parse_batch(serialized, spec, names);
 }
@@ -339,8 +342,8 @@ ParsedFeatures parse_examples(std::span<const std::string_view> serialized, cons
 
 ParsedFeatures parse_examples(const AnyTensor& serialized, const FeaturesSpec& spec) {
   if (serialized.dtype() != DType::string || serialized.rank() != 1) {
-    throw_error(invalid_argument(
-        str_cat("examples are a vector of strings, not ", name(serialized.dtype()), serialized.shape().to_string())));
+    throw_error(Status::invalid_argument(str_cat("examples are a vector of strings, not ",
+                                                 dtype_name(serialized.dtype()), serialized.shape().to_string())));
   }
   return parse_examples(Tensor<std::string>::of(serialized).span(), spec);
 }

@@ -13,7 +13,7 @@ namespace dflow {
 
 FixedRecordReader::FixedRecordReader(FileSystem& files, std::string path, const FixedRecordFormat& format)
     : path_(std::move(path)), format_(format) {
-  if (format_.record_bytes == 0) throw_error(invalid_argument("records of no bytes cannot be counted"));
+  if (format_.record_bytes == 0) throw_error(Status::invalid_argument("records of no bytes cannot be counted"));
   if (format_.hop_bytes == 0) format_.hop_bytes = format_.record_bytes;
   static_cast<void>(checked_add(format_.record_bytes, format_.footer_bytes));
   source_ = open_record_source(files, path_, {.compression = format_.compression});
@@ -27,7 +27,7 @@ std::uint64_t FixedRecordReader::offset_of(std::uint64_t number) const {
 void FixedRecordReader::seek(std::uint64_t number) {
   constexpr std::uint64_t most = std::uint64_t{1} << 62;
   if (offset_of(number) > most)
-    throw_error(invalid_argument(str_cat("no file has a record ", number, " of this length")));
+    throw_error(Status::invalid_argument(str_cat("no file has a record ", number, " of this length")));
   if (number != number_) clear_window();
   number_ = number;
 }
@@ -67,7 +67,7 @@ bool FixedRecordReader::read_record(std::string& record) {
     if (number_ == 0 && offset > 0) {
       std::array<std::byte, 1> last_of_header;
       source_->seek(offset - 1);
-      if (source_->read(last_of_header) == 0) throw_error(data_loss("the file is cut short in its header"));
+      if (source_->read(last_of_header) == 0) throw_error(Status::data_loss("the file is cut short in its header"));
     }
     source_->seek(offset);
   }
@@ -87,10 +87,10 @@ bool FixedRecordReader::read_record(std::string& record) {
   }
   // The end: what is left before the footer is what the hop has left of the last record, if anything.
   const std::uint64_t overlap = number_ != 0 && hop_bytes < record_bytes ? record_bytes - hop_bytes : 0;
-  if (number_ == 0 && held < footer_bytes) throw_error(data_loss("the file is cut short in its footer"));
+  if (number_ == 0 && held < footer_bytes) throw_error(Status::data_loss("the file is cut short in its footer"));
   if (held > footer_bytes + overlap) {
-    throw_error(data_loss(str_cat("the file is cut short: there are ", held - footer_bytes, " of ", record_bytes,
-                                  " bytes before its footer")));
+    throw_error(Status::data_loss(str_cat("the file is cut short: there are ", held - footer_bytes, " of ",
+                                          record_bytes, " bytes before its footer")));
   }
   return false;
 }

@@ -17,7 +17,7 @@ LineReader::~LineReader() = default;
 bool LineReader::next(std::string_view& line) {
   const auto require_short = [&](std::size_t length) {
     if (length <= max_line_bytes_) return;
-    throw_error(resource_exhausted(
+    throw_error(Status::resource_exhausted(
         str_cat("the line of '", path_, "' at offset ", tell(), " is longer than the limit of ", max_line_bytes_)));
   };
   std::size_t searched = 0;

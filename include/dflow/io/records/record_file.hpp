@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: record files, TensorFlow's form of many records in a file.
+
 #include <dflow/base/files/byte_source.hpp>
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/base/status.hpp>

@@ -29,7 +29,7 @@ CompressionFormat compression_format(RecordCompression compression) {
 RecordWriter::RecordWriter(FileSystem& files, std::string path, const RecordWriterOptions& options)
     : path_(std::move(path)), buffer_bytes_(options.buffer_bytes) {
   if (options.append && options.compression == RecordCompression::zlib) {
-    throw_error(invalid_argument(str_cat("cannot append to '", path_, "': a zlib stream has one end")));
+    throw_error(Status::invalid_argument(str_cat("cannot append to '", path_, "': a zlib stream has one end")));
   }
   const bool is_replaced = !options.append && !options.is_new;
   if (is_replaced && files.exists(path_) && !files.is_directory(path_)) files.remove(path_);
@@ -54,7 +54,7 @@ RecordWriter::~RecordWriter() {
 template <class Change>
 void RecordWriter::change(Change change) {
   throw_if_error(failed_);
-  if (file_ == nullptr) throw_error(failed_precondition(str_cat("'", path_, "' has been closed")));
+  if (file_ == nullptr) throw_error(Status::failed_precondition(str_cat("'", path_, "' has been closed")));
   try {
     change();
   } catch (...) {
@@ -172,7 +172,7 @@ bool RecordReader::next_view(std::string_view& record) {
 std::string RecordReader::read() {
   std::string record;
   if (!next(record)) {
-    throw_error(out_of_range(str_cat("'", path_, "' has no more records: it ends at offset ", offset_)));
+    throw_error(Status::out_of_range(str_cat("'", path_, "' has no more records: it ends at offset ", offset_)));
   }
   return record;
 }
@@ -182,11 +182,12 @@ std::uint64_t RecordReader::checked_length(std::span<const std::byte> header) co
   ByteReader in(header);
   const std::uint64_t length = in.u64();
   if (mask_crc32c(crc32c(header.first(8))) != in.u32()) {
-    throw_error(data_loss("the checksum of its length is wrong"));
+    throw_error(Status::data_loss("the checksum of its length is wrong"));
   }
   constexpr std::uint64_t addressable = std::numeric_limits<std::uint64_t>::max() / 2;
   if (length > std::min(max_record_bytes_, addressable)) {
-    throw_error(resource_exhausted(str_cat("it has ", length, " bytes, more than the limit of ", max_record_bytes_)));
+    throw_error(
+        Status::resource_exhausted(str_cat("it has ", length, " bytes, more than the limit of ", max_record_bytes_)));
   }
   return length;
 }
@@ -208,7 +209,7 @@ bool RecordReader::find_record(std::span<const std::byte>& content) {
   if (!has(size)) return false;
   content = window_.subspan(detail::record_header_bytes, static_cast<std::size_t>(length));
   if (mask_crc32c(crc32c(content)) != ByteReader(window_.subspan(size - detail::record_footer_bytes)).u32()) {
-    throw_error(data_loss("the checksum is wrong"));
+    throw_error(Status::data_loss("the checksum is wrong"));
   }
   window_ = window_.subspan(size);
   offset_ += size;
@@ -222,7 +223,7 @@ bool RecordReader::read_record(std::string& record) {
   std::array<std::byte, detail::record_header_bytes> header;
   const std::size_t got = source_->read(header);
   if (got == 0) return false;
-  if (got < header.size()) throw_error(data_loss("it is cut short in its header"));
+  if (got < header.size()) throw_error(Status::data_loss("it is cut short in its header"));
   const std::uint64_t length = checked_length(header);
   read_parts(length, record);
   offset_ += header.size() + length + detail::record_footer_bytes;
@@ -245,13 +246,13 @@ void RecordReader::read_parts(std::uint64_t length, std::string& record) {
     const auto part =
         std::as_writable_bytes(std::span(record)).subspan(held).first(std::min(most, record.size() - held));
     const std::size_t got = source_->read(part);
-    if (got < part.size()) throw_error(data_loss(str_cat("it has fewer than its ", length, " bytes")));
+    if (got < part.size()) throw_error(Status::data_loss(str_cat("it has fewer than its ", length, " bytes")));
     crc = crc32c_extend(crc, part);
     held += got;
   }
   std::array<std::byte, detail::record_footer_bytes> footer;
-  if (source_->read(footer) < footer.size()) throw_error(data_loss("it is cut short"));
-  if (mask_crc32c(crc) != ByteReader(footer).u32()) throw_error(data_loss("the checksum is wrong"));
+  if (source_->read(footer) < footer.size()) throw_error(Status::data_loss("it is cut short"));
+  if (mask_crc32c(crc) != ByteReader(footer).u32()) throw_error(Status::data_loss("the checksum is wrong"));
 }
 
 bool RecordReader::has_next_at_hand() const {

@@ -35,8 +35,8 @@ template <class T>
 void count_values(std::span<const T> values, std::vector<double>& counts, Histogram& histogram) {
   for (const T element : values) {
     const auto value = static_cast<double>(element);
-    if (std::isnan(value)) throw_error(invalid_argument("a histogram of values of which one is NaN"));
-    if (std::isinf(value)) throw_error(invalid_argument("a histogram of values of which one is infinite"));
+    if (std::isnan(value)) throw_error(Status::invalid_argument("a histogram of values of which one is NaN"));
+    if (std::isinf(value)) throw_error(Status::invalid_argument("a histogram of values of which one is infinite"));
     const auto above = std::upper_bound(histogram_limits.begin(), histogram_limits.end() - 1, value);
     counts[static_cast<std::size_t>(above - histogram_limits.begin())] += 1;
     histogram.min = std::min(histogram.min, value);

@@ -62,14 +62,14 @@ std::string compressed_by_zlib([[maybe_unused]] std::string_view content) {
 void check_png_size(std::size_t pixels, std::int64_t height, std::int64_t width, std::int64_t channels) {
   constexpr std::int64_t max_extent = 0x7fffffff;
   if (channels < 1 || channels > 4) {
-    throw_error(invalid_argument(str_cat("a PNG image has 1 to 4 channels, not ", channels)));
+    throw_error(Status::invalid_argument(str_cat("a PNG image has 1 to 4 channels, not ", channels)));
   }
   if (height < 1 || width < 1 || height > max_extent || width > max_extent) {
-    throw_error(invalid_argument(str_cat("no PNG image has ", height, " by ", width, " pixels")));
+    throw_error(Status::invalid_argument(str_cat("no PNG image has ", height, " by ", width, " pixels")));
   }
   const std::array<std::int64_t, 3> extents{height, width, channels};
   if (static_cast<std::uint64_t>(checked_product(extents)) != pixels) {
-    throw_error(invalid_argument(
+    throw_error(Status::invalid_argument(
         str_cat(pixels, " values are no image of ", height, " by ", width, " pixels of ", channels, " channels")));
   }
 }

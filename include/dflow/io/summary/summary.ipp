@@ -22,8 +22,8 @@ namespace dflow {
 namespace detail {
 
 [[noreturn]] void fail_summary(std::string_view tag, std::string_view what, const AnyTensor& tensor) {
-  throw_error(invalid_argument(
-      str_cat("summary '", tag, "': ", what, ", not ", name(tensor.dtype()), tensor.shape().to_string())));
+  throw_error(Status::invalid_argument(
+      str_cat("summary '", tag, "': ", what, ", not ", dtype_name(tensor.dtype()), tensor.shape().to_string())));
 }
 
 SummaryValue summary_value(std::string_view tag) {

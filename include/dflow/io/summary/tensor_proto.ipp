@@ -169,7 +169,7 @@ void write_shape_proto(ProtoWriter& out, const PartialShape& shape) {
 
 void write_tensor_proto(ProtoWriter& out, const AnyTensor& tensor) {
   if (!is_element(tensor.dtype())) {
-    throw_error(invalid_argument(str_cat("a tensor of ", name(tensor.dtype()), " cannot be written")));
+    throw_error(Status::invalid_argument(str_cat("a tensor of ", dtype_name(tensor.dtype()), " cannot be written")));
   }
   out.uint64(1, static_cast<std::uint64_t>(tensor.dtype()));
   out.message(2, [&](ProtoWriter& shape) { write_shape_proto(shape, tensor.shape()); });

@@ -25,11 +25,12 @@ std::string encode_wav(std::span<const float> samples, std::int64_t channels, st
   constexpr std::uint64_t max_samples = (0xffffffff - header_bytes) / sample_bytes;
   if (channels < 1 || channels > max_channels || sample_rate < 1 || sample_rate > max_rate ||
       sample_rate > max_rate / (channels * sample_bytes)) {
-    throw_error(
-        invalid_argument(str_cat("no WAV file has ", channels, " channels of ", sample_rate, " samples a second")));
+    throw_error(Status::invalid_argument(
+        str_cat("no WAV file has ", channels, " channels of ", sample_rate, " samples a second")));
   }
   if (samples.size() % static_cast<std::uint64_t>(channels) != 0 || samples.size() > max_samples) {
-    throw_error(invalid_argument(str_cat(samples.size(), " samples of ", channels, " channels are no WAV file")));
+    throw_error(
+        Status::invalid_argument(str_cat(samples.size(), " samples of ", channels, " channels are no WAV file")));
   }
   const auto content_bytes = static_cast<std::uint32_t>(samples.size() * sample_bytes);
   const auto frame_bytes = static_cast<std::uint16_t>(channels * sample_bytes);

@@ -99,7 +99,8 @@ Status compute_collective(std::span<KernelContext* const> members, CollectiveMee
 void CollectiveMeetings::arrive(KernelContext& context, AsyncKernel::Done done, Compute compute) {
   const auto& attrs = context.node().attrs_as<MemberCollective>();
   const StepContext& step = context.step();
-  if (step.rendezvous == nullptr) return done(internal("members of a collective run in a step without rendezvous"));
+  if (step.rendezvous == nullptr)
+    return done(Status::internal("members of a collective run in a step without rendezvous"));
   const CancellationToken cancellation = step.cancellation;
   const std::shared_ptr<State> state = state_;
   const auto place = static_cast<std::size_t>(attrs.member), size = static_cast<std::size_t>(attrs.members);

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: devices that compute collectives among themselves.
+
 #include <dflow/core/dtype.hpp>
 #include <dflow/ops/internal/collective_kind.hpp>
 

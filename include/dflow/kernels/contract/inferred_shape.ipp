@@ -63,7 +63,7 @@ Shape inferred_shape(const KernelContext& context, int o) {
 
 void refuse_shapes(const KernelContext& context) {
   with_inferred_shapes(context, [](std::span<const PartialShape>) {});
-  throw_error(internal("the kernel refuses shapes that the op's shape function accepts"));
+  throw_error(Status::internal("the kernel refuses shapes that the op's shape function accepts"));
 }
 
 }  // namespace dflow::detail

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: the base classes of kernels, for kernels of any op.
+
 #include <dflow/base/threads/completion.hpp>
 #include <dflow/base/unique_function.hpp>
 #include <dflow/graph/node.hpp>

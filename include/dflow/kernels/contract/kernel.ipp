@@ -5,7 +5,7 @@
 namespace dflow {
 
 void AsyncKernel::run(KernelContext&) const {
-  throw_error(internal("an asynchronous kernel was run as a synchronous one"));
+  throw_error(Status::internal("an asynchronous kernel was run as a synchronous one"));
 }
 
 }  // namespace dflow

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: what a kernel is handed in a run, and what its device lends it.
+
 #include <dflow/base/status.hpp>
 #include <dflow/base/strong_index.hpp>
 #include <dflow/base/system_seed.hpp>

@@ -25,13 +25,13 @@ ResourceContainer& StepResources::container() {
 }
 
 void KernelContext::set_output_dead(int i) {
-  if (step_->dead == nullptr) throw_error(internal("a step without branches was given a dead tensor"));
+  if (step_->dead == nullptr) throw_error(Status::internal("a step without branches was given a dead tensor"));
   output(i).reset();
   step_->dead->slots[wiring_->first_output + i] = 1;
   step_->dead->any.store(true, std::memory_order_relaxed);
 }
 
-void KernelContext::fail(std::string message) const { throw_error(invalid_argument(std::move(message))); }
+void KernelContext::fail(std::string message) const { throw_error(Status::invalid_argument(std::move(message))); }
 
 // A handle is a scalar of element type `resource` whose bytes are a shared_ptr, owned by the buffer that borrows them.
 

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: tables of kernels, one for each type of device.
+
 #include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/op/op_table.hpp>
 

@@ -14,7 +14,7 @@ struct KernelTable::Owned {
 KernelTable::KernelTable(std::string device_type, std::vector<KernelEntry> entries, DeviceCheck check) : check_(check) {
   for (const KernelEntry& entry : entries) {
     if (entry.op != nullptr && entry.make != nullptr) continue;
-    throw_error(invalid_argument(
+    throw_error(Status::invalid_argument(
         str_cat("a row of a table of ", device_type, " kernels has no ",
                 entry.op == nullptr ? "op" : str_cat("function that makes its kernel: ", entry.op->name))));
   }
@@ -22,8 +22,8 @@ KernelTable::KernelTable(std::string device_type, std::vector<KernelEntry> entri
             [](const KernelEntry& a, const KernelEntry& b) { return a.op->name < b.op->name; });
   for (std::size_t i = 1; i < entries.size(); ++i) {
     if (entries[i - 1].op->name != entries[i].op->name) continue;
-    throw_error(
-        invalid_argument(str_cat("op ", entries[i].op->name, " is twice in a table of ", device_type, " kernels")));
+    throw_error(Status::invalid_argument(
+        str_cat("op ", entries[i].op->name, " is twice in a table of ", device_type, " kernels")));
   }
   auto owned = std::make_shared<Owned>(Owned{std::move(device_type), std::move(entries)});
   device_type_ = owned->device_type;
@@ -66,8 +66,8 @@ KernelTables KernelTables::for_device(const DeviceContext& device, const KernelT
   KernelTables found = for_type(device.type);
   if (own != nullptr) {
     if (own->device_type() != device.type) {
-      throw_error(invalid_argument(str_cat("device '", device.name, "' of type ", device.type, " brings a table of ",
-                                           own->device_type(), " kernels")));
+      throw_error(Status::invalid_argument(str_cat("device '", device.name, "' of type ", device.type,
+                                                   " brings a table of ", own->device_type(), " kernels")));
     }
     found.add(*own);
   }

@@ -1,5 +1,8 @@
 #pragma once
 
+/// Public: the kernel of an op, `Kernel<Op, Device, Ts...>`, which you specialise.
+
+#include <dflow/base/api.hpp>
 #include <dflow/kernels/contract/kernel.hpp>
 #include <dflow/op/op_def_of.hpp>
 
@@ -41,7 +44,13 @@ std::unique_ptr<AnyKernel> make_kernel(const KernelInit& init);
 
 /// The same for an op of the library: instantiated once, in the unit of the op's family. A missing one is a link error.
 template <OpType O, class Device>
-std::unique_ptr<AnyKernel> make_library_kernel(const KernelInit& init);
+DFLOW_API std::unique_ptr<AnyKernel> make_library_kernel(const KernelInit& init);
+
+/// Allocates all outputs of `context` in the shapes that the node's op infers from its inputs' actual shapes and
+/// values.
+///
+/// Errors: what the op's shape function refuses; InvalidArgument if it leaves a shape open.
+void allocate_inferred_outputs(KernelContext& context);
 
 namespace detail {
 
@@ -85,10 +94,6 @@ typename Use::Result use_kernel(const TypeArgs& types, const Arg& arg, TypeList<
     return {};
   }
 }
-
-/// Allocates all outputs of `context` in the shapes that the node's op infers from its inputs' actual shapes and
-/// values.
-void allocate_inferred_outputs(KernelContext& context);
 
 /// It ends when it calls `done`.
 template <class K>

@@ -5,8 +5,8 @@
 
 namespace dflow {
 
-void detail::allocate_inferred_outputs(KernelContext& context) {
-  with_inferred_shapes(context, [&](std::span<const PartialShape> shapes) {
+void allocate_inferred_outputs(KernelContext& context) {
+  detail::with_inferred_shapes(context, [&](std::span<const PartialShape> shapes) {
     for (std::size_t i = 0; i < shapes.size(); ++i) {
       if (!shapes[i].is_fully_defined()) {
         context.fail(

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: work that a device of your own records once and issues again.
+
 #include <dflow/kernels/contract/kernel_context.hpp>
 
 #include <cstddef>

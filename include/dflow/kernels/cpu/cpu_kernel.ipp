@@ -6,9 +6,9 @@ namespace dflow {
 
 Status Cpu::check(const DeviceContext& device) {
   if (dynamic_cast<const CpuState*>(device.state) != nullptr) return {};
-  return invalid_argument(str_cat("device '", device.name,
-                                  "' is of type CPU and keeps no CpuState for its kernels: use a "
-                                  "CpuDevice, or a type of its own"));
+  return Status::invalid_argument(str_cat("device '", device.name,
+                                          "' is of type CPU and keeps no CpuState for its kernels: use a "
+                                          "CpuDevice, or a type of its own"));
 }
 
 }  // namespace dflow

@@ -8,9 +8,10 @@ namespace dflow {
 
 Status Cuda::check(const DeviceContext& device) {
   if (dynamic_cast<const CudaState*>(device.state) != nullptr) return Status();
-  return invalid_argument(str_cat("device ", device.name,
-                                  " is of type GPU, but not a CudaDevice: it lacks the CudaState that the kernels of "
-                                  "that type need"));
+  return Status::invalid_argument(
+      str_cat("device ", device.name,
+              " is of type GPU, but not a CudaDevice: it lacks the CudaState that the kernels of "
+              "that type need"));
 }
 
 namespace cuda {

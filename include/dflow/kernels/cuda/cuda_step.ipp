@@ -74,7 +74,7 @@ Status CudaStep::located(Status status, const Node& node) const {
 Status CudaStep::found_in(const ErrorSlot& slot) {
   if (slot.kernel == 0) return Status();
   const std::lock_guard lock(mutex_);
-  if (slot.kernel > noted_.size()) return internal("a kernel notes an error as one that there is not");
+  if (slot.kernel > noted_.size()) return Status::internal("a kernel notes an error as one that there is not");
   Noted& noted = noted_[slot.kernel - 1];
   return located(noted.decode(slot), *noted.node);
 }

@@ -311,7 +311,7 @@ class GraphRecorder::GraphRecord final : public Record {
           take_outputs_of(slots, inputs, graph);
           kept = kept_blocks(capturing.allocated(), graph);
         } else {
-          status = cancelled("the step must stop");
+          status = Status::cancelled("the step must stop");
         }
       } catch (...) {
         status = status_of_current_exception();
@@ -320,7 +320,7 @@ class GraphRecorder::GraphRecord final : public Record {
       graph.work->held = capturing.take_held();
       graph.blocks.all = std::move(capturing.shared());
       // Then another graph may write to what this one keeps, or this one to what it does not keep.
-      if (made != nullptr && status.ok() && kept != keeps) status = unimplemented("kernels that do not repeat");
+      if (made != nullptr && status.ok() && kept != keeps) status = Status::unimplemented("kernels that do not repeat");
       keeps = std::move(kept);
     }
     core.driver().destroy_stream(core.device(), stream);
@@ -342,7 +342,7 @@ class GraphRecorder::GraphRecord final : public Record {
   void take_outputs_of(std::vector<AnyTensor>& slots, const std::vector<AnyTensor>& inputs, Graph& graph) const {
     const auto take = [&](SlotId slot) {
       AnyTensor& output = slots[slot.position()];
-      if (!output.is_initialized()) throw_error(internal("a kernel has left an output unset"));
+      if (!output.is_initialized()) throw_error(Status::internal("a kernel has left an output unset"));
       return std::exchange(output, AnyTensor());
     };
     for (const SlotId slot : stretch_.outputs) graph.outputs.push_back(describe(take(slot), inputs, graph));

@@ -29,7 +29,7 @@ struct ConcatOffsetKernel {
     std::int64_t offset = 0;
     for (int i = 0; i < context.num_outputs(); ++i) {
       if (!std::in_range<T>(offset)) {
-        context.fail(str_cat("shape ", i, " begins at ", offset, ", beyond the range of ", dflow::name(dtype_of<T>)));
+        context.fail(str_cat("shape ", i, " begins at ", offset, ", beyond the range of ", dtype_name(dtype_of<T>)));
       }
       Tensor<T>& begin = context.allocate_output<T>(i, vector);
       std::fill(begin.begin(), begin.end(), T());

@@ -54,8 +54,8 @@ inline Shape known_shape_input(const KernelContext& context, int input) {
 inline void require_element(const KernelContext& context, std::int64_t i, const AnyTensor& element, DType dtype,
                             const PartialShape& shape) {
   if (element.dtype() == dtype && shape.is_compatible_with(element.shape())) return;
-  context.fail(str_cat("element ", i, " of the list is ", name(element.dtype()), element.shape().to_string(), ", not ",
-                       name(dtype), shape.to_string()));
+  context.fail(str_cat("element ", i, " of the list is ", dtype_name(element.dtype()), element.shape().to_string(),
+                       ", not ", dtype_name(dtype), shape.to_string()));
 }
 
 /// Element `i`, or zeros if it is not set.
@@ -177,7 +177,8 @@ inline void unstack_tensor(KernelContext& context) {
   const AnyTensor& x = context.input(0);
   constexpr std::int64_t max_rows = std::int64_t{1} << 24;
   if (x.rank() == 0) context.fail("a scalar has no rows");
-  if (x.dim(0) > max_rows) throw_error(resource_exhausted(str_cat("a list of the ", x.dim(0), " rows of a tensor")));
+  if (x.dim(0) > max_rows)
+    throw_error(Status::resource_exhausted(str_cat("a list of the ", x.dim(0), " rows of a tensor")));
   const Shape element = row_shape(x.shape());
   std::vector<AnyTensor> rows;
   rows.reserve(static_cast<std::size_t>(x.dim(0)));
@@ -261,7 +262,7 @@ inline void one_in_list(KernelContext& context, int number, int element) {
 inline std::int64_t require_few_elements(std::int64_t count) {
   constexpr std::int64_t max_elements = std::int64_t{1} << 24;
   if (count <= max_elements) return count;
-  throw_error(resource_exhausted(str_cat("a list of ", count, " elements as rows of a tensor")));
+  throw_error(Status::resource_exhausted(str_cat("a list of ", count, " elements as rows of a tensor")));
 }
 
 /// The elements of a list as the rows of a tensor.

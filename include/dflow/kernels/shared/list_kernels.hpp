@@ -138,8 +138,8 @@ struct KeptElementKernel : KeptListKernel {
     const Shape& shape = kept == nullptr ? element.shape() : kept->shape();
     const DType wanted = context.output_dtype(0);
     if (dtype != wanted || !attrs.shape.is_compatible_with(shape)) {
-      context.fail(
-          str_cat("the list has ", name(dtype), shape.to_string(), ", not ", name(wanted), attrs.shape.to_string()));
+      context.fail(str_cat("the list has ", dtype_name(dtype), shape.to_string(), ", not ", dtype_name(wanted),
+                           attrs.shape.to_string()));
     }
     context.set_output(0, kept == nullptr ? element : kept->value(context.output_allocator(0)));
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: the kernels of Send and Recv, for devices of any type.
+
 #include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/ops/send_recv/send_recv.hpp>
 

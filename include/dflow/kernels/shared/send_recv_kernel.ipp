@@ -16,7 +16,7 @@ RendezvousKey key_of(const KernelInit& init) {
 
 Rendezvous& rendezvous_of(const KernelContext& context) {
   if (context.step().rendezvous != nullptr) return *context.step().rendezvous;
-  throw_error(internal("a Send or Recv runs in a step without rendezvous"));
+  throw_error(Status::internal("a Send or Recv runs in a step without rendezvous"));
 }
 
 /// The graph says what is received, and consumers rely on it; what comes is the sender's word.
@@ -25,8 +25,8 @@ void take_received(KernelContext& context, AnyTensor tensor, bool is_dead) {
   const Recv::Attrs& attrs = context.node().attrs_as<Recv>();
   const DType dtype = context.output_dtype(0);
   if (tensor.dtype() != dtype || !attrs.shape.is_compatible_with(tensor.shape())) {
-    context.fail(str_cat("received ", dflow::name(tensor.dtype()), tensor.shape().to_string(), " as '",
-                         attrs.tensor_name, "', wanted ", dflow::name(dtype), attrs.shape.to_string()));
+    context.fail(str_cat("received ", dtype_name(tensor.dtype()), tensor.shape().to_string(), " as '",
+                         attrs.tensor_name, "', wanted ", dtype_name(dtype), attrs.shape.to_string()));
   }
   context.set_output(0, std::move(tensor));
 }

@@ -13,7 +13,7 @@ std::string DeviceFiles::debug_string() const { return "DeviceFiles"; }
 
 void set_device_files(const DeviceContext& device, std::shared_ptr<FileSystem> files) {
   if (device.resources == nullptr) {
-    throw_error(failed_precondition(str_cat("device ", device.name, " keeps no resources")));
+    throw_error(Status::failed_precondition(str_cat("device ", device.name, " keeps no resources")));
   }
   const auto container = device.resources->container(DeviceFiles::container_name);
   static_cast<void>(container->remove(detail::device_files_key));

@@ -26,8 +26,8 @@ class HandleKernel {
       const auto& derived = static_cast<const Derived&>(*this);
       const auto state = container.lookup_or_create<State>(name_, [&] { return derived.make(name_); });
       if (!derived.is_same_kind(*state)) {
-        throw_error(invalid_argument(str_cat("container '", container.name(), "' keeps ", state->debug_string(),
-                                             ", wanted ", derived.make(name_)->debug_string())));
+        throw_error(Status::invalid_argument(str_cat("container '", container.name(), "' keeps ", state->debug_string(),
+                                                     ", wanted ", derived.make(name_)->debug_string())));
       }
       return make_resource_handle(state);
     }));

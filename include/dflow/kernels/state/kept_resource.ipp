@@ -7,7 +7,7 @@ namespace dflow {
 
 std::shared_ptr<ResourceContainer> detail::container_of(const KernelInit& init, std::string_view name) {
   if (init.device.resources == nullptr) {
-    throw_error(failed_precondition(str_cat("device ", init.device.name, " keeps no resources")));
+    throw_error(Status::failed_precondition(str_cat("device ", init.device.name, " keeps no resources")));
   }
   return init.device.resources->container(name);
 }

@@ -26,8 +26,8 @@ AnyTensor VariableKernel::find(ResourceContainer& container) const {
   const auto state = container.lookup_or_create<VariableState>(
       name_, [this] { return std::make_shared<VariableState>(name_, dtype_, shape_); });
   if (state->dtype() != dtype_ || !state->shape().is_compatible_with(shape_)) {
-    throw_error(invalid_argument(str_cat("container '", container.name(), "' keeps ", state->debug_string(),
-                                         ", wanted ", dflow::name(dtype_), shape_.to_string())));
+    throw_error(Status::invalid_argument(str_cat("container '", container.name(), "' keeps ", state->debug_string(),
+                                                 ", wanted ", dtype_name(dtype_), shape_.to_string())));
   }
   return make_resource_handle(state);
 }
@@ -35,7 +35,7 @@ AnyTensor VariableKernel::find(ResourceContainer& container) const {
 VariableState& variable_input(const KernelContext& context, int i, DType dtype) {
   VariableState& state = context.resource<VariableState>(i);
   if (state.dtype() != dtype) {
-    context.fail(str_cat(state.debug_string(), " does not hold elements of type ", dflow::name(dtype)));
+    context.fail(str_cat(state.debug_string(), " does not hold elements of type ", dtype_name(dtype)));
   }
   return state;
 }

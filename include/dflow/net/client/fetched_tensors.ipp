@@ -43,7 +43,7 @@ class FetchedTensors {
   /// Errors: DataLoss for other tensors than those of these names and types.
   std::vector<AnyTensor> take(const RunSessionReply& reply, std::span<const std::string> names,
                               std::span<const DType> types) {
-    if (reply.fetches.size() != types.size()) throw_error(data_loss("a reply with another number of tensors"));
+    if (reply.fetches.size() != types.size()) throw_error(Status::data_loss("a reply with another number of tensors"));
     std::span<const std::byte> elements;
     if (elements_.is_initialized()) {
       elements = {static_cast<const std::byte*>(elements_.raw_data()), elements_.bytes()};
@@ -51,7 +51,7 @@ class FetchedTensors {
     std::vector<AnyTensor> tensors;
     for (std::size_t i = 0; i < types.size(); ++i) {
       if (reply.fetches[i].head.dtype != types[i]) {
-        throw_error(data_loss(str_cat("'", names[i], "' comes as ", name(reply.fetches[i].head.dtype))));
+        throw_error(Status::data_loss(str_cat("'", names[i], "' comes as ", dtype_name(reply.fetches[i].head.dtype))));
       }
       if (only_.is_initialized()) check_elements(only_);
       tensors.push_back(only_.is_initialized() ? std::move(only_) : take_from_payload(reply.fetches[i], elements));

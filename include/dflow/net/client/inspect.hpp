@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: what a running task says of itself.
+
 #include <dflow/base/duration.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/net/inspect/task_log.hpp>

@@ -120,7 +120,7 @@ std::vector<InspectAnswer> ask_all(const ClusterSpec& cluster, Method method, co
   answers->changed.wait(lock, [&] { return answers->num_left == 0; });
   std::vector<InspectAnswer> all = std::move(answers->answers);
   lock.unlock();
-  peers->close(cancelled("all tasks have been asked"));
+  peers->close(Status::cancelled("all tasks have been asked"));
   return all;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: a session whose steps a task of a cluster leads.
+
 #include <dflow/core/device_info.hpp>
 #include <dflow/net/server.hpp>
 #include <dflow/session/target.hpp>

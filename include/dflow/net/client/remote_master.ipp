@@ -62,7 +62,7 @@ std::vector<std::string> names_of(const ClusterSpec& cluster) {
 
 RemoteMaster::RemoteMaster(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-RemoteMaster::~RemoteMaster() { state_->client.peers->close(unavailable("the client has ended")); }
+RemoteMaster::~RemoteMaster() { state_->client.peers->close(Status::unavailable("the client has ended")); }
 
 std::vector<DeviceInfo> RemoteMaster::devices() const {
   return from_body<DeviceList>(state_->call(Method::list_cluster_devices, to_body(NameList{state_->filters}))).devices;
@@ -76,7 +76,7 @@ std::string RemoteMaster::task() const { return state_->client.task; }
 std::uint64_t RemoteMaster::incarnation() const noexcept { return state_->client.incarnation; }
 
 std::unique_ptr<RemoteTasks> RemoteMaster::open_tasks(const OpTable&) {
-  throw_error(internal("the sessions of a remote master have no tasks of their own"));
+  throw_error(Status::internal("the sessions of a remote master have no tasks of their own"));
 }
 
 std::unique_ptr<RemoteSession> RemoteMaster::open_session(const GraphStore& graph, const SessionOptions& options) {
@@ -105,7 +105,8 @@ std::shared_ptr<RemoteMaster> remote_master(const ClusterSpec& cluster, const st
     if (wanted.want(candidate.name)) found.push_back(candidate.name);
   }
   if (found.size() != 1) {
-    throw_error(invalid_argument(str_cat("the cluster has ", found.size(), " tasks that are '", task, "', not one")));
+    throw_error(
+        Status::invalid_argument(str_cat("the cluster has ", found.size(), " tasks that are '", task, "', not one")));
   }
   detail::TaskFilters(filters).check(detail::names_of(cluster));
   return std::shared_ptr<RemoteMaster>(new RemoteMaster(std::make_shared<RemoteMaster::State>(
@@ -119,7 +120,7 @@ void reset(const ClusterSpec& cluster, std::vector<std::string> containers, std:
   wanted.check(tasks);
   std::erase_if(tasks, [&](const std::string& task) { return !wanted.want(task); });
   const detail::ThinClient client(cluster, std::move(options));
-  const auto close = [&] { client.peers->close(cancelled("all tasks have been asked")); };
+  const auto close = [&] { client.peers->close(Status::cancelled("all tasks have been asked")); };
   try {
     detail::wait_for_status(nullptr, [&](auto done) {
       reset_tasks_async(*client.peers, tasks, std::move(containers), client.clock->after(client.startup_timeout),

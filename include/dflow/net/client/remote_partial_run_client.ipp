@@ -75,7 +75,7 @@ class RemotePartialRunClient final : public RemotePartialRun,
     {
       const std::lock_guard lock(mutex_);
       if (!cancelled_.ok()) return;
-      cancelled_ = status.ok() ? cancelled("the step was cancelled") : status;
+      cancelled_ = status.ok() ? Status::cancelled("the step was cancelled") : status;
       done = std::exchange(done_, nullptr);
     }
     requests_.cancel(status);

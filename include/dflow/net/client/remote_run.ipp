@@ -61,7 +61,7 @@ class RemoteRun final : public StepPart, public std::enable_shared_from_this<Rem
     {
       const std::lock_guard lock(mutex_);
       if (!cancelled_.ok()) return;
-      cancelled_ = status.ok() ? cancelled("the step was cancelled") : status;
+      cancelled_ = status.ok() ? Status::cancelled("the step was cancelled") : status;
       done = std::exchange(done_, nullptr);
     }
     cancellation_.cancel(status);

@@ -165,7 +165,7 @@ class RemoteSessionClient : public std::enable_shared_from_this<RemoteSessionCli
       const std::uint64_t incarnation = connection->peer().incarnation;
       if (incarnation_ == 0) incarnation_ = incarnation;
       if (incarnation != incarnation_) {
-        refused = aborted(str_cat(master(), " has been started anew: sessions with it must be made anew"))
+        refused = Status::aborted(str_cat(master(), " has been started anew: sessions with it must be made anew"))
                       .with_task(master());
       } else {
         if (connection_.lock() != connection) {

@@ -14,13 +14,13 @@ namespace detail {
 
 std::string read_log_text(ByteReader& in) {
   const std::string_view text = in.string();
-  if (text.size() > TaskLog::max_text_bytes) throw_error(out_of_range("a name in a task's log is too long"));
+  if (text.size() > TaskLog::max_text_bytes) throw_error(Status::out_of_range("a name in a task's log is too long"));
   return std::string(text);
 }
 
 std::size_t read_log_count(ByteReader& in, std::size_t min_bytes_each) {
   const std::size_t count = in.count(min_bytes_each);
-  if (count > TaskLog::max_records) throw_error(out_of_range(str_cat("a task's log with ", count, " entries")));
+  if (count > TaskLog::max_records) throw_error(Status::out_of_range(str_cat("a task's log with ", count, " entries")));
   return count;
 }
 
@@ -37,7 +37,7 @@ void LogRequest::write(ByteWriter& out) const {
 LogRequest LogRequest::read(ByteReader& in) {
   LogRequest request;
   const std::uint8_t turn = in.u8();
-  if (turn > 2) throw_error(data_loss(str_cat("a log cannot be switched to ", int{turn})));
+  if (turn > 2) throw_error(Status::data_loss(str_cat("a log cannot be switched to ", int{turn})));
   request.turn = static_cast<Switch>(turn);
   request.clear = in.boolean();
   request.fetch = in.boolean();
@@ -71,7 +71,7 @@ LogReply LogReply::read(ByteReader& in) {
   reply.records.resize(detail::read_log_count(in, 36));
   for (LogRecord& record : reply.records) {
     const std::uint8_t what = in.u8();
-    if (what < 1 || what > 3) throw_error(data_loss(str_cat(int{what}, " is nothing that a task logs")));
+    if (what < 1 || what > 3) throw_error(Status::data_loss(str_cat(int{what}, " is nothing that a task logs")));
     record.what = static_cast<LogRecord::What>(what);
     record.step = in.u64();
     record.name = detail::read_log_text(in);

@@ -16,7 +16,8 @@ void write_text(ByteWriter& out, std::string_view text) { out.string(text.substr
 
 std::string read_text(ByteReader& in) {
   const std::string_view text = in.string();
-  if (text.size() > TaskStatus::max_text_bytes) throw_error(out_of_range("a name in a task's status is too long"));
+  if (text.size() > TaskStatus::max_text_bytes)
+    throw_error(Status::out_of_range("a name in a task's status is too long"));
   return std::string(text);
 }
 
@@ -31,7 +32,8 @@ void write_entries(ByteWriter& out, const std::vector<T>& entries, WriteOne writ
 template <class T, class ReadOne>
 void read_entries(ByteReader& in, std::size_t min_bytes_each, std::vector<T>& entries, ReadOne read_one) {
   const std::size_t count = in.count(min_bytes_each);
-  if (count > TaskStatus::max_entries) throw_error(out_of_range(str_cat("a task's status with ", count, " entries")));
+  if (count > TaskStatus::max_entries)
+    throw_error(Status::out_of_range(str_cat("a task's status with ", count, " entries")));
   entries.resize(count);
   for (T& entry : entries) read_one(entry);
 }

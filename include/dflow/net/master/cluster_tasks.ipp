@@ -35,7 +35,7 @@ void TaskFilters::check(std::span<const std::string> tasks) const {
   for (const Filter& filter : filters_) {
     const auto matches = [&](const DeviceName& task) { return filter.name.is_compatible_with(task); };
     if (std::any_of(names.begin(), names.end(), matches)) continue;
-    throw_error(invalid_argument(str_cat("the filter '", filter.text, "' matches no task of the cluster")));
+    throw_error(Status::invalid_argument(str_cat("the filter '", filter.text, "' matches no task of the cluster")));
   }
 }
 
@@ -111,7 +111,7 @@ struct DeviceSurvey {
       missing += str_cat(missing.empty() ? "" : "; ", task, " (", status.message(), ")");
     }
     if (num_missing == 0) return {};
-    return unavailable(str_cat(num_missing, " of ", answers.size(), " other tasks are missing: ", missing));
+    return Status::unavailable(str_cat(num_missing, " of ", answers.size(), " other tasks are missing: ", missing));
   }
 };
 
@@ -145,7 +145,8 @@ void check_device_list(const std::string& task, std::uint64_t incarnation, std::
         task_of(device.name) == task && device.incarnation == incarnation && listed.insert(device.name).second) {
       continue;
     }
-    throw_error(invalid_argument(str_cat(task, " lists '", device.name, "' among its devices")).with_task(task));
+    throw_error(
+        Status::invalid_argument(str_cat(task, " lists '", device.name, "' among its devices")).with_task(task));
   }
 }
 
@@ -279,7 +280,7 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
     auto key = std::make_shared<const RendezvousKey>(RendezvousKey::parse(text).value());
     if (detail::task_of(key->source_device()) != task_ || key->source_incarnation() != state_->incarnations.at(task_) ||
         detail::task_of(key->destination_device()) != state_->options.client) {
-      throw_error(invalid_argument(str_cat("'", text, "' is not ", task_, "'s to send")));
+      throw_error(Status::invalid_argument(str_cat("'", text, "' is not ", task_, "'s to send")));
     }
     if (keys_.size() < max_keys) keys_.emplace(text, key);
     return key;
@@ -295,7 +296,7 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
   void register_on(const std::shared_ptr<Connection>& connection, Registered done) {
     if (connection->peer().incarnation != state_->incarnations.at(task_)) {
       return done(
-          aborted(
+          Status::aborted(
               str_cat(task_, " has been started anew: what it held is gone, and sessions with it must be made anew"))
               .with_task(task_));
     }
@@ -430,7 +431,7 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
     {
       const std::lock_guard lock(mutex_);
       if (!cancelled_.ok()) return;
-      cancelled_ = status.ok() ? cancelled("the step was cancelled") : status;
+      cancelled_ = status.ok() ? Status::cancelled("the step was cancelled") : status;
       connection = connection_;
     }
     if (connection != nullptr) send_cancel(*connection);

@@ -34,9 +34,10 @@ namespace detail {
 void check_is_program(const GraphDef& def) {
   for (const NodeDef& node : def.nodes) {
     if (node.op != Send::name && node.op != Recv::name) continue;
-    throw_error(invalid_argument(str_cat("'", node.name, "' is a ", node.op,
+    throw_error(
+        Status::invalid_argument(str_cat("'", node.name, "' is a ", node.op,
                                          ": what is sent between devices is the master's to say, not the client's"))
-                    .with_node(node.op, node.name));
+            .with_node(node.op, node.name));
   }
 }
 
@@ -142,7 +143,8 @@ class Master::HostedSession {
       const std::lock_guard lock(mutex_);
       check_is_made();
       if (expected != version_ || is_extending_) {
-        throw_error(aborted(str_cat("the session's graph was to be of version ", expected, ", and ",
+        throw_error(
+            Status::aborted(str_cat("the session's graph was to be of version ", expected, ", and ",
                                     is_extending_ ? "is being extended from version " : "is of version ", version_)));
       }
       is_extending_ = true;
@@ -194,7 +196,8 @@ class Master::HostedSession {
       const std::lock_guard lock(mutex_);
       check_is_made();
       if (partials_.size() >= max_partial_runs) {
-        throw_error(resource_exhausted(str_cat("more than ", max_partial_runs, " partial runs of one session")));
+        throw_error(
+            Status::resource_exhausted(str_cat("more than ", max_partial_runs, " partial runs of one session")));
       }
       session = session_.get();
       partial->number = next_partial_++;
@@ -220,7 +223,7 @@ class Master::HostedSession {
     check_is_made();
     const auto found = partials_.find(number);
     if (found != partials_.end() && found->second->has_begun) return found->second;
-    throw_error(not_found(str_cat("session ", number_, " has no partial run ", number)));
+    throw_error(Status::not_found(str_cat("session ", number_, " has no partial run ", number)));
   }
   /// Ends it if it is there. Returns what is left of it, else null.
   std::shared_ptr<Partial> end_partial(std::uint64_t number, const Status& why) {
@@ -261,7 +264,7 @@ class Master::HostedSession {
       AnyTensor value = take_from_payload(tensor, elements);
       taken.emplace_back(graph_.output(edge), std::move(value));
     }
-    if (!elements.empty()) throw_error(data_loss("a step with more bytes than its feeds have"));
+    if (!elements.empty()) throw_error(Status::data_loss("a step with more bytes than its feeds have"));
     payload = {};
     return taken;
   }
@@ -281,7 +284,7 @@ class Master::HostedSession {
     std::vector<Operation> found;
     for (const std::string& name : names) {
       found.push_back(graph_.find(name));
-      if (!found.back().is_valid()) throw_error(not_found(str_cat("there is no node '", name, "'")));
+      if (!found.back().is_valid()) throw_error(Status::not_found(str_cat("there is no node '", name, "'")));
     }
     return found;
   }
@@ -295,7 +298,7 @@ class Master::HostedSession {
   }
   void check_is_made() const {
     throw_if_error(ended_);
-    if (session_ == nullptr) throw_error(not_found(str_cat("there is no session ", number_)));
+    if (session_ == nullptr) throw_error(Status::not_found(str_cat("there is no session ", number_)));
   }
 
   const std::uint64_t number_;

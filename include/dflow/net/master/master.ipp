@@ -105,7 +105,7 @@ std::shared_ptr<Master::HostedSession> Master::find(const Visit::Id& visit, std:
   const std::lock_guard lock(mutex_);
   throw_if_error(stopped_);
   if (std::shared_ptr<HostedSession> found = sessions_.find(visit, session)) return found;
-  throw_error(not_found(str_cat("there is no session ", session)));
+  throw_error(Status::not_found(str_cat("there is no session ", session)));
 }
 
 std::shared_ptr<Master::HostedSession> Master::take(const Visit::Id& visit, std::uint64_t session) {
@@ -119,7 +119,8 @@ void Master::reserve(const Visit::Id& visit, HostedSession& session, std::uint64
     for (const auto& [number, other] : of_visit->second) all += other->graph_bytes;
   }
   if (all > options_.max_graph_bytes) {
-    throw_error(resource_exhausted(str_cat("more than ", options_.max_graph_bytes, " bytes of one client's graphs")));
+    throw_error(
+        Status::resource_exhausted(str_cat("more than ", options_.max_graph_bytes, " bytes of one client's graphs")));
   }
   session.graph_bytes += bytes;
 }
@@ -131,7 +132,7 @@ void Master::create_session(const Visit& visit, Incoming& request, Responder& re
   {
     const std::lock_guard lock(mutex_);
     throw_if_error(stopped_);
-    if (visit.is_over()) throw_error(unavailable("the connection has ended"));
+    if (visit.is_over()) throw_error(Status::unavailable("the connection has ended"));
     hosted = std::make_shared<HostedSession>(next_session_++);
     reserve(visit.id(), *hosted, request.payload.size());
     sessions_.add(visit.id(), hosted->number(), hosted, options_.max_sessions);
@@ -221,7 +222,7 @@ void Master::run_session(const Visit::Id& visit, Incoming& request, Responder& r
 void Master::end_session(const Visit::Id& visit, std::uint64_t session) {
   std::vector<std::shared_ptr<HostedSession>> ended;
   if (std::shared_ptr<HostedSession> found = take(visit, session)) ended.push_back(std::move(found));
-  drop(std::move(ended), cancelled("the session was closed"));
+  drop(std::move(ended), Status::cancelled("the session was closed"));
 }
 
 void Master::begin_partial_run(const Visit::Id& visit, Incoming& request, Responder& respond) {
@@ -261,7 +262,7 @@ void Master::end_partial_run(const Visit::Id& visit, const PartialRunName& name)
     hosted = sessions_.find(visit, name.session);
   }
   if (hosted == nullptr) return;
-  std::shared_ptr<Partial> ended = hosted->end_partial(name.run, cancelled("the partial run was ended"));
+  std::shared_ptr<Partial> ended = hosted->end_partial(name.run, Status::cancelled("the partial run was ended"));
   if (ended == nullptr) return;
   options_.pool->schedule([ended = std::move(ended)]() mutable { ended.reset(); });
 }

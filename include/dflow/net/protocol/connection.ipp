@@ -51,7 +51,7 @@ void Connection::start() {
       const std::shared_ptr<Connection> self = weak.lock();
       if (self == nullptr || self->is_open()) return;
       self->guarded([&] {
-        self->fail(deadline_exceeded(str_cat(self->peer_name(), " has not introduced itself in time")), false);
+        self->fail(Status::deadline_exceeded(str_cat(self->peer_name(), " has not introduced itself in time")), false);
       });
     });
     writer_.add({.type = FrameType::hello}, handshake_.hello());
@@ -145,7 +145,8 @@ void Connection::read_next() {
 void Connection::on_read(const Status& status) {
   if (!status.ok()) {
     // An orderly end says no more than that: whoever was cut off is told who is gone.
-    return fail(unavailable(str_cat("the connection with ", peer_name(), " is lost: ", status.message())), false);
+    return fail(Status::unavailable(str_cat("the connection with ", peer_name(), " is lost: ", status.message())),
+                false);
   }
   {
     const std::lock_guard lock(mutex_);
@@ -177,7 +178,7 @@ void Connection::on_frame(const FrameHeader& header, std::string payload) {
   if (!is_open() && header.type != FrameType::goodbye) {
     if (header.type == FrameType::hello) return take_hello(payload);
     if (header.type == FrameType::proof) return take_proof(payload);
-    throw_error(failed_precondition("the peer has not proved who it is"));
+    throw_error(Status::failed_precondition("the peer has not proved who it is"));
   }
   switch (header.type) {
     case FrameType::request:
@@ -192,7 +193,7 @@ void Connection::on_frame(const FrameHeader& header, std::string payload) {
       in.expect_end();
       const std::lock_guard lock(mutex_);
       if (writer_.credit() + bytes < bytes || writer_.credit() + bytes > handshake_.peer().window_bytes) {
-        throw_error(invalid_argument("the peer gives more credit than its window"));
+        throw_error(Status::invalid_argument("the peer gives more credit than its window"));
       }
       writer_.add_credit(bytes);
       if (bytes != 0) could_send_ = options_.clock->now();
@@ -212,15 +213,16 @@ void Connection::on_frame(const FrameHeader& header, std::string payload) {
       const Status why = read_status(in);
       in.expect_end();
       is_farewell_ = true;
-      throw_error(why.ok() ? unavailable(str_cat(peer_name(), " has closed the connection")) : handshake_.explain(why));
+      throw_error(why.ok() ? Status::unavailable(str_cat(peer_name(), " has closed the connection"))
+                           : handshake_.explain(why));
     }
     default:
-      throw_error(invalid_argument("a frame of the handshake after it"));
+      throw_error(Status::invalid_argument("a frame of the handshake after it"));
   }
 }
 
 void Connection::take_hello(std::string_view bytes) {
-  if (has_hello_) throw_error(invalid_argument("a second hello"));
+  if (has_hello_) throw_error(Status::invalid_argument("a second hello"));
   const Sha256Digest proof = handshake_.take_hello(bytes);
   has_hello_.store(true, std::memory_order_release);
   channel_ = handshake_.peer().role == Role::connector ? handshake_.peer().channel : own_channel_;
@@ -234,7 +236,7 @@ void Connection::take_hello(std::string_view bytes) {
 }
 
 void Connection::take_proof(std::string_view bytes) {
-  if (!has_hello_) throw_error(unauthenticated("a proof before the hello"));
+  if (!has_hello_) throw_error(Status::unauthenticated("a proof before the hello"));
   handshake_.take_proof(bytes);
   Opened opened;
   {
@@ -323,14 +325,14 @@ void Connection::finish_write(const Status& status) {
 /// With the mutex held.
 Status Connection::check_requests() const {
   if (writer_.request_bytes() <= options_.max_request_bytes) return {};
-  return resource_exhausted(str_cat(peer_name(), " does not read what is sent to it")).with_task(peer_name());
+  return Status::resource_exhausted(str_cat(peer_name(), " does not read what is sent to it")).with_task(peer_name());
 }
 
 /// With the mutex held.
 Status Connection::check_answers() const {
   if (writer_.answer_bytes() <= options_.max_answer_bytes && writer_.num_payloads() / 2 <= options_.max_calls)
     return {};
-  return resource_exhausted(str_cat(peer_name(), " asks, and does not read the answers"));
+  return Status::resource_exhausted(str_cat(peer_name(), " asks, and does not read the answers"));
 }
 
 void Connection::send(FrameType type, std::uint64_t request, std::string body, std::uint16_t flags) {
@@ -367,11 +369,11 @@ Status Connection::check_stall() {
   const Clock::time_point now = options_.clock->now();
   const std::lock_guard lock(mutex_);
   if (is_writing_ && now - began_writing_ >= options_.stall_timeout) {
-    return resource_exhausted(str_cat(peer_name(), " does not read what is sent to it"));
+    return Status::resource_exhausted(str_cat(peer_name(), " does not read what is sent to it"));
   }
   if (writer_.credit() != 0 || writer_.num_payloads() == 0) could_send_ = now;
   if (now - could_send_ < options_.stall_timeout) return {};
-  return resource_exhausted(str_cat(peer_name(), " asks for tensors, and does not take them"));
+  return Status::resource_exhausted(str_cat(peer_name(), " asks for tensors, and does not take them"));
 }
 
 void Connection::keep_alive() noexcept {
@@ -382,9 +384,10 @@ void Connection::look_after() {
   const Clock::time_point heard{Clock::duration(last_heard_.load(std::memory_order_relaxed))};
   const Duration silence = options_.clock->now() - heard;
   if (silence >= options_.heartbeat_timeout) {
-    return fail(unavailable(str_cat(peer_name(), " has been silent for ",
+    return fail(
+        Status::unavailable(str_cat(peer_name(), " has been silent for ",
                                     std::chrono::duration_cast<std::chrono::milliseconds>(silence).count(), " ms")),
-                false);
+        false);
   }
   if (Status stalled = check_stall(); !stalled.ok()) return fail(std::move(stalled), true);
   const std::lock_guard lock(mutex_);

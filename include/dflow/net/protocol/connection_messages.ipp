@@ -27,15 +27,15 @@ void check_flags(const FrameHeader& header) {
   if (header.type == FrameType::reply) known = flag_error;
   if (header.type == FrameType::chunk || header.type == FrameType::cancel) known = flag_of_reply;
   if ((header.flags & ~known) == 0) return;
-  throw_error(invalid_argument(
+  throw_error(Status::invalid_argument(
       str_cat("a frame of type ", static_cast<int>(header.type), " with the unknown flags ", header.flags & ~known)));
 }
 
 /// Errors: InvalidArgument for a number that no request has.
 void check_number(const FrameHeader& header) {
   if (header.request >> 63 == 0) return;
-  throw_error(
-      invalid_argument(str_cat("a frame about the request ", header.request, ": their numbers are below 2^63")));
+  throw_error(Status::invalid_argument(
+      str_cat("a frame about the request ", header.request, ": their numbers are below 2^63")));
 }
 
 /// Puts numbers, little-endian, before a body: in its own memory where that has room.
@@ -99,7 +99,7 @@ Responder& Responder::operator=(Responder&& other) noexcept {
 Responder::~Responder() {
   if (!is_due_) return;
   try {
-    (*this)(internal("the request was dropped without a reply"));
+    (*this)(Status::internal("the request was dropped without a reply"));
   } catch (...) {  // no memory for the words
     (*this)(Status::out_of_memory());
   }
@@ -118,22 +118,22 @@ void Connection::take_request(const FrameHeader& header, std::string body) {
   const std::uint64_t size = in.u64();
   body.erase(0, in.position());
   if ((header.flags & detail::flag_post) != 0) {
-    if (size != 0) throw_error(invalid_argument("a request without a reply cannot have a payload"));
+    if (size != 0) throw_error(Status::invalid_argument("a request without a reply cannot have a payload"));
     return deliver_post(method, std::move(body));
   }
   if (size == 0) return deliver_request(header.request, method, std::move(body), {});
   if (size > options_.max_request_payload_bytes) {
-    throw_error(
-        out_of_range(str_cat("a request with ", size, " bytes, more than ", options_.max_request_payload_bytes)));
+    throw_error(Status::out_of_range(
+        str_cat("a request with ", size, " bytes, more than ", options_.max_request_payload_bytes)));
   }
-  if (inbound_.size() >= options_.max_calls) throw_error(resource_exhausted("too many payloads at once"));
+  if (inbound_.size() >= options_.max_calls) throw_error(Status::resource_exhausted("too many payloads at once"));
   Inbound inbound;
   inbound.request = header.request;
   inbound.size = size;
   inbound.method = method;
   inbound.body = std::move(body);
   if (!inbound_.try_emplace(detail::inbound_key(header.request, false), std::move(inbound)).second) {
-    throw_error(invalid_argument("two requests of one number"));
+    throw_error(Status::invalid_argument("two requests of one number"));
   }
 }
 
@@ -144,10 +144,10 @@ void Connection::deliver_request(std::uint64_t request, std::uint16_t method, st
     const std::lock_guard lock(mutex_);
     if (!closed_.ok()) return;
     if (requests_.size() >= options_.max_calls) {
-      throw_error(resource_exhausted(str_cat("more than ", options_.max_calls, " requests at once")));
+      throw_error(Status::resource_exhausted(str_cat("more than ", options_.max_calls, " requests at once")));
     }
     const auto [found, is_new] = requests_.try_emplace(request);
-    if (!is_new) throw_error(invalid_argument("two requests of one number"));
+    if (!is_new) throw_error(Status::invalid_argument("two requests of one number"));
     incoming.cancellation = found->second.token();
   }
   if (handler_ != nullptr) handler_->on_request(shared_from_this(), std::move(incoming), {weak_from_this(), request});
@@ -170,7 +170,8 @@ void Connection::take_reply(const FrameHeader& header, std::string body) {
   if ((header.flags & detail::flag_error) != 0) {
     const Status status = read_status(in);
     in.expect_end();
-    return finish_call(header.request, status.ok() ? internal("a reply that is an error without one") : status, {});
+    return finish_call(header.request, status.ok() ? Status::internal("a reply that is an error without one") : status,
+                       {});
   }
   const std::uint64_t size = in.u64();
   body.erase(0, in.position());
@@ -182,15 +183,15 @@ void Connection::take_reply(const FrameHeader& header, std::string body) {
   if (call != nullptr) place_reply(call, inbound, body);
   inbound.call = call;
   if (!inbound.memory.bytes.empty()) inbound.body = std::move(body);
-  if (inbound_.size() >= options_.max_calls) throw_error(resource_exhausted("too many payloads at once"));
+  if (inbound_.size() >= options_.max_calls) throw_error(Status::resource_exhausted("too many payloads at once"));
   if (!inbound_.try_emplace(detail::inbound_key(header.request, true), std::move(inbound)).second) {
-    throw_error(invalid_argument("two replies to one request"));
+    throw_error(Status::invalid_argument("two replies to one request"));
   }
 }
 
 /// Asks the caller where the bytes go. They are thrown away if it does not know, or has given up.
 void Connection::place_reply(const std::shared_ptr<Pending>& call, Inbound& inbound, std::string_view body) {
-  StatusOr<PayloadMemory> memory = Status(internal("a reply with bytes nobody asked for"));
+  StatusOr<PayloadMemory> memory = Status(Status::internal("a reply with bytes nobody asked for"));
   {
     const std::lock_guard lock(mutex_);
     if (!calls_.contains(inbound.request)) return;  // it has ended meanwhile
@@ -200,7 +201,7 @@ void Connection::place_reply(const std::shared_ptr<Pending>& call, Inbound& inbo
   try {
     if (call->place_payload) memory = call->place_payload(body, inbound.size);
     if (memory.ok() && memory->bytes.size() != inbound.size) {
-      memory = Status(internal("the memory for a reply is of another size"));
+      memory = Status(Status::internal("the memory for a reply is of another size"));
     }
   } catch (...) {
     memory = status_of_current_exception();
@@ -228,7 +229,8 @@ void Connection::place_reply(const std::shared_ptr<Pending>& call, Inbound& inbo
 void Connection::take_cancel(const FrameHeader& header) {
   const bool of_reply = (header.flags & detail::flag_of_reply) != 0;
   inbound_.erase(detail::inbound_key(header.request, of_reply));
-  if (of_reply) return finish_call(header.request, cancelled(str_cat(peer().task, " does not send the rest")), {});
+  if (of_reply)
+    return finish_call(header.request, Status::cancelled(str_cat(peer().task, " does not send the rest")), {});
   CancellationSource source;
   {
     const std::lock_guard lock(mutex_);
@@ -241,20 +243,20 @@ void Connection::take_cancel(const FrameHeader& header) {
     }
     source = found->second;
   }
-  source.cancel(cancelled(str_cat(peer().task, " does not wait any more")));
+  source.cancel(Status::cancelled(str_cat(peer().task, " does not wait any more")));
 }
 
 std::span<std::byte> Connection::on_chunk(const FrameHeader& header) {
-  if (!is_open()) throw_error(failed_precondition("the peer has not proved who it is"));
+  if (!is_open()) throw_error(Status::failed_precondition("the peer has not proved who it is"));
   detail::check_flags(header);
   detail::check_number(header);
   const auto found = inbound_.find(detail::inbound_key(header.request, (header.flags & detail::flag_of_reply) != 0));
-  if (found == inbound_.end()) throw_error(invalid_argument("a chunk that belongs to nothing"));
+  if (found == inbound_.end()) throw_error(Status::invalid_argument("a chunk that belongs to nothing"));
   Inbound& inbound = found->second;
   if (header.length == 0 || header.length > inbound.size - inbound.received) {
-    throw_error(invalid_argument("a chunk that does not fit what was announced"));
+    throw_error(Status::invalid_argument("a chunk that does not fit what was announced"));
   }
-  if (header.length > window_left_) throw_error(invalid_argument("the peer sends more than it has credit for"));
+  if (header.length > window_left_) throw_error(Status::invalid_argument("the peer sends more than it has credit for"));
   window_left_ -= header.length;
   if (!inbound.of_reply) {
     inbound.bytes.resize(static_cast<std::size_t>(inbound.received + header.length));
@@ -315,7 +317,8 @@ Status Connection::begin_call(Call& call, CallDone& done, std::uint64_t& request
   std::string body = std::move(call.message.body);
   detail::put_before(body, call.method, call.message.payload.size());
   if (body.size() > options_.max_body_bytes) {
-    return invalid_argument(str_cat("a request of ", body.size(), " bytes, more than ", options_.max_body_bytes));
+    return Status::invalid_argument(
+        str_cat("a request of ", body.size(), " bytes, more than ", options_.max_body_bytes));
   }
   if (call.cancellation.is_cancelled()) return call.cancellation.status();
   const auto pending = std::make_shared<Pending>();
@@ -323,10 +326,11 @@ Status Connection::begin_call(Call& call, CallDone& done, std::uint64_t& request
   {
     const std::lock_guard lock(mutex_);
     if (!closed_.ok()) {
-      return unavailable(str_cat("the connection has ended: ", closed_.message())).with_task(peer_name());
+      return Status::unavailable(str_cat("the connection has ended: ", closed_.message())).with_task(peer_name());
     }
     if (calls_.size() >= options_.max_calls) {
-      return resource_exhausted(str_cat("more than ", options_.max_calls, " calls at once")).with_task(peer_name());
+      return Status::resource_exhausted(str_cat("more than ", options_.max_calls, " calls at once"))
+          .with_task(peer_name());
     }
     if (Status full = check_requests(); !full.ok()) return full;
     calls_.emplace(next_request_, pending);
@@ -338,7 +342,7 @@ Status Connection::begin_call(Call& call, CallDone& done, std::uint64_t& request
         const std::shared_ptr<Connection> self = weak.lock();
         if (self == nullptr) return;
         self->guarded([&] {
-          self->give_up(request, deadline_exceeded(str_cat(self->peer_name(), " has not answered in time")));
+          self->give_up(request, Status::deadline_exceeded(str_cat(self->peer_name(), " has not answered in time")));
         });
       });
       pending->has_timer = true;
@@ -362,16 +366,18 @@ Status Connection::begin_call(Call& call, CallDone& done, std::uint64_t& request
 Status Connection::post(std::uint16_t method, std::string body, std::optional<std::uint64_t> mark) {
   detail::put_before(body, method, std::uint64_t{0});
   if (body.size() > options_.max_body_bytes) {
-    return invalid_argument(str_cat("a request of ", body.size(), " bytes, more than ", options_.max_body_bytes));
+    return Status::invalid_argument(
+        str_cat("a request of ", body.size(), " bytes, more than ", options_.max_body_bytes));
   }
   const std::lock_guard lock(mutex_);
   if (!closed_.ok()) {
-    return unavailable(str_cat("the connection has ended: ", closed_.message())).with_task(peer_name());
+    return Status::unavailable(str_cat("the connection has ended: ", closed_.message())).with_task(peer_name());
   }
   if (Status full = check_requests(); !full.ok()) return full;
   if (mark.has_value()) {
     if (posts_.size() >= options_.max_unread_posts) {
-      return resource_exhausted(str_cat(peer_name(), " does not read what is sent to it")).with_task(peer_name());
+      return Status::resource_exhausted(str_cat(peer_name(), " does not read what is sent to it"))
+          .with_task(peer_name());
     }
     if (++posts_since_ping_ > options_.max_unread_posts / 64) {
       posts_since_ping_ = 0;
@@ -434,8 +440,8 @@ Status Connection::answer(std::uint64_t request, StatusOr<Outgoing> outcome) {
   Payload payload;
   std::uint16_t flags = 0;
   if (outcome.ok() && outcome->body.size() + sizeof(std::uint64_t) > options_.max_body_bytes) {
-    outcome =
-        Status(internal(str_cat("a reply of ", outcome->body.size(), " bytes, more than ", options_.max_body_bytes)));
+    outcome = Status(
+        Status::internal(str_cat("a reply of ", outcome->body.size(), " bytes, more than ", options_.max_body_bytes)));
   }
   if (outcome.ok()) {
     body = std::move(outcome->body);

@@ -36,9 +36,9 @@ FrameHeaderBytes to_bytes(const FrameHeader& header) noexcept {
 
 FrameHeader read_frame_header(std::span<const std::byte, FrameHeader::size> bytes, std::uint64_t max_length) {
   ByteReader in(bytes);
-  if (in.u32() != detail::frame_magic) throw_error(invalid_argument("what came is no frame of dflow"));
+  if (in.u32() != detail::frame_magic) throw_error(Status::invalid_argument("what came is no frame of dflow"));
   if (const int version = in.u8(); version != FrameHeader::version) {
-    throw_error(failed_precondition(
+    throw_error(Status::failed_precondition(
         str_cat("the peer speaks version ", version, " of the protocol, not ", int{FrameHeader::version})));
   }
   const int type = in.u8();
@@ -48,14 +48,14 @@ FrameHeader read_frame_header(std::span<const std::byte, FrameHeader::size> byte
   header.request = in.u64();
   header.checksum = in.u32();
   if (in.u32() != crc32c(bytes.first(detail::checked_bytes))) {
-    throw_error(data_loss("the header of a frame has a wrong checksum"));
+    throw_error(Status::data_loss("the header of a frame has a wrong checksum"));
   }
   if (type < static_cast<int>(FrameType::hello) || type > static_cast<int>(FrameType::goodbye)) {
-    throw_error(unimplemented(str_cat("a frame of unknown type ", type)));
+    throw_error(Status::unimplemented(str_cat("a frame of unknown type ", type)));
   }
   header.type = static_cast<FrameType>(type);
   if (header.length > max_length) {
-    throw_error(out_of_range(str_cat("a frame of ", header.length, " bytes, more than ", max_length)));
+    throw_error(Status::out_of_range(str_cat("a frame of ", header.length, " bytes, more than ", max_length)));
   }
   return header;
 }
@@ -73,7 +73,7 @@ void check_payload(const FrameHeader& header, std::span<const std::span<const st
   FrameHeader found;
   describe_payload(found, parts);
   if (found.length == header.length && found.checksum == header.checksum) return;
-  throw_error(data_loss("the payload of a frame has a wrong checksum"));
+  throw_error(Status::data_loss("the payload of a frame has a wrong checksum"));
 }
 
 }  // namespace dflow::net

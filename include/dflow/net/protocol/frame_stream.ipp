@@ -77,7 +77,7 @@ void FrameReader::begin_frame() {
   checksum_ = 0;
   const bool is_chunk = header_.type == FrameType::chunk;
   if (const std::uint64_t most = is_chunk ? max_chunk_bytes_ : max_body_bytes_; header_.length > most) {
-    throw_error(out_of_range(str_cat("a frame of ", header_.length, " bytes, more than ", most)));
+    throw_error(Status::out_of_range(str_cat("a frame of ", header_.length, " bytes, more than ", most)));
   }
   state_ = is_chunk ? State::chunk : State::body;
   body_.clear();
@@ -86,7 +86,7 @@ void FrameReader::begin_frame() {
 }
 
 void FrameReader::finish_frame() {
-  if (checksum_ != header_.checksum) throw_error(data_loss("the payload of a frame has a wrong checksum"));
+  if (checksum_ != header_.checksum) throw_error(Status::data_loss("the payload of a frame has a wrong checksum"));
   const bool is_chunk = state_ == State::chunk;
   state_ = State::header;
   target_ = {};

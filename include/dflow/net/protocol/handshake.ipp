@@ -31,14 +31,14 @@ Hello Hello::from_bytes(std::string_view bytes) {
   Hello hello;
   const std::uint8_t role = in.u8(), channel = in.u8();
   if (role < 1 || role > 2 || channel < 1 || channel > 2)
-    throw_error(data_loss("a hello of an unknown role or channel"));
+    throw_error(Status::data_loss("a hello of an unknown role or channel"));
   hello.role = static_cast<Role>(role);
   hello.channel = static_cast<Channel>(channel);
   std::ranges::copy(in.bytes(hello.nonce.size()), hello.nonce.begin());
   hello.self = TaskIdentity::read(in);
   const std::string_view wanted = in.string();
   if (wanted.size() > TaskIdentity::max_name_bytes)
-    throw_error(out_of_range("the name of the wanted task is too long"));
+    throw_error(Status::out_of_range("the name of the wanted task is too long"));
   hello.wanted = wanted;
   hello.window_bytes = in.u64();
   in.expect_end();
@@ -62,25 +62,25 @@ Sha256Digest Handshake::take_hello(std::string_view bytes) {
   peer_ = Hello::from_bytes(bytes);
   theirs_ = bytes;
   const TaskIdentity &us = self_.self, &them = peer_.self;
-  if (peer_.role == self_.role) throw_error(unauthenticated("the peer plays our own part in the handshake"));
-  if (peer_.nonce == self_.nonce) throw_error(unauthenticated("the peer sends our own hello back"));
+  if (peer_.role == self_.role) throw_error(Status::unauthenticated("the peer plays our own part in the handshake"));
+  if (peer_.nonce == self_.nonce) throw_error(Status::unauthenticated("the peer sends our own hello back"));
   if (them.cluster != us.cluster) {
-    throw_error(failed_precondition(
+    throw_error(Status::failed_precondition(
         str_cat("'", them.task, "' belongs to cluster '", them.cluster, "', and this is '", us.cluster, "'")));
   }
   const bool connects = self_.role == Role::connector;
   const std::string& wanted = connects ? self_.wanted : peer_.wanted;
   const std::string& reached = connects ? them.task : us.task;
   if (!wanted.empty() && wanted != reached) {
-    throw_error(failed_precondition(str_cat("'", wanted, "' was to be reached, and this is '", reached, "'")));
+    throw_error(Status::failed_precondition(str_cat("'", wanted, "' was to be reached, and this is '", reached, "'")));
   }
   if (!them.task.empty() && them.task == us.task) {
-    throw_error(failed_precondition(
+    throw_error(Status::failed_precondition(
         str_cat("the peer calls itself '", them.task, "', as this process does: no task connects to itself")));
   }
   const bool has_no_ops = (connects ? us : them).op_fingerprint == 0;
   if (!has_no_ops && them.op_fingerprint != us.op_fingerprint) {
-    throw_error(failed_precondition(
+    throw_error(Status::failed_precondition(
         str_cat("'", them.task, "' has other ops than '", us.task, "': both must be built with the same op table")));
   }
   return proof_of(self_.role);
@@ -93,14 +93,14 @@ void Handshake::take_proof(std::string_view bytes) const {
     std::memcpy(got.data(), bytes.data(), got.size());
     if (constant_time_equal(got, expected)) return;
   }
-  throw_error(
-      explain(unauthenticated(str_cat("'", self_.self.task, "' and '", peer_.self.task, "'", detail::other_secrets))));
+  throw_error(explain(
+      Status::unauthenticated(str_cat("'", self_.self.task, "' and '", peer_.self.task, "'", detail::other_secrets))));
 }
 
 Status Handshake::explain(const Status& refused) const {
   const bool knows_no_secret = secret_.empty() && refused.message().ends_with(detail::other_secrets);
   if (refused.code() != Code::unauthenticated || !knows_no_secret) return refused;
-  return unauthenticated(
+  return Status::unauthenticated(
       str_cat("'", self_.self.task, "' was given no secret of the cluster, and '", peer_.self.task, "' has one"));
 }
 

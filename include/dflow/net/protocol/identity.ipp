@@ -19,10 +19,11 @@ TaskIdentity TaskIdentity::read(ByteReader& in) {
   TaskIdentity identity;
   for (std::string* name : {&identity.cluster, &identity.task}) {
     const std::string_view text = in.string();
-    if (text.size() > max_name_bytes) throw_error(out_of_range(str_cat("a task's name of ", text.size(), " bytes")));
+    if (text.size() > max_name_bytes)
+      throw_error(Status::out_of_range(str_cat("a task's name of ", text.size(), " bytes")));
     // Names go into logs before anybody has proved anything.
     if (std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; })) {
-      throw_error(data_loss("a task's name with control characters"));
+      throw_error(Status::data_loss("a task's name with control characters"));
     }
     *name = text;
   }

@@ -33,7 +33,7 @@ std::vector<std::string> read_names(ByteReader& in) {
 std::vector<std::string> read_few_names(ByteReader& in) {
   std::vector<std::string> names;
   std::size_t i = in.count(1);
-  if (i > NameList::max_names) throw_error(out_of_range(str_cat(i, " names, more than ", NameList::max_names)));
+  if (i > NameList::max_names) throw_error(Status::out_of_range(str_cat(i, " names, more than ", NameList::max_names)));
   for (; i > 0; --i) names.emplace_back(in.string());
   return names;
 }
@@ -62,7 +62,7 @@ std::uint64_t element_bytes(const TensorHead& head) {
   const std::uint64_t each = head.dtype == DType::string ? 1 : size_of(head.dtype);
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(static_cast<std::uint64_t>(head.shape.num_elements()), each, &bytes)) {
-    throw_error(data_loss(str_cat("a tensor ", name(head.dtype), head.shape.to_string())));
+    throw_error(Status::data_loss(str_cat("a tensor ", dtype_name(head.dtype), head.shape.to_string())));
   }
   return bytes;
 }
@@ -122,13 +122,13 @@ void PayloadTensor::write(ByteWriter& out) const {
 PayloadTensor PayloadTensor::read(ByteReader& in) {
   PayloadTensor tensor;
   tensor.head = TensorHead::read(in);
-  if (tensor.head.is_dead) throw_error(data_loss("a dead tensor where a live one must be"));
+  if (tensor.head.is_dead) throw_error(Status::data_loss("a dead tensor where a live one must be"));
   tensor.bytes = in.varint();
   const std::uint64_t least = detail::element_bytes(tensor.head);
   if (tensor.bytes == least || (tensor.head.dtype == DType::string && tensor.bytes > least && least != 0))
     return tensor;
-  throw_error(data_loss(
-      str_cat("a tensor ", name(tensor.head.dtype), tensor.head.shape.to_string(), " of ", tensor.bytes, " bytes")));
+  throw_error(Status::data_loss(str_cat("a tensor ", dtype_name(tensor.head.dtype), tensor.head.shape.to_string(),
+                                        " of ", tensor.bytes, " bytes")));
 }
 
 void RunSession::write(ByteWriter& out) const {
@@ -253,7 +253,7 @@ std::pair<std::vector<PayloadTensor>, Payload> to_payload(std::vector<AnyTensor>
 }
 
 AnyTensor take_from_payload(const PayloadTensor& described, std::span<const std::byte>& payload) {
-  if (described.bytes > payload.size()) throw_error(data_loss("a tensor whose elements are not all there"));
+  if (described.bytes > payload.size()) throw_error(Status::data_loss("a tensor whose elements are not all there"));
   const std::span<const std::byte> elements = payload.first(static_cast<std::size_t>(described.bytes));
   payload = payload.subspan(elements.size());
   AnyTensor tensor(described.head.dtype, described.head.shape);

@@ -30,18 +30,18 @@ void write_shape(ByteWriter& out, const Shape& shape) {
 Shape read_shape(ByteReader& in) {
   std::int64_t dims[max_rank];
   const std::uint8_t rank = in.u8();
-  if (rank > max_rank) throw_error(data_loss(str_cat("a tensor of rank ", int{rank})));
+  if (rank > max_rank) throw_error(Status::data_loss(str_cat("a tensor of rank ", int{rank})));
   for (std::uint8_t i = 0; i < rank; ++i) {
     const std::uint64_t dim = in.varint();
     if (dim > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-      throw_error(data_loss(str_cat("a tensor of extent ", dim)));
+      throw_error(Status::data_loss(str_cat("a tensor of extent ", dim)));
     }
     dims[i] = static_cast<std::int64_t>(dim);
   }
   try {
     return Shape(std::span<const std::int64_t>(dims, rank));
   } catch (const Error& error) {
-    throw_error(data_loss(std::string(error.status().message())));
+    throw_error(Status::data_loss(std::string(error.status().message())));
   }
 }
 
@@ -50,15 +50,15 @@ DType read_dtype(ByteReader& in) {
   const std::uint8_t number = in.u8();
   const auto dtype = dtype_from_number(number);
   if (!dtype || (!is_plain(*dtype) && *dtype != DType::string)) {
-    throw_error(data_loss(str_cat(int{number}, " is no element type of a tensor that travels")));
+    throw_error(Status::data_loss(str_cat(int{number}, " is no element type of a tensor that travels")));
   }
   return *dtype;
 }
 
 void check_travels(const AnyTensor& tensor) {
   if (tensor.is_initialized() && (is_plain(tensor.dtype()) || tensor.dtype() == DType::string)) return;
-  throw_error(invalid_argument(
-      str_cat(tensor.is_initialized() ? name(tensor.dtype()) : "an empty tensor", " cannot be sent to another task")));
+  throw_error(Status::invalid_argument(str_cat(tensor.is_initialized() ? dtype_name(tensor.dtype()) : "an empty tensor",
+                                               " cannot be sent to another task")));
 }
 
 }  // namespace detail
@@ -94,20 +94,20 @@ void write_tensor(ByteWriter& out, const AnyTensor& tensor) {
 
 AnyTensor read_tensor(ByteReader& in) {
   const TensorHead head = TensorHead::read(in);
-  if (head.is_dead) throw_error(data_loss("a dead tensor where a live one must be"));
+  if (head.is_dead) throw_error(Status::data_loss("a dead tensor where a live one must be"));
   const std::span<const std::byte> elements = in.blob();
   if (head.dtype == DType::string) {
     // Each takes a byte at least: none is allocated before it is known to have come.
     if (static_cast<std::uint64_t>(head.shape.num_elements()) > elements.size()) {
-      throw_error(data_loss("a tensor of strings has fewer elements than its shape says"));
+      throw_error(Status::data_loss("a tensor of strings has fewer elements than its shape says"));
     }
     AnyTensor tensor(head.dtype, head.shape);
     decode_strings({reinterpret_cast<const char*>(elements.data()), elements.size()}, tensor);
     return tensor;
   }
   if (num_bytes(head.dtype, head.shape) != elements.size()) {
-    throw_error(
-        data_loss(str_cat("a tensor ", name(head.dtype), head.shape.to_string(), " of ", elements.size(), " bytes")));
+    throw_error(Status::data_loss(
+        str_cat("a tensor ", dtype_name(head.dtype), head.shape.to_string(), " of ", elements.size(), " bytes")));
   }
   AnyTensor tensor(head.dtype, head.shape);
   if (!elements.empty()) std::memcpy(tensor.raw_data(), elements.data(), elements.size());
@@ -132,7 +132,7 @@ void check_elements(const AnyTensor& tensor) {
   if (tensor.dtype() != DType::boolean) return;
   const auto* bytes = static_cast<const unsigned char*>(tensor.raw_data());
   if (std::all_of(bytes, bytes + tensor.bytes(), [](unsigned char byte) { return byte <= 1; })) return;
-  throw_error(data_loss("a truth value that is neither 0 nor 1"));
+  throw_error(Status::data_loss("a truth value that is neither 0 nor 1"));
 }
 
 void TensorHead::write(ByteWriter& out) const {

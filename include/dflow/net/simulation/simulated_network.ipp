@@ -26,7 +26,7 @@ class SimulatedStream final : public Stream {
   void read_some(std::span<std::byte> into, std::size_t& count, Completion done) override {
     const std::lock_guard lock(network_->mutex);
     SimulatedSide& side = own();
-    if (side.reader) return side.finish(done, failed_precondition("the stream is being read already"));
+    if (side.reader) return side.finish(done, Status::failed_precondition("the stream is being read already"));
     count = 0;
     if (side.is_closed || (side.is_ended && side.received.empty())) return side.finish(done, side.why);
     side.into = into;
@@ -38,7 +38,7 @@ class SimulatedStream final : public Stream {
   void write(std::vector<std::span<const std::byte>> parts, Completion done) override {
     const std::lock_guard lock(network_->mutex);
     SimulatedSide& side = own();
-    if (side.writer) return side.finish(done, failed_precondition("the stream is being written already"));
+    if (side.writer) return side.finish(done, Status::failed_precondition("the stream is being written already"));
     if (side.is_closed || side.is_ended) return side.finish(done, side.why);
     side.parts = std::move(parts);
     side.part = side.part_offset = 0;
@@ -91,14 +91,14 @@ class SimulatedPort {
   const std::shared_ptr<SimulatedProcess> process;
 
   void accept(std::unique_ptr<Stream>& stream, Completion done) {
-    if (is_closed_) return finish(std::move(done), cancelled("the listener is closed"));
-    if (acceptor_) return finish(std::move(done), failed_precondition("the listener is accepting already"));
+    if (is_closed_) return finish(std::move(done), Status::cancelled("the listener is closed"));
+    if (acceptor_) return finish(std::move(done), Status::failed_precondition("the listener is accepting already"));
     accepted_ = &stream;
     acceptor_ = std::move(done);
     serve();
   }
   Status offer(std::unique_ptr<Stream> stream) {
-    if (waiting_.size() >= max_waiting_) return unavailable("too many connections wait to be accepted");
+    if (waiting_.size() >= max_waiting_) return Status::unavailable("too many connections wait to be accepted");
     waiting_.push_back(std::move(stream));
     serve();
     return {};
@@ -106,7 +106,7 @@ class SimulatedPort {
   void close() {
     is_closed_ = true;
     waiting_.clear();
-    finish(std::exchange(acceptor_, nullptr), cancelled("the listener is closed"));
+    finish(std::exchange(acceptor_, nullptr), Status::cancelled("the listener is closed"));
   }
 
  private:
@@ -181,12 +181,12 @@ class SimulatedTransport final : public Transport {
       : network_(std::move(network)), process_(std::move(process)) {}
 
   std::unique_ptr<Listener> listen(const std::string& address) override {
-    if (address.empty()) throw_error(invalid_argument("an address cannot be empty"));
-    if (!process_->is_alive()) throw_error(unavailable(str_cat(process_->name(), " has crashed")));
+    if (address.empty()) throw_error(Status::invalid_argument("an address cannot be empty"));
+    if (!process_->is_alive()) throw_error(Status::unavailable(str_cat(process_->name(), " has crashed")));
     const std::lock_guard lock(network_->mutex);
     auto port = std::make_shared<SimulatedPort>(process_, network_->options.max_waiting);
     if (!network_->ports.emplace(address, port).second) {
-      throw_error(already_exists(str_cat("somebody listens at '", address, "' already")));
+      throw_error(Status::already_exists(str_cat("somebody listens at '", address, "' already")));
     }
     network_->machines[address] = process_->name();
     return std::make_unique<SimulatedListener>(network_, address, std::move(port));
@@ -200,11 +200,12 @@ class SimulatedTransport final : public Transport {
     attempt->address = address;
     attempt->stream = &stream;
     attempt->done = std::move(done);
-    if (address.empty()) return attempt->finish(invalid_argument("an address cannot be empty"), nullptr);
+    if (address.empty()) return attempt->finish(Status::invalid_argument("an address cannot be empty"), nullptr);
     if (deadline != Clock::never) {
       attempt->timer = process_->clock()->schedule_at(deadline, [network = network_, attempt] {
         const std::lock_guard late_lock(network->mutex);
-        attempt->finish(deadline_exceeded(str_cat("'", attempt->address, "' has not answered in time")), nullptr);
+        attempt->finish(Status::deadline_exceeded(str_cat("'", attempt->address, "' has not answered in time")),
+                        nullptr);
       });
     }
     network_->after(network_->delay(), [attempt](State& network) { knock(network, attempt); });
@@ -221,7 +222,8 @@ class SimulatedTransport final : public Transport {
     }
     const auto port = network.ports.find(attempt->address);
     if (port == network.ports.end()) {
-      return answer(network, attempt, unavailable(str_cat("nobody listens at '", attempt->address, "'")), nullptr);
+      return answer(network, attempt, Status::unavailable(str_cat("nobody listens at '", attempt->address, "'")),
+                    nullptr);
     }
     const auto connection = std::make_shared<SimulatedConnection>();
     connection->number = ++network.last_connection;
@@ -232,7 +234,7 @@ class SimulatedTransport final : public Transport {
     far.process = port->second->process;
     far.peer = str_cat(here, ", a client of ", attempt->address);
     for (SimulatedSide& side : connection->sides) {
-      side.why = unavailable(str_cat("the connection to '", side.peer, "' is closed"));
+      side.why = Status::unavailable(str_cat("the connection to '", side.peer, "' is closed"));
     }
     network.connections.emplace(connection->number, connection);
     const std::shared_ptr<State> shared = network.shared_from_this();
@@ -276,9 +278,10 @@ void SimulatedNetwork::State::forget_process(const SimulatedProcess& process) {
 
 SimulatedNetwork::SimulatedNetwork(Simulation& simulation, const SimulatedNetworkOptions& options)
     : state_(std::make_shared<State>(simulation, options)) {
-  if (options.window_bytes == 0) throw_error(invalid_argument("a connection needs a window of at least one byte"));
+  if (options.window_bytes == 0)
+    throw_error(Status::invalid_argument("a connection needs a window of at least one byte"));
   if (!(options.interface_bytes_per_second >= 0)) {
-    throw_error(invalid_argument("an interface cannot carry fewer than no bytes"));
+    throw_error(Status::invalid_argument("an interface cannot carry fewer than no bytes"));
   }
 }
 SimulatedNetwork::~SimulatedNetwork() = default;

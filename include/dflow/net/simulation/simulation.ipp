@@ -241,15 +241,17 @@ class SimulatedPool final : public ThreadPool {
  private:
   Status turn_until_set(PoolEvent& event) {
     while (!event.is_set()) {
-      if (!life_->is_alive) return cancelled(str_cat(life_->name, " has crashed"));
+      if (!life_->is_alive) return Status::cancelled(str_cat(life_->name, " has crashed"));
       const Clock::time_point next = state_->next_time();
       Clock::time_point limit;
       {
         const std::lock_guard lock(state_->mutex);
         limit = state_->limit;
       }
-      if (next == Clock::never) return internal(str_cat(life_->name, " waits for what nothing will bring about"));
-      if (next > limit) return deadline_exceeded(str_cat(life_->name, " waits when the simulation is to have ended"));
+      if (next == Clock::never)
+        return Status::internal(str_cat(life_->name, " waits for what nothing will bring about"));
+      if (next > limit)
+        return Status::deadline_exceeded(str_cat(life_->name, " waits when the simulation is to have ended"));
       state_->run_one();
     }
     return {};
@@ -265,7 +267,7 @@ class SimulatedPool final : public ThreadPool {
 
 Simulation::Simulation(std::uint64_t seed, const SimulationOptions& options)
     : state_(std::make_shared<State>(seed, options)) {
-  if (options.num_threads < 1) throw_error(invalid_argument("a simulated pool has at least one thread"));
+  if (options.num_threads < 1) throw_error(Status::invalid_argument("a simulated pool has at least one thread"));
 }
 
 Simulation::~Simulation() {

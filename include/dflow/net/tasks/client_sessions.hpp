@@ -40,7 +40,7 @@ class ClientSessions {
   void add(const Visit::Id& visit, std::uint64_t number, std::shared_ptr<Session> session, std::size_t most) {
     const auto of_visit = by_visit_.find(visit);
     if ((of_visit == by_visit_.end() ? 0 : of_visit->second.size()) >= most) {
-      throw_error(resource_exhausted(str_cat("more than ", most, " sessions of one client")));
+      throw_error(Status::resource_exhausted(str_cat("more than ", most, " sessions of one client")));
     }
     by_visit_[visit].emplace(number, std::move(session));
   }

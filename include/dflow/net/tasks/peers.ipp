@@ -27,7 +27,7 @@ class Peers::Link final : public Connection::Handler {
     const std::shared_ptr<Peers> keep = peers_.lock();
     const std::shared_ptr<const Visit> visit = this->visit();
     if (keep == nullptr || service_ == nullptr || visit == nullptr) {
-      return respond(unavailable("this task has ended"));
+      return respond(Status::unavailable("this task has ended"));
     }
     try {
       service_->on_request(connection->peer(), *visit, request, respond);
@@ -80,7 +80,7 @@ void Peers::accept(std::unique_ptr<Stream> stream) {
     if (self != nullptr) self->end_handshake(number);
     if (!status.ok()) return;  // the handshake has logged why
     if (self != nullptr) return self->add(connection, link);
-    connection->close(unavailable("this task has ended"));
+    connection->close(Status::unavailable("this task has ended"));
   };
   limit_handshakes(number, Connection::open(std::move(stream), Role::acceptor, options_.connection, link, opened));
 }
@@ -110,7 +110,7 @@ void Peers::limit_handshakes(std::uint64_t number, const std::shared_ptr<Connect
   }
   if (!closed.ok()) return newest->close(closed);
   if (let_go == nullptr) return;
-  let_go->close(unavailable(
+  let_go->close(Status::unavailable(
       str_cat("more than ", options_.max_handshakes, " that have connected have not proved yet who they are")));
 }
 
@@ -118,7 +118,8 @@ void Peers::limit_handshakes(std::uint64_t number, const std::shared_ptr<Connect
 
 Status Peers::refusal_of(const Connection& connection) {
   const TaskIdentity& peer = connection.peer();
-  if (!note_start(peer)) return aborted(str_cat(peer.task, " has been started anew since this one was started"));
+  if (!note_start(peer))
+    return Status::aborted(str_cat(peer.task, " has been started anew since this one was started"));
   if (connection.role() == Role::connector || options_.addresses.contains(peer.task)) return {};
   // One that this takes the place of does not count.
   const auto num_clients = std::count_if(open_.begin(), open_.end(), [&](const auto& entry) {
@@ -127,7 +128,7 @@ Status Peers::refusal_of(const Connection& connection) {
            (entry.first != Place{peer.task, connection.channel()} || other.peer().incarnation != peer.incarnation);
   });
   if (static_cast<std::size_t>(num_clients) < options_.max_client_connections) return {};
-  return resource_exhausted(str_cat("more than ", options_.max_client_connections, " connections of clients"));
+  return Status::resource_exhausted(str_cat("more than ", options_.max_client_connections, " connections of clients"));
 }
 
 bool Peers::note_start(const TaskIdentity& peer) {
@@ -149,10 +150,11 @@ std::vector<std::pair<Peers::Open, Status>> Peers::superseded_by(const Connectio
     for (auto found = begin; found != end; ++found) {
       const std::shared_ptr<Connection>& other = found->second.connection;
       if (other->peer().incarnation != peer.incarnation) {
-        if (is_task) superseded.emplace_back(found->second, aborted(str_cat(peer.task, " has been started anew")));
+        if (is_task)
+          superseded.emplace_back(found->second, Status::aborted(str_cat(peer.task, " has been started anew")));
       } else if (channel == connection.channel() && other->role() == Role::acceptor &&
                  connection.role() == Role::acceptor) {
-        superseded.emplace_back(found->second, unavailable(str_cat(peer.task, " has connected again")));
+        superseded.emplace_back(found->second, Status::unavailable(str_cat(peer.task, " has connected again")));
       }
     }
   }
@@ -208,7 +210,7 @@ void Peers::add(const std::shared_ptr<Connection>& connection, const std::shared
   }
   if (!closed.ok()) connection->close(closed);
   // It may have ended before it was known here.
-  if (!connection->is_open()) remove(*connection, unavailable("the connection has ended"));
+  if (!connection->is_open()) remove(*connection, Status::unavailable("the connection has ended"));
 }
 
 /// Whatever there is no memory for, the rest is done: who is not told would wait for ever.
@@ -296,7 +298,7 @@ void Peers::connect(const std::string& task, Channel channel, Clock::time_point 
     } else if (!closed_.ok()) {
       refused = closed_;
     } else if (!options_.addresses.contains(task)) {
-      refused = unavailable(str_cat(task, " is not connected, and has no address here")).with_task(task);
+      refused = Status::unavailable(str_cat(task, " is not connected, and has no address here")).with_task(task);
     } else {
       std::vector<Waiting>& waiting = connecting_[place].waiting;
       if (waiting.size() == waiting.capacity()) waiting.reserve(2 * waiting.size() + 1);
@@ -531,25 +533,25 @@ struct ReceivedTensor {
         (head.dtype == args.dtype && args.shape.is_compatible_with(head.shape))) {
       return head;
     }
-    throw_error(invalid_argument(str_cat("received ", name(head.dtype), head.shape.to_string(), " as '", key,
-                                         "', wanted ", name(args.dtype), args.shape.to_string())));
+    throw_error(Status::invalid_argument(str_cat("received ", dtype_name(head.dtype), head.shape.to_string(), " as '",
+                                                 key, "', wanted ", dtype_name(args.dtype), args.shape.to_string())));
   }
 
   /// The memory has owners of its own: the connection may still write there when the receive has been given up.
   PayloadMemory place(std::string_view body, std::uint64_t size) {
     const TensorHead head = check_head(body);
-    if (head.is_dead) throw_error(data_loss(str_cat("the dead tensor '", key, "' has elements")));
+    if (head.is_dead) throw_error(Status::data_loss(str_cat("the dead tensor '", key, "' has elements")));
     if (head.dtype == DType::string) {
       if (static_cast<std::uint64_t>(head.shape.num_elements()) > size) {
-        throw_error(data_loss(str_cat("'", key, "' has fewer strings than its shape says")));
+        throw_error(Status::data_loss(str_cat("'", key, "' has fewer strings than its shape says")));
       }
       strings = std::make_shared_for_overwrite<char[]>(size);  // untouched, it takes none before it comes
       strings_bytes = size;
       return {std::as_writable_bytes(std::span(strings.get(), size)), strings};
     }
     if (num_bytes(head.dtype, head.shape) != size) {
-      throw_error(data_loss(
-          str_cat("'", key, "' comes as ", name(head.dtype), head.shape.to_string(), " of ", size, " bytes")));
+      throw_error(Status::data_loss(
+          str_cat("'", key, "' comes as ", dtype_name(head.dtype), head.shape.to_string(), " of ", size, " bytes")));
     }
     Allocator& allocator = args.allocator == nullptr ? default_cpu_allocator() : *args.allocator;
     tensor = AnyTensor(head.dtype, head.shape, allocator);
@@ -564,7 +566,7 @@ struct ReceivedTensor {
         is_dead = head.is_dead;
         if (!is_dead && !tensor.is_initialized()) {
           if (head.shape.num_elements() != 0 && strings == nullptr) {
-            throw_error(data_loss(str_cat("'", key, "' comes without its elements")));
+            throw_error(Status::data_loss(str_cat("'", key, "' comes without its elements")));
           }
           tensor = AnyTensor(head.dtype, head.shape);
           if (strings != nullptr) decode_strings({strings.get(), strings_bytes}, tensor);
@@ -634,8 +636,9 @@ void Peers::push(const std::string& task, std::uint64_t step, const RendezvousKe
 /// vain. Steps that are over there it does not know any more. One that cannot be reached now may begin the step
 /// later all the same: it is tried again for a while.
 void Peers::recall(const TaskIdentity& peer, std::vector<std::uint64_t> steps, const Status& why) {
-  const Status lost = unavailable(str_cat("the connection that tensors of the step came over is lost: ", why.message()))
-                          .with_task(options_.connection.self.task);
+  const Status lost =
+      Status::unavailable(str_cat("the connection that tensors of the step came over is lost: ", why.message()))
+          .with_task(options_.connection.self.task);
   connect(peer.task, Channel::control, options_.connection.clock->after(options_.recall_timeout),
           [weak = weak_from_this(), steps = std::move(steps), peer, lost](
               const Status&, const std::shared_ptr<Connection>& connection) {

@@ -24,7 +24,8 @@ void reset_container(ResourceContainers& resources, const std::string& container
   for (const auto& [name, dropped] : resources.container(container)->take_all()) {
     const auto awaited = std::dynamic_pointer_cast<AwaitedResource>(dropped);
     if (awaited == nullptr) continue;
-    awaited->abandon(aborted(str_cat("container '", container, "' was reset, and with it ", awaited->debug_string())));
+    awaited->abandon(
+        Status::aborted(str_cat("container '", container, "' was reset, and with it ", awaited->debug_string())));
   }
 }
 
@@ -33,7 +34,8 @@ void reset_container(ResourceContainers& resources, const std::string& container
 void reset_devices(std::span<const std::shared_ptr<Device>> devices, std::span<const std::string> containers) {
   const auto is_own = [](const std::string& container) { return container.starts_with('_'); };
   for (const std::string& container : containers) {
-    if (is_own(container)) throw_error(invalid_argument(str_cat("container '", container, "' is the library's own")));
+    if (is_own(container))
+      throw_error(Status::invalid_argument(str_cat("container '", container, "' is the library's own")));
   }
   const std::set<std::string_view> named(containers.begin(), containers.end());
   for (const std::shared_ptr<Device>& device : devices) {
@@ -72,7 +74,8 @@ struct TaskAnswers {
       if (status.code() != Code::unavailable && status.code() != Code::deadline_exceeded) return status.with_task(task);
       missing += str_cat(missing.empty() ? "" : "; ", task, " (", status.message(), ")");
     }
-    return unavailable(str_cat(failed.size(), " of ", num_asked, " tasks are missing, and were not reset: ", missing));
+    return Status::unavailable(
+        str_cat(failed.size(), " of ", num_asked, " tasks are missing, and were not reset: ", missing));
   }
 };
 

@@ -160,7 +160,7 @@ void StepTable::limit_awaited(std::uint64_t newest, Displaced& displaced) {
 
 void StepTable::displace(Steps::iterator step, Displaced& displaced) {
   displaced.push_back(step->second.rendezvous);
-  note_end(step->first, resource_exhausted("too much has come for steps that have not begun"));
+  note_end(step->first, Status::resource_exhausted("too much has come for steps that have not begun"));
   forget_early(step->second);
   --num_awaited_;
   steps_.erase(step);
@@ -168,7 +168,7 @@ void StepTable::displace(Steps::iterator step, Displaced& displaced) {
 
 void StepTable::abort(const Displaced& displaced) {
   for (const std::shared_ptr<StepRendezvous>& rendezvous : displaced) {
-    rendezvous->abort(resource_exhausted("too much has come for steps that have not begun"));
+    rendezvous->abort(Status::resource_exhausted("too much has come for steps that have not begun"));
   }
 }
 

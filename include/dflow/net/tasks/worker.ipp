@@ -104,7 +104,7 @@ void Worker::register_share(const Visit& visit, Incoming& request, Responder& re
   {
     const std::lock_guard lock(mutex_);
     throw_if_error(stopped_);
-    if (visit.is_over()) throw_error(unavailable("the connection has ended"));
+    if (visit.is_over()) throw_error(Status::unavailable("the connection has ended"));
     session = sessions_.find(visit.id(), name.session);
     if (session == nullptr) {
       session = std::make_shared<ClientShares>(std::make_unique<PartCompiler>(
@@ -117,7 +117,7 @@ void Worker::register_share(const Visit& visit, Incoming& request, Responder& re
     const std::lock_guard lock(session->mutex);
     const bool is_new = !session->shares.contains(name.share);
     if (is_new && session->shares.size() >= options_.max_shares) {
-      throw_error(resource_exhausted(str_cat("more than ", options_.max_shares, " shares of one session")));
+      throw_error(Status::resource_exhausted(str_cat("more than ", options_.max_shares, " shares of one session")));
     }
     ClientShares::Share& share = session->shares[name.share];
     is_registered = share.step != nullptr;
@@ -176,7 +176,7 @@ std::shared_ptr<CompiledStep> Worker::compile(ClientShares& session, const Share
     const auto device = std::find_if(options_.devices.begin(), options_.devices.end(),
                                      [&](const auto& candidate) { return candidate->name() == partition.device; });
     if (device == options_.devices.end()) {
-      throw_error(not_found(str_cat("this task has no device '", partition.device, "'")));
+      throw_error(Status::not_found(str_cat("this task has no device '", partition.device, "'")));
     }
     Graph graph;
     import_graph_into(graph, partition.part.graph, options_.ops.ops(), {.is_part_of_step = true});
@@ -240,7 +240,7 @@ void Worker::run_share(const Visit& visit, Incoming& request, Responder& respond
     const auto found = session->shares.find(name.share);
     if (found != session->shares.end()) run->step = found->second.step;
   }
-  if (run->step == nullptr) throw_error(not_found(str_cat("share ", name.share, " is not registered here")));
+  if (run->step == nullptr) throw_error(Status::not_found(str_cat("share ", name.share, " is not registered here")));
   run->respond = std::move(respond);
   run->cancellation = request.cancellation;
   start(std::move(run));
@@ -347,7 +347,7 @@ void Worker::cancel_runs(FunctionRef<bool(const Run&)> is_meant, const Status& w
 }
 
 void Worker::cancel_step(const CancelStep& cancel) {
-  const Status why = cancel.why.ok() ? cancelled("the step was cancelled") : cancel.why;
+  const Status why = cancel.why.ok() ? Status::cancelled("the step was cancelled") : cancel.why;
   std::vector<std::shared_ptr<StepHandle>> handles;
   {
     const std::lock_guard lock(mutex_);
@@ -459,12 +459,12 @@ void Worker::take_tensor(const Visit& visit, const PushTensor& push) {
   Status status;
   const Visit::Id& sender = visit.id();
   if (detail::task_of(key.source_device()) != sender.task || key.source_incarnation() != sender.incarnation) {
-    status = invalid_argument(str_cat("'", push.tensor.key, "' is not ", sender.task, "'s to send"));
+    status = Status::invalid_argument(str_cat("'", push.tensor.key, "' is not ", sender.task, "'s to send"));
   } else {
     status = options_.steps->take(push.step, visit.owner(), key, push.tensor.tensor, push.tensor.is_dead);
   }
   // Its end may have been told before it was taken.
-  if (visit.is_over()) options_.steps->cancel_all_of(visit.owner(), unavailable("the connection has ended"));
+  if (visit.is_over()) options_.steps->cancel_all_of(visit.owner(), Status::unavailable("the connection has ended"));
   if (logs()) {
     TaskLog& log = *options_.log;
     log.add_tensor(log.begin_tensor(LogRecord::What::received, push.step, key, sender.task), push.tensor.tensor,
@@ -477,11 +477,11 @@ void Worker::receive_tensor(const Incoming& request, Responder& respond) {
   const ReceiveTensor receive = from_body<ReceiveTensor>(request.body);
   const RendezvousKey key = RendezvousKey::parse(receive.key).value();
   if (detail::task_of(key.source_device()) != options_.task) {
-    throw_error(invalid_argument(str_cat("'", receive.key, "' is not sent by ", options_.task)));
+    throw_error(Status::invalid_argument(str_cat("'", receive.key, "' is not sent by ", options_.task)));
   }
   if (key.source_incarnation() != options_.incarnation) {
-    throw_error(aborted(str_cat(options_.task, " has been started anew: it is no longer the one that '",
-                                key.tensor_name(), "' was to come from")));
+    throw_error(Status::aborted(str_cat(options_.task, " has been started anew: it is no longer the one that '",
+                                        key.tensor_name(), "' was to come from")));
   }
   std::unique_ptr<detail::LoggedSend> logged;
   if (logs()) {

@@ -46,7 +46,8 @@ class MemoryPipe {
   void read_some(std::span<std::byte> into, std::size_t& count, Completion done) {
     const auto begin = [&] {
       if (reader_) {
-        return DueCompletion{readers_.strand, std::move(done), failed_precondition("the stream is being read already")};
+        return DueCompletion{readers_.strand, std::move(done),
+                             Status::failed_precondition("the stream is being read already")};
       }
       count = 0;
       into_ = into;
@@ -61,7 +62,7 @@ class MemoryPipe {
     const auto begin = [&] {
       if (writer_) {
         return DueCompletion{writers_.strand, std::move(done),
-                             failed_precondition("the stream is being written already")};
+                             Status::failed_precondition("the stream is being written already")};
       }
       parts_ = std::move(parts);
       part_ = offset_ = 0;
@@ -200,7 +201,7 @@ class MemoryPort {
       if (is_closed_) {
         due = {strand_, std::move(done), closed_};
       } else if (acceptor_) {
-        due = {strand_, std::move(done), failed_precondition("the listener is accepting already")};
+        due = {strand_, std::move(done), Status::failed_precondition("the listener is accepting already")};
       } else if (waiting_.empty()) {
         accepted_ = &stream;
         acceptor_ = std::move(done);
@@ -218,8 +219,8 @@ class MemoryPort {
     DueCompletion due;
     {
       const std::lock_guard lock(mutex_);
-      if (is_closed_) return unavailable("nobody listens there any more");
-      if (waiting_.size() >= max_waiting_) return unavailable("too many connections wait to be accepted");
+      if (is_closed_) return Status::unavailable("nobody listens there any more");
+      if (waiting_.size() >= max_waiting_) return Status::unavailable("too many connections wait to be accepted");
       if (acceptor_) {
         *accepted_ = std::move(stream);
         due = {strand_, std::exchange(acceptor_, nullptr), Status()};
@@ -246,7 +247,7 @@ class MemoryPort {
  private:
   const std::shared_ptr<Strand> strand_;
   const std::size_t max_waiting_;
-  const Status closed_ = cancelled("the listener is closed");
+  const Status closed_ = Status::cancelled("the listener is closed");
   std::mutex mutex_;
   std::list<std::unique_ptr<Stream>> waiting_;
   std::unique_ptr<Stream>* accepted_ = nullptr;
@@ -302,18 +303,19 @@ class MemoryListener final : public Listener {
 
 MemoryTransport::MemoryTransport(std::shared_ptr<ThreadPool> pool, const MemoryTransportOptions& options)
     : network_(std::make_shared<Network>(std::move(pool), options)) {
-  if (network_->pool == nullptr) throw_error(invalid_argument("a transport needs a pool for its completions"));
-  if (options.buffer_bytes == 0) throw_error(invalid_argument("a connection needs a buffer of at least one byte"));
+  if (network_->pool == nullptr) throw_error(Status::invalid_argument("a transport needs a pool for its completions"));
+  if (options.buffer_bytes == 0)
+    throw_error(Status::invalid_argument("a connection needs a buffer of at least one byte"));
 }
 MemoryTransport::~MemoryTransport() = default;
 
 std::unique_ptr<Listener> MemoryTransport::listen(const std::string& address) {
-  if (address.empty()) throw_error(invalid_argument("an address cannot be empty"));
+  if (address.empty()) throw_error(Status::invalid_argument("an address cannot be empty"));
   auto port = std::make_shared<detail::MemoryPort>(network_->pool, network_->options.max_waiting);
   auto listener = std::make_unique<detail::MemoryListener>(network_, address, port);
   const std::lock_guard lock(network_->mutex);
   if (!network_->ports.emplace(address, std::move(port)).second) {
-    throw_error(already_exists("somebody listens at '" + address + "' already"));
+    throw_error(Status::already_exists("somebody listens at '" + address + "' already"));
   }
   return listener;
 }
@@ -323,7 +325,7 @@ void MemoryTransport::connect(const std::string& address, Clock::time_point, std
   const std::string client = "a client of " + address;
   const auto end_of = [&](const std::string& peer) {
     return detail::MemoryPipe::End{std::make_shared<Strand>(network_->pool),
-                                   unavailable("the connection to '" + peer + "' is closed")};
+                                   Status::unavailable("the connection to '" + peer + "' is closed")};
   };
   const detail::MemoryPipe::End near = end_of(address), far = end_of(client);
   const std::size_t bytes = network_->options.buffer_bytes;
@@ -334,9 +336,9 @@ void MemoryTransport::connect(const std::string& address, Clock::time_point, std
   const std::shared_ptr<detail::MemoryPort> port = network_->port_at(address);
   Status status;
   if (address.empty()) {
-    status = invalid_argument("an address cannot be empty");
+    status = Status::invalid_argument("an address cannot be empty");
   } else if (port == nullptr) {
-    status = unavailable("nobody listens at '" + address + "'");
+    status = Status::unavailable("nobody listens at '" + address + "'");
   } else {
     status = port->offer(theirs).with_prefix("cannot connect to '" + address + "': ");
     if (status.ok()) stream = std::move(mine);

@@ -8,8 +8,8 @@ void Const::infer(InferContext& context) {
   const AnyTensor& value = context.attrs<Const>().value;
   if (!value.is_initialized()) context.fail("a constant needs a value");
   if (value.dtype() != context.type_arg(0)) {
-    context.fail(str_cat("the constant is declared ", dflow::name(context.type_arg(0)), " but holds ",
-                         dflow::name(value.dtype())));
+    context.fail(str_cat("the constant is declared ", dtype_name(context.type_arg(0)), " but holds ",
+                         dtype_name(value.dtype())));
   }
   context.set_output(0, value.shape());
 }
@@ -26,7 +26,7 @@ PlaceholderShape::PlaceholderShape(std::initializer_list<std::int64_t> dims, std
 
 AnyOutput detail::any_constant(GraphStore& graph, AnyTensor value, const At& at) {
   if (!value.is_initialized()) {
-    throw_error(invalid_argument("the tensor is empty: it has neither shape nor elements")
+    throw_error(Status::invalid_argument("the tensor is empty: it has neither shape nor elements")
                     .with_node(Const::name, at.name)
                     .with_location(at.where));
   }

@@ -26,25 +26,25 @@ namespace detail {
 template <class T>
 std::int64_t count_range(T start, T limit, T delta) {
   if constexpr (std::is_integral_v<T>) {
-    if (delta == 0) throw_error(invalid_argument("the range's delta is 0"));
+    if (delta == 0) throw_error(Status::invalid_argument("the range's delta is 0"));
     // Differences are taken without a sign, so that none overflows.
     using Unsigned = std::uint64_t;
     if (delta > 0 ? start > limit : start < limit) {
-      throw_error(invalid_argument(str_cat("a range from ", start, " by ", delta, " does not reach ", limit)));
+      throw_error(Status::invalid_argument(str_cat("a range from ", start, " by ", delta, " does not reach ", limit)));
     }
     const Unsigned distance = delta > 0 ? static_cast<Unsigned>(limit) - static_cast<Unsigned>(start)
                                         : static_cast<Unsigned>(start) - static_cast<Unsigned>(limit);
     const Unsigned step = delta > 0 ? static_cast<Unsigned>(delta) : Unsigned{0} - static_cast<Unsigned>(delta);
     const Unsigned count = distance / step + (distance % step == 0 ? 0 : 1);
     if (count > static_cast<Unsigned>(std::numeric_limits<std::int64_t>::max())) {
-      throw_error(invalid_argument("the range has more elements than can be counted"));
+      throw_error(Status::invalid_argument("the range has more elements than can be counted"));
     }
     return static_cast<std::int64_t>(count);
   } else {
     const auto from = static_cast<double>(start), to = static_cast<double>(limit), by = static_cast<double>(delta);
-    if (by == 0) throw_error(invalid_argument("the range's delta is 0"));
+    if (by == 0) throw_error(Status::invalid_argument("the range's delta is 0"));
     if (!(by > 0 ? from <= to : from >= to)) {
-      throw_error(invalid_argument(str_cat("a range from ", from, " by ", by, " does not reach ", to)));
+      throw_error(Status::invalid_argument(str_cat("a range from ", from, " by ", by, " does not reach ", to)));
     }
     // Rounded to T, as limit was: the exact quotient of the floats 0.3 and 0.1 leaves room for a fourth element, 0.3.
     // Where T does not hold every whole number that would lose elements.
@@ -52,7 +52,7 @@ std::int64_t count_range(T start, T limit, T delta) {
     if (!(steps < std::exp2(std::numeric_limits<T>::digits))) steps = (to - from) / by;
     double count = std::ceil(steps);
     if (count == 0 && from != to && std::isfinite(by)) count = 1;  // the quotient was too small for T
-    if (!(count < 0x1p53)) throw_error(invalid_argument(str_cat("the range would have ", count, " elements")));
+    if (!(count < 0x1p53)) throw_error(Status::invalid_argument(str_cat("the range would have ", count, " elements")));
     return static_cast<std::int64_t>(count);
   }
 }

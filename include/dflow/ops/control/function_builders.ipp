@@ -26,9 +26,9 @@ inline void complete_shapes(std::vector<PartialShape>& shapes, std::size_t n, st
                             std::string_view function, std::source_location where) {
   if (shapes.empty()) shapes.resize(n, PartialShape::unknown());
   if (shapes.size() == n) return;
-  throw_error(
-      invalid_argument(str_cat("function '", function, "': ", shapes.size(), " shapes are declared for ", n, " ", of))
-          .with_location(where));
+  throw_error(Status::invalid_argument(
+                  str_cat("function '", function, "': ", shapes.size(), " shapes are declared for ", n, " ", of))
+                  .with_location(where));
 }
 
 FunctionHandle define_function(GraphStore& graph, std::string_view name, std::vector<DType> types,
@@ -66,7 +66,7 @@ inline bool is_within(const PartialShape& shape, const PartialShape& declared) {
 /// Errors: InvalidArgument unless they are what was said of them.
 inline void require_declared(const BodyResults& results, const FunctionHandle& function, std::source_location where) {
   const auto reject = [&](const auto&... what) {
-    throw_error(invalid_argument(str_cat("function '", function.name, "' ", what...)).with_location(where));
+    throw_error(Status::invalid_argument(str_cat("function '", function.name, "' ", what...)).with_location(where));
   };
   if (results.edges.size() != function.result_types.size()) {
     reject("gives ", results.edges.size(), " results, not ", function.result_types.size());
@@ -76,7 +76,7 @@ inline void require_declared(const BodyResults& results, const FunctionHandle& f
     if (!edge.is_valid()) continue;  // an error of the node that ends the body
     const DType wanted = function.result_types[i];
     if (edge.dtype() != wanted) {
-      reject("gives as result ", i, " ", dflow::name(edge.dtype()), ", not ", dflow::name(wanted));
+      reject("gives as result ", i, " ", dtype_name(edge.dtype()), ", not ", dtype_name(wanted));
     }
     if (!is_within(edge.shape(), function.result_shapes[i])) {
       reject("gives as result ", i, " the shape ", edge.shape().to_string(), ", not ",
@@ -122,8 +122,9 @@ FunctionHandle define_recursion(GraphStore& graph, std::string_view name, Recurs
     self.is_open = false;
     return self;
   }
-  throw_error(invalid_argument(str_cat("function '", name, "' reads something else each time its body is built"))
-                  .with_location(at.where));
+  throw_error(
+      Status::invalid_argument(str_cat("function '", name, "' reads something else each time its body is built"))
+          .with_location(at.where));
 }
 
 FunctionHandle register_function(GraphStore& graph, std::string_view name, std::vector<DType> types,
@@ -138,7 +139,7 @@ FunctionHandle register_function(GraphStore& graph, std::string_view name, std::
   GraphStore::Draft draft(graph);
   FunctionHandle handle = define_function(graph, name, std::move(types), std::move(shapes), build_it, at, attrs);
   if (handle.name != name) {
-    throw_error(already_exists(str_cat("the graph has a node, or a name scope, '", name, "' already"))
+    throw_error(Status::already_exists(str_cat("the graph has a node, or a name scope, '", name, "' already"))
                     .with_location(graph.scope().where.value_or(at.where)));
   }
   graph.add_to_collection("functions", handle.begin);
@@ -152,7 +153,7 @@ std::string signature_text(std::span<const DType> arguments, std::span<const DTy
     std::string text = "(";
     for (std::size_t i = 0; i < types.size(); ++i) {
       text += i == 0 ? "" : ", ";
-      text += types[i] == DType::invalid ? "any" : dflow::name(types[i]);
+      text += types[i] == DType::invalid ? "any" : dtype_name(types[i]);
     }
     return text + ")";
   };
@@ -164,8 +165,8 @@ FunctionHandle find_function(GraphStore& graph, std::string_view name, std::span
   const std::source_location where = graph.scope().where.value_or(at.where);
   const NodeId begin = graph.find(name);
   if (!begin.is_valid() || graph.node(begin).op->role != OpRole::function) {
-    throw_error(not_found(str_cat("the graph has no function '", name, "'",
-                                  begin.is_valid() ? str_cat(": that is a ", graph.node(begin).op->name) : ""))
+    throw_error(Status::not_found(str_cat("the graph has no function '", name, "'",
+                                          begin.is_valid() ? str_cat(": that is a ", graph.node(begin).op->name) : ""))
                     .with_location(where));
   }
   FunctionHandle handle{&graph, begin, std::string(name), {}, {}, {}, {}};
@@ -188,9 +189,9 @@ FunctionHandle find_function(GraphStore& graph, std::string_view name, std::span
                       [](DType a, DType b) { return a == b || a == DType::invalid; });
   };
   if (!fit(argument_types, handle.argument_types) || !fit(result_types, handle.result_types)) {
-    throw_error(invalid_argument(str_cat("function '", name, "' is ",
-                                         signature_text(handle.argument_types, handle.result_types),
-                                         ", and is asked for as ", signature_text(argument_types, result_types)))
+    throw_error(Status::invalid_argument(
+                    str_cat("function '", name, "' is ", signature_text(handle.argument_types, handle.result_types),
+                            ", and is asked for as ", signature_text(argument_types, result_types)))
                     .with_location(where));
   }
   handle.captures = captures_of(graph, begin, function.results);
@@ -199,17 +200,18 @@ FunctionHandle find_function(GraphStore& graph, std::string_view name, std::span
 
 BuiltNode FunctionHandle::call(std::span<const AnyOutput> arguments, const At& at) const {
   if (graph == nullptr || arguments.size() != argument_types.size()) {
-    throw_error(invalid_argument(str_cat("function '", name, "' takes ", argument_types.size(), " arguments, not ",
+    throw_error(
+        Status::invalid_argument(str_cat("function '", name, "' takes ", argument_types.size(), " arguments, not ",
                                          arguments.size(), argument_types.empty() ? ", or was moved from" : ""))
-                    .with_location(at.where));
+            .with_location(at.where));
   }
   std::vector<AnyOutput> inputs(arguments.begin(), arguments.end());
   std::vector<PartialShape> shapes = argument_shapes;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].is_valid()) continue;  // an error of the node
     if (!shapes[i].is_compatible_with(inputs[i].shape())) {
-      throw_error(invalid_argument(str_cat("argument ", i, " of function '", name, "' has shape ",
-                                           inputs[i].shape().to_string(), ", not ", shapes[i].to_string()))
+      throw_error(Status::invalid_argument(str_cat("argument ", i, " of function '", name, "' has shape ",
+                                                   inputs[i].shape().to_string(), ", not ", shapes[i].to_string()))
                       .with_location(graph->scope().where.value_or(at.where)));
     }
     if (!shapes[i].has_rank()) shapes[i] = inputs[i].shape();
@@ -236,7 +238,7 @@ BuiltNode any_call(GraphStore& graph, BuildBody build_it, std::string_view name,
 BuiltNode any_branch(const AnyOutput& which, const std::vector<std::string>& branch_names,
                      FunctionRef<BodyResults(std::size_t)> build_it, std::string_view name, const At& at) {
   if (!which.is_valid()) {
-    throw_error(invalid_argument(str_cat(name, ": the condition is an empty Output")).with_location(at.where));
+    throw_error(Status::invalid_argument(str_cat(name, ": the condition is an empty Output")).with_location(at.where));
   }
   GraphStore& graph = *which.graph();
   const std::optional<std::source_location> around = graph.scope().where;
@@ -261,16 +263,16 @@ BuiltNode any_branch(const AnyOutput& which, const std::vector<std::string>& bra
       continue;
     }
     if (results.edges.size() != types.size()) {
-      throw_error(invalid_argument(str_cat(name, ": '", branch_names[b], "' gives ", results.edges.size(),
-                                           " results, and '", branch_names[0], "' ", types.size()))
+      throw_error(Status::invalid_argument(str_cat(name, ": '", branch_names[b], "' gives ", results.edges.size(),
+                                                   " results, and '", branch_names[0], "' ", types.size()))
                       .with_location(at.where));
     }
     for (std::size_t i = 0; i < types.size(); ++i) {
       if (results.edges[i].dtype() != types[i]) {
-        throw_error(
-            invalid_argument(str_cat(name, ": result ", i, " is ", dflow::name(results.edges[i].dtype()), " in '",
-                                     branch_names[b], "', and ", dflow::name(types[i]), " in '", branch_names[0], "'"))
-                .with_location(at.where));
+        throw_error(Status::invalid_argument(str_cat(name, ": result ", i, " is ", dtype_name(results.edges[i].dtype()),
+                                                     " in '", branch_names[b], "', and ", dtype_name(types[i]), " in '",
+                                                     branch_names[0], "'"))
+                        .with_location(at.where));
       }
       shapes[i] = common_shape(shapes[i], results.edges[i].shape());
     }
@@ -294,15 +296,15 @@ std::vector<std::string> numbered_branches(std::size_t n) {
 inline void require_invariant(const std::string& variable, const AnyOutput& next, DType dtype,
                               const PartialShape& shape, std::source_location where) {
   if (next.dtype() != dtype) {
-    throw_error(invalid_argument(str_cat(variable, " enters an iteration as ", dflow::name(dtype), " and leaves it as ",
-                                         dflow::name(next.dtype())))
+    throw_error(Status::invalid_argument(str_cat(variable, " enters an iteration as ", dtype_name(dtype),
+                                                 " and leaves it as ", dtype_name(next.dtype())))
                     .with_location(where));
   }
   if (is_within(next.shape(), shape)) return;
-  throw_error(
-      invalid_argument(str_cat(variable, " enters an iteration with shape ", shape.to_string(), " and leaves it with ",
-                               next.shape().to_string(), ": declare the shape that it has in all of them"))
-          .with_location(where));
+  throw_error(Status::invalid_argument(str_cat(variable, " enters an iteration with shape ", shape.to_string(),
+                                               " and leaves it with ", next.shape().to_string(),
+                                               ": declare the shape that it has in all of them"))
+                  .with_location(where));
 }
 
 /// What errors call variable `i`.
@@ -314,14 +316,15 @@ BuiltNode any_loop(std::span<const AnyOutput> initial, BuildBody condition, Buil
                    const At& at) {
   const auto is_empty = [](const AnyOutput& variable) { return !variable.is_valid(); };
   if (initial.empty() || std::any_of(initial.begin(), initial.end(), is_empty)) {
-    throw_error(invalid_argument("while_loop: there are no variables, or one is empty").with_location(at.where));
+    throw_error(
+        Status::invalid_argument("while_loop: there are no variables, or one is empty").with_location(at.where));
   }
   GraphStore& graph = *initial[0].graph();
   const std::optional<std::source_location> around = graph.scope().where;
   const ScopeGuard place = enter_place(graph, at.where);
   if (!options.shapes.empty() && options.shapes.size() != initial.size()) {
-    throw_error(invalid_argument(str_cat("while_loop: ", options.shapes.size(), " shapes are declared for ",
-                                         initial.size(), " variables"))
+    throw_error(Status::invalid_argument(str_cat("while_loop: ", options.shapes.size(), " shapes are declared for ",
+                                                 initial.size(), " variables"))
                     .with_location(at.where));
   }
   GraphStore::Draft draft(graph);
@@ -333,10 +336,10 @@ BuiltNode any_loop(std::span<const AnyOutput> initial, BuildBody condition, Buil
     attrs.output_types.push_back(initial[i].dtype());
     attrs.output_shapes.push_back(options.shapes.empty() ? initial[i].shape() : options.shapes[i]);
     if (!attrs.output_shapes[i].is_compatible_with(initial[i].shape())) {
-      throw_error(
-          invalid_argument(str_cat(variable_text(options, i), " begins with shape ", initial[i].shape().to_string(),
-                                   ", which is not of the declared ", attrs.output_shapes[i].to_string()))
-              .with_location(at.where));
+      throw_error(Status::invalid_argument(str_cat(variable_text(options, i), " begins with shape ",
+                                                   initial[i].shape().to_string(), ", which is not of the declared ",
+                                                   attrs.output_shapes[i].to_string()))
+                      .with_location(at.where));
     }
   }
   CaptureList captures;
@@ -353,19 +356,20 @@ BuiltNode any_loop(std::span<const AnyOutput> initial, BuildBody condition, Buil
   };
   const auto [is_true, condition_name] = build_one("condition", condition);
   if (is_true.edges.size() != 1) {
-    throw_error(invalid_argument(str_cat("while_loop: the condition gives ", is_true.edges.size(), " values, not one"))
-                    .with_location(at.where));
+    throw_error(
+        Status::invalid_argument(str_cat("while_loop: the condition gives ", is_true.edges.size(), " values, not one"))
+            .with_location(at.where));
   }
   const AnyOutput& goes_on = is_true.edges[0];
   if (goes_on.dtype() != DType::boolean || !goes_on.shape().is_compatible_with(Shape{})) {
-    throw_error(invalid_argument(str_cat("while_loop: the condition is a bool of shape [], not ", name(goes_on.dtype()),
-                                         " ", goes_on.shape().to_string()))
+    throw_error(Status::invalid_argument(str_cat("while_loop: the condition is a bool of shape [], not ",
+                                                 dtype_name(goes_on.dtype()), " ", goes_on.shape().to_string()))
                     .with_location(at.where));
   }
   const auto [next, body_name] = build_one("body", body);
   if (next.edges.size() != initial.size()) {
-    throw_error(invalid_argument(str_cat("while_loop: the body gives ", next.edges.size(), " values for ",
-                                         initial.size(), " variables"))
+    throw_error(Status::invalid_argument(str_cat("while_loop: the body gives ", next.edges.size(), " values for ",
+                                                 initial.size(), " variables"))
                     .with_location(at.where));
   }
   for (std::size_t i = 0; i < initial.size(); ++i) {

@@ -56,8 +56,8 @@ void While::infer(InferContext& context) {
   }
   for (std::size_t i = 0; i < attrs.output_types.size(); ++i) {
     if (attrs.output_types[i] == context.input_dtype(static_cast<int>(i))) continue;
-    context.fail(str_cat("variable ", i, " is ", dflow::name(attrs.output_types[i]), ", and its first value ",
-                         dflow::name(context.input_dtype(static_cast<int>(i)))));
+    context.fail(str_cat("variable ", i, " is ", dtype_name(attrs.output_types[i]), ", and its first value ",
+                         dtype_name(context.input_dtype(static_cast<int>(i)))));
   }
   detail::set_listed_shapes(context, attrs.output_shapes);
 }

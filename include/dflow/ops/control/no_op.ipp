@@ -15,7 +15,7 @@ Operation detail::no_op_after(GraphStore& graph, std::span<const Operation> oper
 
 Operation group(std::span<const Operation> operations, const At& at) {
   const auto reject = [&at](std::string message) {
-    throw_error(invalid_argument(std::move(message)).with_node(NoOp::name, at.name).with_location(at.where));
+    throw_error(Status::invalid_argument(std::move(message)).with_node(NoOp::name, at.name).with_location(at.where));
   };
   if (operations.empty()) reject("group: needs at least one operation");
   for (std::size_t i = 0; i < operations.size(); ++i) {

@@ -34,10 +34,10 @@ RowCount count_rows(std::span<const AnyOutput> elems, std::string_view name, con
     const bool fits =
         shape.rank() > 0 && (shape.dim(0) == dynamic || count.known == dynamic || shape.dim(0) == count.known);
     if (!fits) {
-      throw_error(
-          invalid_argument(str_cat(name, ": '", each.name(), "' of shape ", shape.to_string(), " has not ",
-                                   count.known == dynamic ? "any" : str_cat("as many (", count.known, ")"), " rows"))
-              .with_location(at.where));
+      throw_error(Status::invalid_argument(
+                      str_cat(name, ": '", each.name(), "' of shape ", shape.to_string(), " has not ",
+                              count.known == dynamic ? "any" : str_cat("as many (", count.known, ")"), " rows"))
+                      .with_location(at.where));
     }
     if (shape.dim(0) != dynamic) count.known = shape.dim(0);
   }
@@ -135,7 +135,8 @@ class RowLoopBuilder {
     for (std::size_t k = 0; k < loop_.num_gathered; ++k) {
       const AnyOutput& result = given.gathered.at(k);
       if (!result.is_valid()) {
-        throw_error(invalid_argument(str_cat(loop_.name, ": result ", k, " is an empty Output")).with_location(where_));
+        throw_error(
+            Status::invalid_argument(str_cat(loop_.name, ": result ", k, " is an empty Output")).with_location(where_));
       }
       gathered_.push_back({result.dtype(), result.shape()});
       next.edges.emplace_back(build<TensorListSetItem>({variables[1 + num_states() + k], i, result}));
@@ -185,15 +186,16 @@ class RowLoopBuilder {
 RowResults any_row_loop(const RowLoop& loop, BuildRow build_row, const At& at) {
   const auto is_empty = [](const AnyOutput& edge) { return !edge.is_valid(); };
   if (loop.elems.empty() || std::any_of(loop.elems.begin(), loop.elems.end(), is_empty)) {
-    throw_error(
-        invalid_argument(str_cat(loop.name, ": there are no rows, or an edge is empty")).with_location(at.where));
+    throw_error(Status::invalid_argument(str_cat(loop.name, ": there are no rows, or an edge is empty"))
+                    .with_location(at.where));
   }
   if (std::any_of(loop.initial.begin(), loop.initial.end(), is_empty)) {
-    throw_error(invalid_argument(str_cat(loop.name, ": a state begins with an empty Output")).with_location(at.where));
+    throw_error(
+        Status::invalid_argument(str_cat(loop.name, ": a state begins with an empty Output")).with_location(at.where));
   }
   if (!loop.shapes.empty() && loop.shapes.size() != loop.initial.size()) {
-    throw_error(invalid_argument(str_cat(loop.name, ": ", loop.shapes.size(), " shapes are declared for ",
-                                         loop.initial.size(), " states"))
+    throw_error(Status::invalid_argument(str_cat(loop.name, ": ", loop.shapes.size(), " shapes are declared for ",
+                                                 loop.initial.size(), " states"))
                     .with_location(at.where));
   }
   GraphStore& graph = *loop.elems[0].graph();

@@ -58,8 +58,8 @@ Operation AnyBarrier::insert_many(std::size_t component, const AnyOutput& keys, 
     const PartialShape element =
         shape.has_rank() && shape.rank() > 0 ? shape.subshape(1, shape.rank()) : PartialShape::unknown();
     if (!shapes_[component].is_compatible_with(element)) {
-      throw_error(invalid_argument(str_cat("component ", component, " of the barrier has shape ",
-                                           shapes_[component].to_string(), ", not ", element.to_string()))
+      throw_error(Status::invalid_argument(str_cat("component ", component, " of the barrier has shape ",
+                                                   shapes_[component].to_string(), ", not ", element.to_string()))
                       .with_node(BarrierInsertMany::name, at.name)
                       .with_location(at.where));
     }

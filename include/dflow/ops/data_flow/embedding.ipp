@@ -16,7 +16,7 @@
 namespace dflow::detail {
 
 [[noreturn]] void reject_shards(const std::string& message, const At& at) {
-  throw_error(invalid_argument(str_cat("embedding_lookup: ", message)).with_location(at.where));
+  throw_error(Status::invalid_argument(str_cat("embedding_lookup: ", message)).with_location(at.where));
 }
 
 /// The shape of the table that the shards are.

@@ -12,10 +12,10 @@ namespace detail {
 
 void infer_table(InferContext& context, const LookupTableAttrs& attrs) {
   if (!in_mask(attrs.key_dtype, dtype_mask<TableKeyTypes>)) {
-    context.fail(str_cat("keys are int32, int64 or string, not ", name(attrs.key_dtype)));
+    context.fail(str_cat("keys are int32, int64 or string, not ", dtype_name(attrs.key_dtype)));
   }
   if (!in_mask(attrs.value_dtype, dtype_mask<AllTypes>)) {
-    context.fail(str_cat("there are no values of type ", name(attrs.value_dtype)));
+    context.fail(str_cat("there are no values of type ", dtype_name(attrs.value_dtype)));
   }
   if (!attrs.value_shape.is_fully_defined()) {
     context.fail(str_cat("the shape of a value is ", attrs.value_shape.to_string(), ", which is not known"));
@@ -87,19 +87,19 @@ void AnyLookupTable::check_values(const AnyOutput& keys, const AnyOutput& values
   if (!keys.is_valid() || !values.is_valid()) return;  // the node's errors are better
   const PartialShape wanted = keys.shape().concatenated(value_shape_);
   if (wanted.is_compatible_with(values.shape())) return;
-  throw_error(
-      invalid_argument(str_cat("values of shape ", values.shape().to_string(), " for keys ", keys.shape().to_string(),
-                               " of a table with values ", value_shape_.to_string(), ", wanted ", wanted.to_string()))
-          .with_node(op, at.name)
-          .with_location(at.where));
+  throw_error(Status::invalid_argument(str_cat("values of shape ", values.shape().to_string(), " for keys ",
+                                               keys.shape().to_string(), " of a table with values ",
+                                               value_shape_.to_string(), ", wanted ", wanted.to_string()))
+                  .with_node(op, at.name)
+                  .with_location(at.where));
 }
 
 AnyOutput AnyLookupTable::find(const AnyOutput& keys, const AnyOutput& default_value, const At& at) const {
   GraphStore& graph = graph_of({&handle_, 1}, LookupTableFind::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   if (default_value.is_valid() && !default_value.shape().is_compatible_with(value_shape_)) {
-    throw_error(invalid_argument(str_cat("the default value has shape ", default_value.shape().to_string(),
-                                         ", and the table's values ", value_shape_.to_string()))
+    throw_error(Status::invalid_argument(str_cat("the default value has shape ", default_value.shape().to_string(),
+                                                 ", and the table's values ", value_shape_.to_string()))
                     .with_node(LookupTableFind::name, at.name)
                     .with_location(at.where));
   }
@@ -145,12 +145,13 @@ Operation AnyLookupTable::initialize(const AnyOutput& keys, const AnyOutput& val
 /// Why column `index` of a file cannot give elements of that type.
 std::optional<std::string> why_no_column(std::int64_t index, DType dtype) {
   using Op = InitializeTableFromTextFile;
-  if (index == Op::whole_line && dtype != DType::string) return str_cat("a whole line is a string, not ", name(dtype));
+  if (index == Op::whole_line && dtype != DType::string)
+    return str_cat("a whole line is a string, not ", dtype_name(dtype));
   if (index == Op::line_number && dtype != DType::int64) {
-    return str_cat("a line's number is an int64, not ", name(dtype));
+    return str_cat("a line's number is an int64, not ", dtype_name(dtype));
   }
   if (index >= 0 && !in_mask(dtype, dtype_mask<TypeList<std::int32_t, std::int64_t, float, double, std::string>>)) {
-    return str_cat("columns are int32, int64, float, double or string, not ", name(dtype));
+    return str_cat("columns are int32, int64, float, double or string, not ", dtype_name(dtype));
   }
   return std::nullopt;
 }
@@ -163,7 +164,7 @@ Operation AnyLookupTable::initialize_from_text_file(const AnyOutput& filename, I
   std::optional<std::string> why = why_no_column(attrs.key_index, key_);
   if (!why) why = why_no_column(attrs.value_index, value_);
   if (!why && value_shape_.rank() != 0) why = "a file gives scalars, and the table's values have another shape";
-  if (why) throw_error(invalid_argument(*why).with_node(Op::name, at.name).with_location(at.where));
+  if (why) throw_error(Status::invalid_argument(*why).with_node(Op::name, at.name).with_location(at.where));
   return build<Op>({handle_, filename}, std::move(attrs), at);
 }
 

@@ -85,8 +85,8 @@ void check_components(std::span<const AnyOutput> components, std::span<const Par
   };
   for (std::size_t i = 0; i < components.size() && i < shapes.size(); ++i) {
     if (!components[i].is_valid() || shapes[i].is_compatible_with(element_shape(i))) continue;
-    throw_error(invalid_argument(str_cat("component ", i, " of the queue has shape ", shapes[i].to_string(), ", not ",
-                                         element_shape(i).to_string()))
+    throw_error(Status::invalid_argument(str_cat("component ", i, " of the queue has shape ", shapes[i].to_string(),
+                                                 ", not ", element_shape(i).to_string()))
                     .with_node(op, at.name)
                     .with_location(at.where));
   }

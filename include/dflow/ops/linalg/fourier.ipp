@@ -18,7 +18,8 @@ namespace detail {
 void check_same_precision(const InferContext& context) {
   const DType real = context.type_arg(0), complex = context.type_arg(1);
   if (complex == (real == DType::float32 ? DType::complex64 : DType::complex128)) return;
-  context.fail(str_cat("Treal ", name(real), " and Tcomplex ", name(complex), " are of different precision"));
+  context.fail(
+      str_cat("Treal ", dtype_name(real), " and Tcomplex ", dtype_name(complex), " are of different precision"));
 }
 
 /// The lengths on input 1 as far as they are known, one for each dimension that is transformed.

@@ -16,8 +16,8 @@ namespace detail {
 void require_parameter_type(const InferContext& context) {
   const DType wanted = context.type_arg(0) == DType::float64 ? DType::float64 : DType::float32;
   if (context.type_arg(1) == wanted) return;
-  context.fail(str_cat("parameters of ", dflow::name(context.type_arg(0)), " images must be ", dflow::name(wanted),
-                       ", got ", dflow::name(context.type_arg(1))));
+  context.fail(str_cat("parameters of ", dtype_name(context.type_arg(0)), " images must be ", dtype_name(wanted),
+                       ", got ", dtype_name(context.type_arg(1))));
 }
 
 /// `channels` and the length of the vector on input `i` as one; fails if they differ.

@@ -55,8 +55,8 @@ AnyOutput checked_keep_prob(const Expr& keep_prob, const At& at) {
 AnyOutput detail::any_dropout(const AnyOutput& x, double keep_prob, const DropoutOptions& options, const At& at) {
   static_cast<void>(graph_of({&x, 1}, RandomUniform::name, at));
   if (!(keep_prob > 0 && keep_prob <= 1)) {
-    throw_error(
-        invalid_argument(str_cat("dropout: keep_prob must be in (0, 1], got ", keep_prob)).with_location(at.where));
+    throw_error(Status::invalid_argument(str_cat("dropout: keep_prob must be in (0, 1], got ", keep_prob))
+                    .with_location(at.where));
   }
   if (keep_prob == 1) return x;
   return dropout_by(x, scalar_like(x, keep_prob), options, at);
@@ -67,9 +67,9 @@ AnyOutput detail::any_dropout(const AnyOutput& x, const AnyOutput& keep_prob, co
   static_cast<void>(graph_of({&x, 1}, RandomUniform::name, at));
   static_cast<void>(graph_of({&keep_prob, 1}, RandomUniform::name, at));
   if (keep_prob.shape().has_rank() && keep_prob.shape().rank() != 0) {
-    throw_error(
-        invalid_argument(str_cat("dropout: keep_prob must be a scalar, got shape ", keep_prob.shape().to_string()))
-            .with_location(at.where));
+    throw_error(Status::invalid_argument(
+                    str_cat("dropout: keep_prob must be a scalar, got shape ", keep_prob.shape().to_string()))
+                    .with_location(at.where));
   }
   return dropout_by(x, checked_keep_prob(keep_prob, at), options, at);
 }

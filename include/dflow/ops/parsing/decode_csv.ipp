@@ -24,8 +24,7 @@ void DecodeCsv::infer(InferContext& context) {
   }
   for (int i = 0; i < context.num_outputs(); ++i) {
     const DType dtype = attrs.OUT_TYPE[static_cast<std::size_t>(i)];
-    if (!in_mask(dtype, dtype_mask<CsvTypes>))
-      context.fail(str_cat("there are no fields of type ", dflow::name(dtype)));
+    if (!in_mask(dtype, dtype_mask<CsvTypes>)) context.fail(str_cat("there are no fields of type ", dtype_name(dtype)));
     const PartialShape& value = context.input(1 + i);
     if (value.has_rank() && (value.rank() > 1 || (value.rank() == 1 && value[0] > 1))) {
       context.fail(str_cat("field ", i, " has defaults of shape ", value.to_string(), ", and must have one or none"));

@@ -31,7 +31,7 @@ void infer_features(InferContext& context, const FeatureGroup& group, const Part
                 "dense_shapes");
   const auto check_type = [&](DType dtype) {
     if (!in_mask(dtype, dtype_mask<FeatureTypes>)) {
-      context.fail(str_cat("features are float, int64 or string, not ", dflow::name(dtype)));
+      context.fail(str_cat("features are float, int64 or string, not ", dtype_name(dtype)));
     }
   };
   int output = group.first_output;

@@ -16,7 +16,7 @@ RandomAttrs random_attrs(GraphStore& graph, std::uint64_t seed) {
 }
 
 [[noreturn]] void reject_random(const GraphStore& graph, std::string_view op, std::string message, const At& at) {
-  throw_error(invalid_argument(std::move(message))
+  throw_error(Status::invalid_argument(std::move(message))
                   .with_node(op, at.name)
                   .with_location(graph.scope().where.value_or(at.where)));
 }

@@ -8,7 +8,7 @@ namespace dflow {
 void CountUpTo::infer(InferContext& context) {
   const DType held = context.variable_dtype(0);
   if (held != DType::invalid && held != context.type_arg(0)) {
-    context.fail(str_cat("the variable holds ", dflow::name(held), ", not ", dflow::name(context.type_arg(0))));
+    context.fail(str_cat("the variable holds ", dtype_name(held), ", not ", dtype_name(context.type_arg(0))));
   }
   static_cast<void>(context.with_rank(0, 0));
   context.set_output(0, Shape{});

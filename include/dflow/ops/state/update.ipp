@@ -13,7 +13,7 @@ void infer_apply(InferContext& context, int num_variables, int grad, int indices
   for (int i = 0; i < num_variables; ++i) {
     const DType held = context.variable_dtype(i);
     if (held != DType::invalid && held != context.type_arg(0)) {
-      context.fail(str_cat("variable ", i, " holds ", dflow::name(held), ", not ", dflow::name(context.type_arg(0))));
+      context.fail(str_cat("variable ", i, " holds ", dtype_name(held), ", not ", dtype_name(context.type_arg(0))));
     }
     variable = context.merge(variable, context.input(i));
   }

@@ -17,7 +17,7 @@ namespace detail {
 void require_variable_dtype(InferContext& context, DType wanted, int handle = 0) {
   const DType held = context.variable_dtype(handle);
   if (held == DType::invalid || held == wanted) return;
-  context.fail(str_cat("the variable holds ", dflow::name(held), ", not ", dflow::name(wanted)));
+  context.fail(str_cat("the variable holds ", dtype_name(held), ", not ", dtype_name(wanted)));
 }
 
 void infer_assign_update(InferContext& context) {
@@ -75,15 +75,16 @@ AnyVariable AnyVariable::make(GraphStore& graph, const AnyOutput& initial_value,
 AnyVariable AnyVariable::make_unlisted(GraphStore& graph, const AnyOutput& initial_value,
                                        const VariableOptions& options, const At& at) {
   if (!initial_value.is_of(&graph)) {
-    throw_error(invalid_argument("the initial value of a variable is an empty Output or belongs to another graph")
-                    .with_node(VariableOp::name, options.name)
-                    .with_location(at.where));
-  }
-  if (options.container.starts_with('_')) {
     throw_error(
-        invalid_argument(str_cat("container '", options.container, "': a name that begins with '_' is the library's"))
+        Status::invalid_argument("the initial value of a variable is an empty Output or belongs to another graph")
             .with_node(VariableOp::name, options.name)
             .with_location(at.where));
+  }
+  if (options.container.starts_with('_')) {
+    throw_error(Status::invalid_argument(
+                    str_cat("container '", options.container, "': a name that begins with '_' is the library's"))
+                    .with_node(VariableOp::name, options.name)
+                    .with_location(at.where));
   }
   GraphStore::Scope scope = graph.scope();
   scope.control_inputs.clear();
@@ -149,14 +150,14 @@ std::string AnyVariable::whole_name() const {
 
 AnyVariable AnyVariable::of(const Operation& handle) {
   if (!handle.is_valid() || handle.node().op->role != OpRole::variable) {
-    throw_error(
-        invalid_argument(str_cat("'", handle.is_valid() ? handle.name() : "", "' is not the handle of a variable")));
+    throw_error(Status::invalid_argument(
+        str_cat("'", handle.is_valid() ? handle.name() : "", "' is not the handle of a variable")));
   }
   const Operation read = detail::find_read(handle);
   if (!read.is_valid()) {
-    throw_error(
-        invalid_argument(str_cat("no node reads variable '", handle.name(), "', as '", handle.name(), "/read' does"))
-            .with_node(handle.node().op->name, handle.name()));
+    throw_error(Status::invalid_argument(
+                    str_cat("no node reads variable '", handle.name(), "', as '", handle.name(), "/read' does"))
+                    .with_node(handle.node().op->name, handle.name()));
   }
   AnyVariable variable;
   variable.handle_ = AnyOutput(handle.graph(), {handle.node_id(), 0});
@@ -166,7 +167,8 @@ AnyVariable AnyVariable::of(const Operation& handle) {
 
 AnyVariable AnyVariable::of_read(const AnyOutput& read) {
   if (!read.is_valid() || read.node().op->role != OpRole::read_variable) {
-    throw_error(invalid_argument(str_cat("'", read.is_valid() ? read.name() : "", "' is not the value of a variable")));
+    throw_error(
+        Status::invalid_argument(str_cat("'", read.is_valid() ? read.name() : "", "' is not the value of a variable")));
   }
   return of(Operation(read.graph(), read.node().inputs[0].node));
 }
@@ -174,7 +176,7 @@ AnyVariable AnyVariable::of_read(const AnyOutput& read) {
 Operation AnyVariable::initializer() const {
   const Operation assign = detail::find_beside(handle_.operation(), "Assign");
   if (assign.is_valid()) return assign;
-  throw_error(invalid_argument(
+  throw_error(Status::invalid_argument(
       str_cat("variable '", name(), "' has no initial value: there is no node '", name(), "/Assign'")));
 }
 

@@ -13,8 +13,8 @@ void AsString::infer(InferContext& context) {
   if (attrs.scientific && attrs.shortest) context.fail("cannot be both scientific and shortest");
   if (!has_point && dtype != DType::string) {
     if (attrs.scientific || attrs.shortest)
-      context.fail(str_cat("scientific and shortest are no forms of ", dflow::name(dtype)));
-    if (attrs.precision > -1) context.fail(str_cat("precision is nothing that ", dflow::name(dtype), " has"));
+      context.fail(str_cat("scientific and shortest are no forms of ", dtype_name(dtype)));
+    if (attrs.precision > -1) context.fail(str_cat("precision is nothing that ", dtype_name(dtype), " has"));
   }
   if (attrs.width > max_width || attrs.precision > max_width) {
     context.fail(str_cat("width ", attrs.width, " and precision ", attrs.precision, " may be ", max_width, " at most"));

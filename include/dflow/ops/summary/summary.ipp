@@ -66,7 +66,7 @@ void ImageSummary::infer(InferContext& context) {
   detail::require_scalar(context, 0, "the tag");
   detail::require_at_least_one(context, attrs.max_images, "max_images");
   if (attrs.bad_color.dtype() != DType::uint8) {
-    context.fail(str_cat("bad_color must be uint8, not ", dflow::name(attrs.bad_color.dtype())));
+    context.fail(str_cat("bad_color must be uint8, not ", dtype_name(attrs.bad_color.dtype())));
   }
   if (attrs.bad_color.rank() != 1) {
     context.fail(str_cat("bad_color must be a vector, not ", attrs.bad_color.shape().to_string()));

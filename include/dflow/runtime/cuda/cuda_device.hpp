@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: an NVIDIA GPU as a device.
+
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/runtime/device.hpp>
 

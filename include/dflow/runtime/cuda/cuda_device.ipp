@@ -18,7 +18,7 @@ inline int count_gpus(cuda::Driver& driver) {
     int of_machine = 0, of_program = 0;
     driver.versions(of_machine, of_program);
     const auto number = [](int version) { return str_cat(version / 1000, ".", version % 1000 / 10); };
-    throw_error(failed_precondition(
+    throw_error(Status::failed_precondition(
         of_machine == 0
             ? str_cat("there is no NVIDIA driver on this machine, so it has no CUDA GPU; the program was built with "
                       "CUDA ",
@@ -38,7 +38,7 @@ CudaDevice::CudaDevice(CudaDeviceOptions options)
       pool_(options.pool != nullptr ? std::move(options.pool) : std::make_shared<InlinePool>()) {
   const int count = detail::count_gpus(*driver_);
   if (options.ordinal < 0 || options.ordinal >= count) {
-    throw_error(not_found(
+    throw_error(Status::not_found(
         str_cat("there is no GPU ", options.ordinal, " for device ", options.name, ": the driver finds ", count)));
   }
   cuda::require_ok(driver_->properties(options.ordinal, properties_), str_cat("asking GPU ", options.ordinal));
@@ -77,9 +77,10 @@ std::vector<std::shared_ptr<Device>> cuda_devices(const CudaDeviceOptions& optio
   CudaDeviceOptions numbered = options;
   if (numbered.driver == nullptr) numbered.driver = cuda::cuda_driver();
   const int count = detail::count_gpus(*numbered.driver);
-  if (count == 0) throw_error(not_found("there is no CUDA GPU in this machine, or none that this process may see"));
+  if (count == 0)
+    throw_error(Status::not_found("there is no CUDA GPU in this machine, or none that this process may see"));
   DeviceName name = DeviceName::parse(options.name);
-  if (!name.is_full()) throw_error(invalid_argument(str_cat("'", options.name, "' is not a full device name")));
+  if (!name.is_full()) throw_error(Status::invalid_argument(str_cat("'", options.name, "' is not a full device name")));
   std::vector<std::shared_ptr<Device>> devices;
   for (numbered.ordinal = 0; numbered.ordinal < count; ++numbered.ordinal) {
     numbered.name = name.to_string();

@@ -81,7 +81,7 @@ class FramePlanCompiler {
       if (options_.check != nullptr && id.value() % 256 == 0) (*options_.check)();
       if (!runs(id) || passes_on(node.op->role) || is_constant(node)) continue;
       if (node.op->role == OpRole::placeholder) {
-        throw_error(invalid_argument(str_cat("placeholder '", node->name, "' must be fed"))
+        throw_error(Status::invalid_argument(str_cat("placeholder '", node->name, "' must be fed"))
                         .with_node(node.op->name, node->name)
                         .with_location(node->where));
       }
@@ -167,7 +167,7 @@ class FramePlanCompiler {
   SlotId fetched(StepEndpoint edge) {
     const StepNode& node = body().node(edge.node);
     if (!feeds_.contains(edge) && layout_.gives_to[edge.node] != 0) {
-      throw_error(invalid_argument("it is inside of a frame, and cannot be fetched")
+      throw_error(Status::invalid_argument("it is inside of a frame, and cannot be fetched")
                       .with_node(node.op->name, node->name)
                       .with_location(node->where));
     }
@@ -275,11 +275,11 @@ class FramePlanCompiler {
   /// Only a step's own calls are split by what their bodies want in host memory.
   void require_host_memory(const StepNode& call) const {
     if (plan_->device_->memory == nullptr) return;
-    throw_error(
-        unimplemented("it is called by raw control flow on a device with a memory of its own that does not have "
-                      "the form of branches and loops")
-            .with_node(call.op->name, call->name)
-            .with_location(call->where));
+    throw_error(Status::unimplemented(
+                    "it is called by raw control flow on a device with a memory of its own that does not have "
+                    "the form of branches and loops")
+                    .with_node(call.op->name, call->name)
+                    .with_location(call->where));
   }
 
   /// Nothing in the loop copies from the device's memory.
@@ -291,9 +291,9 @@ class FramePlanCompiler {
       const std::vector<bool> of_host = host_outputs_of(*source.node, *entry);
       if (!of_host.empty() && of_host[static_cast<std::size_t>(edge.index)]) return;
     }
-    throw_error(unimplemented(str_cat("'", source->name,
-                                      "' is read in host memory, by raw control flow on a device with "
-                                      "a memory of its own that does not have the form of branches and loops"))
+    throw_error(Status::unimplemented(str_cat("'", source->name,
+                                              "' is read in host memory, by raw control flow on a device with "
+                                              "a memory of its own that does not have the form of branches and loops"))
                     .with_node(reader.op->name, reader->name)
                     .with_location(reader->where));
   }
@@ -302,7 +302,7 @@ class FramePlanCompiler {
   void require_there(StepEndpoint edge, const StepNode& reader) const {
     const StepNode& source = body().node(edge.node);
     if (source.op->role != OpRole::merge || edge.index == 0 || plan_->device_->memory == nullptr) return;
-    throw_error(unimplemented("the number of a Merge's input is read on a device with a memory of its own")
+    throw_error(Status::unimplemented("the number of a Merge's input is read on a device with a memory of its own")
                     .with_node(reader.op->name, reader->name)
                     .with_location(reader->where));
   }

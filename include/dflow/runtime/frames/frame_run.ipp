@@ -213,10 +213,11 @@ void FrameLoop::check_outputs(const FramePlan::PlannedNode& node, KernelContext&
     if (!output.is_initialized()) {
       // Dead, as the kernel has said.
       if (iteration.dead.slots[node.wiring.first_output + o] != 0) continue;
-      throw_error(internal(str_cat("the kernel has left output ", o, " unset")));
+      throw_error(Status::internal(str_cat("the kernel has left output ", o, " unset")));
     }
     if (output.dtype() == context.output_dtype(o)) continue;
-    throw_error(internal(str_cat("the kernel set output ", o, " to a tensor of type ", dflow::name(output.dtype()))));
+    throw_error(
+        Status::internal(str_cat("the kernel set output ", o, " to a tensor of type ", dtype_name(output.dtype()))));
   }
 }
 
@@ -342,7 +343,7 @@ void FrameLoop::finish(const Ready& ready) {
         if (!ready.is_dead) {
           AnyTensor condition = take(iteration, node.wiring.inputs[0]);
           if (condition.rank() != 0) {
-            throw_error(invalid_argument(str_cat("the condition is a bool ", condition.shape().to_string())));
+            throw_error(Status::invalid_argument(str_cat("the condition is a bool ", condition.shape().to_string())));
           }
           iteration.slots[node.wiring.first_output] = std::move(condition);
         }
@@ -368,8 +369,8 @@ void FrameLoop::pass_switch(const Ready& ready) {
   const KernelContext::Wiring& wiring = plan_->node(ready.node).wiring;
   const AnyTensor& side = iteration.slots[wiring.inputs[1]];
   if (side.dtype() != DType::boolean || side.rank() != 0) {
-    throw_error(invalid_argument(
-        str_cat("the side is a ", dflow::name(side.dtype()), " ", side.shape().to_string(), ", not one bool")));
+    throw_error(Status::invalid_argument(
+        str_cat("the side is a ", dtype_name(side.dtype()), " ", side.shape().to_string(), ", not one bool")));
   }
   const int taken = *Tensor<bool>::of(side).data() ? 1 : 0;
   iteration.slots[wiring.first_output + taken] = take(iteration, wiring.inputs[0]);
@@ -411,7 +412,7 @@ void FrameLoop::pass_exit(const Ready& ready) {
     return;
   }
   if (std::find(run.alive_exits.begin(), run.alive_exits.end(), ready.node) != run.alive_exits.end()) {
-    throw_error(invalid_argument("it is alive in two iterations of its frame"));
+    throw_error(Status::invalid_argument("it is alive in two iterations of its frame"));
   }
   run.alive_exits.push_back(ready.node);
   run.within->slots[node.wiring.first_output] = take(iteration, node.wiring.inputs[0]);
@@ -482,9 +483,9 @@ void FrameLoop::take_merged(FrameIteration& to, Index merge, Index number, AnyTe
   // Of an edge that carries lists it is the shape of their elements.
   const OutputInfo& declared = node.node->outputs[0];
   if (!is_handle(declared.dtype) && !declared.shape.is_compatible_with(value.shape())) {
-    return fail(
-        error_at(merge, invalid_argument(str_cat("input ", number, " has shape ", value.shape().to_string(),
-                                                 ", and the shape is said to be ", declared.shape.to_string()))));
+    return fail(error_at(
+        merge, Status::invalid_argument(str_cat("input ", number, " has shape ", value.shape().to_string(),
+                                                ", and the shape is said to be ", declared.shape.to_string()))));
   }
   to.is_taken[at] = 1;
   to.slots[node.wiring.first_output] = std::move(value);

@@ -90,7 +90,7 @@ class CopyArrival {
   CopyArrival(CopyArrival&&) noexcept = default;
   CopyArrival& operator=(CopyArrival&&) = delete;
   ~CopyArrival() {
-    if (copies_ != nullptr) (*this)(internal("the device's memory has dropped a copy"), AnyTensor());
+    if (copies_ != nullptr) (*this)(Status::internal("the device's memory has dropped a copy"), AnyTensor());
   }
   void operator()(Status status, AnyTensor tensor) {
     if (const auto copies = std::exchange(copies_, nullptr)) copies->arrive(i_, std::move(status), std::move(tensor));
@@ -106,12 +106,13 @@ void wait_for_copies(const std::shared_ptr<CopiesUnderWay>& copies, ThreadPool& 
   if (copies->ended().is_set()) return;
   std::optional<TimerId> timer;
   if (limits.clock != nullptr && limits.deadline != Clock::never) {
-    const auto give_up = [copies] { copies->give_up(deadline_exceeded("the step's deadline has passed")); };
+    const auto give_up = [copies] { copies->give_up(Status::deadline_exceeded("the step's deadline has passed")); };
     if (limits.clock->now() >= limits.deadline) return give_up();
     timer = limits.clock->schedule_at(limits.deadline, give_up);
   }
   {
-    const std::stop_callback on_stop(limits.stop, [&copies] { copies->give_up(cancelled("stop was requested")); });
+    const std::stop_callback on_stop(limits.stop,
+                                     [&copies] { copies->give_up(Status::cancelled("stop was requested")); });
     pool.wait(copies->ended());
   }
   if (timer) limits.clock->cancel(*timer);

@@ -51,11 +51,11 @@ NodeKernels PlanKernels::make_all() {
       continue;
     }
     if (node.op->role == OpRole::placeholder) {
-      throw_error(
-          invalid_argument(str_cat("placeholder '", node->name, "' must be fed a ", dflow::name(node->outputs[0].dtype),
-                                   " tensor of shape ", node->outputs[0].shape.to_string()))
-              .with_node(node.op->name, node->name)
-              .with_location(node->where));
+      throw_error(Status::invalid_argument(str_cat("placeholder '", node->name, "' must be fed a ",
+                                                   dtype_name(node->outputs[0].dtype), " tensor of shape ",
+                                                   node->outputs[0].shape.to_string()))
+                      .with_node(node.op->name, node->name)
+                      .with_location(node->where));
     }
     if (calls_functions(node.op->role)) {
       const AnyKernel& kernel = make_call(node);
@@ -93,16 +93,16 @@ const KernelEntry& PlanKernels::entry_of(const Node& node) {
   Status status;
   if (entry == nullptr) {
     const bool moves = node.op->role == OpRole::send || node.op->role == OpRole::recv;
-    status = not_found(str_cat("op ", node.op->name, " has no ", device_.type,
-                               " kernel in the tables that the session was given",
-                               moves ? "; what moves tensors between devices is df::Send and df::Recv" : ""));
+    status = Status::not_found(str_cat("op ", node.op->name, " has no ", device_.type,
+                                       " kernel in the tables that the session was given",
+                                       moves ? "; what moves tensors between devices is df::Send and df::Recv" : ""));
   } else if (entry->op != node.op) {
-    status = invalid_argument(
+    status = Status::invalid_argument(
         str_cat("the graph's op ", node.op->name, " is not the one of that name in the session's tables"));
   } else if (!entry->supports_types(node.types)) {
     std::string types;
-    for (std::size_t t = 0; t < node.types.size; ++t) types += str_cat(t == 0 ? "" : ", ", dflow::name(node.types[t]));
-    status = not_found(str_cat("op ", node.op->name, " has no ", device_.type, " kernel for ", types));
+    for (std::size_t t = 0; t < node.types.size; ++t) types += str_cat(t == 0 ? "" : ", ", dtype_name(node.types[t]));
+    status = Status::not_found(str_cat("op ", node.op->name, " has no ", device_.type, " kernel for ", types));
   }
   if (status.ok()) return *entry;
   throw_error(status.with_node(node.op->name, node.name).with_device(device_.name).with_location(node.where));
@@ -111,10 +111,10 @@ const KernelEntry& PlanKernels::entry_of(const Node& node) {
 const AnyKernel& PlanKernels::make_call(const StepNode& node) {
   const StepCall* const call = graph_.call_of(node);
   if (call == nullptr) {
-    throw_error(internal("the functions that it calls were not attached").with_node(node.op->name, node->name));
+    throw_error(Status::internal("the functions that it calls were not attached").with_node(node.op->name, node->name));
   }
   if (call->max_kept_bytes >= 0 && !call->kept.empty() && device_.memory != nullptr) {
-    throw_error(unimplemented("max_kept_bytes: what a loop keeps goes to a file from the host's memory alone")
+    throw_error(Status::unimplemented("max_kept_bytes: what a loop keeps goes to a file from the host's memory alone")
                     .with_node(node.op->name, node->name)
                     .with_device(device_.name)
                     .with_location(node->where));
@@ -163,7 +163,8 @@ const AnyKernel& PlanKernels::make(const KernelInit& init) {
   std::unique_ptr<AnyKernel> kernel;
   try {
     kernel = init.entry->make(init);
-    if (kernel == nullptr) throw_error(internal(str_cat("the table's kernel of op ", node.op->name, " is none")));
+    if (kernel == nullptr)
+      throw_error(Status::internal(str_cat("the table's kernel of op ", node.op->name, " is none")));
   } catch (...) {
     throw_error(status_of_current_exception()
                     .with_node(node.op->name, node.name)

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Routines and inner loops of CPU kernels, for programs that use the standard op table.
+/// Public: routines and inner loops of CPU kernels, for programs that use the standard op table.
 
 #include <dflow/src/units/loops/batch_norm.hpp>
 #include <dflow/src/units/loops/bias.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// All CPU kernels of family linalg, for programs that use the standard op table.
+/// Public: all CPU kernels of family linalg, for programs that use the standard op table.
 
 #include <dflow/src/units/linalg/linalg.hpp>
 #include <dflow/src/units/linalg/qr.hpp>

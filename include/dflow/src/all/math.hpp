@@ -1,6 +1,6 @@
 #pragma once
 
-/// All CPU kernels of family math, for programs that use the standard op table.
+/// Public: all CPU kernels of family math, for programs that use the standard op table.
 
 #include <dflow/src/units/kernels/math_arithmetic.hpp>
 #include <dflow/src/units/kernels/math_conversions.hpp>

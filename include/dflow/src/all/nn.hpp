@@ -1,6 +1,6 @@
 #pragma once
 
-/// All CPU kernels of family nn, for programs that use the standard op table.
+/// Public: all CPU kernels of family nn, for programs that use the standard op table.
 
 #include <dflow/src/units/kernels/nn_activations.hpp>
 #include <dflow/src/units/kernels/nn_convolutions.hpp>

@@ -1,5 +1,5 @@
 #pragma once
 
-/// All CPU kernels of family reduction, for programs that use the standard op table.
+/// Public: all CPU kernels of family reduction, for programs that use the standard op table.
 
 #include <dflow/src/units/kernels/reduction.hpp>

@@ -1,5 +1,5 @@
 #pragma once
 
-/// All CPU kernels of family send_recv, for programs that use the standard op table.
+/// Public: all CPU kernels of family send_recv, for programs that use the standard op table.
 
 #include <dflow/src/units/kernels/send_recv.hpp>

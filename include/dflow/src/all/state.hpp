@@ -1,6 +1,6 @@
 #pragma once
 
-/// All CPU kernels of family state, for programs that use the standard op table.
+/// Public: all CPU kernels of family state, for programs that use the standard op table.
 
 #include <dflow/src/units/kernels/state_scatters.hpp>
 #include <dflow/src/units/kernels/state_updates.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The standard op table, which refers to all ops and kernels.
+/// Public: the standard op table, which refers to all ops and kernels.
 
 #include <dflow/src/units/tables/kernels.hpp>
 #include <dflow/src/units/tables/ops.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The CPU kernels of family state. Include it in the unit that has an op table of your own: the table compiles the
-/// kernels that it names. table.
+/// Public: the CPU kernels of family state. Include it in the unit that has an op table of your own: the table compiles
+/// the kernels that it names.
 
 #include <dflow/src/bodies/cpu.hpp>
 #include <dflow/src/bodies/state.hpp>

@@ -267,7 +267,8 @@ struct ReaderState::State : std::enable_shared_from_this<State> {
     const QueuedElements& element = taken.parts.at(0);
     const AnyTensor& component = element.components.at(0);
     if (element.element_shape(0).num_elements() != 1) {
-      throw_error(invalid_argument(str_cat("reader '", name, "' takes elements of one string out of its queue, not ",
+      throw_error(
+          Status::invalid_argument(str_cat("reader '", name, "' takes elements of one string out of its queue, not ",
                                            element.element_shape(0).to_string())));
     }
     std::string work = component.span<std::string>()[static_cast<std::size_t>(element.is_single ? 0 : element.begin)];
@@ -307,7 +308,7 @@ ReaderState::ReaderState(std::string name, ReaderKind kind, std::shared_ptr<File
 ReaderState::~ReaderState() = default;
 
 std::string ReaderState::debug_string() const {
-  std::string text = str_cat(dflow::name(kind_.format), " '", name_, "'");
+  std::string text = str_cat(reader_format_name(kind_.format), " '", name_, "'");
   if (kind_.format == ReaderFormat::text_line) text += str_cat(" (skip_header_lines ", kind_.skip_header_lines, ")");
   const auto compression = [](RecordCompression of) { return attr_enum_names(of)[static_cast<std::size_t>(of)]; };
   if (kind_.format == ReaderFormat::tf_record && kind_.compression != RecordCompression::none) {
@@ -324,11 +325,12 @@ std::string ReaderState::debug_string() const {
 
 void ReaderState::read_async(QueueState& queue, std::int64_t count, const CancellationToken& cancellation,
                              ReadDone done) {
-  if (count < 0) return done(invalid_argument(str_cat(debug_string(), ": cannot read ", count, " records")), {});
+  if (count < 0)
+    return done(Status::invalid_argument(str_cat(debug_string(), ": cannot read ", count, " records")), {});
   if (queue.kind().dtypes != std::vector<DType>{DType::string}) {
-    return done(
-        invalid_argument(str_cat(debug_string(), " takes strings out of its queue; this is ", queue.debug_string())),
-        {});
+    return done(Status::invalid_argument(
+                    str_cat(debug_string(), " takes strings out of its queue; this is ", queue.debug_string())),
+                {});
   }
   const std::shared_ptr<State> kept = state_;  // who is told may let go of this
   std::unique_lock lock(kept->mutex);
@@ -358,7 +360,7 @@ void ReaderState::set_progress(ReaderProgress progress) {
     std::swap(state_->progress, progress);
     ++state_->version;
   }
-  if (has_work) state_->wake(cancelled(str_cat("the state of reader '", name_, "' was replaced")));
+  if (has_work) state_->wake(Status::cancelled(str_cat("the state of reader '", name_, "' was replaced")));
 }
 
 void ReaderState::abandon(const Status& why) {
@@ -373,7 +375,7 @@ std::vector<AnyTensor> ReaderState::saved_state() const {
 
 void ReaderState::restore_state(std::span<const AnyTensor> state) {
   if (state.size() != 1 || state[0].dtype() != DType::string || state[0].num_elements() != 1) {
-    throw_error(invalid_argument(str_cat("the state of ", debug_string(), " is one string")));
+    throw_error(Status::invalid_argument(str_cat("the state of ", debug_string(), " is one string")));
   }
   try {
     set_progress(parse_reader_progress(state[0].span<std::string>()[0], kind_.format));
@@ -411,7 +413,7 @@ std::string serialized(const ReaderProgress& progress, ReaderFormat format) {
   if (!progress.work.empty()) out.bytes(detail::reader_work, progress.work);
   number(detail::reader_offset, progress.place.offset);
   number(detail::reader_number, progress.place.number);
-  if (format != ReaderFormat::identity) out.bytes(detail::reader_format, name(format));
+  if (format != ReaderFormat::identity) out.bytes(detail::reader_format, reader_format_name(format));
   for (const std::string& work : progress.next_works) out.bytes(detail::reader_next_work, work);
   return text;
 }
@@ -441,8 +443,8 @@ ReaderProgress parse_reader_progress(std::string_view state, ReaderFormat format
           progress.place.number = in.uint64();
           break;
         case detail::reader_format:
-          if (const std::string_view of = in.bytes(); of != name(format)) {
-            throw_error(invalid_argument("it is one of a reader of another kind"));
+          if (const std::string_view of = in.bytes(); of != reader_format_name(format)) {
+            throw_error(Status::invalid_argument("it is one of a reader of another kind"));
           }
           break;
         case detail::reader_next_work:
@@ -453,14 +455,14 @@ ReaderProgress parse_reader_progress(std::string_view state, ReaderFormat format
       }
     }
   } catch (const Error& error) {
-    throw_error(invalid_argument(std::string(error.status().message())));
+    throw_error(Status::invalid_argument(std::string(error.status().message())));
   }
   constexpr std::uint64_t most = std::uint64_t{1} << 62;
   const auto is_count = [](std::int64_t n) { return n >= 0 && n <= std::int64_t{1} << 62; };
   if (!is_count(progress.num_finished) || !is_count(progress.num_started) || !is_count(progress.num_records) ||
       progress.num_started < progress.num_finished || progress.num_started - progress.num_finished > 1 ||
       progress.place.offset > most || progress.place.number > most) {
-    throw_error(invalid_argument("its numbers do not fit together"));
+    throw_error(Status::invalid_argument("its numbers do not fit together"));
   }
   if (!progress.is_at_work()) progress.place = {};
   return progress;

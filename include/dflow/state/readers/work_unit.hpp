@@ -21,7 +21,7 @@ enum class ReaderFormat : std::uint8_t {
 };
 
 /// The op of such a reader.
-std::string_view name(ReaderFormat format) noexcept;
+std::string_view reader_format_name(ReaderFormat format) noexcept;
 
 /// How a reader was declared.
 struct ReaderKind {

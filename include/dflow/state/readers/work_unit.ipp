@@ -8,7 +8,7 @@
 
 namespace dflow {
 
-std::string_view name(ReaderFormat format) noexcept {
+std::string_view reader_format_name(ReaderFormat format) noexcept {
   switch (format) {
     case ReaderFormat::whole_file:
       return "WholeFileReader";

@@ -178,7 +178,7 @@ struct LookupTableState::State {
   bool is_filled;
 
   void require_filled(const LookupTableState& of) const {
-    if (!is_filled) throw_error(failed_precondition(str_cat(of.debug_string(), " has not been initialized")));
+    if (!is_filled) throw_error(Status::failed_precondition(str_cat(of.debug_string(), " has not been initialized")));
   }
 };
 
@@ -187,27 +187,28 @@ LookupTableState::LookupTableState(std::string name, const Kind& kind)
 LookupTableState::~LookupTableState() = default;
 
 std::string LookupTableState::debug_string() const {
-  return str_cat(kind_.is_mutable ? "MutableHashTable '" : "HashTable '", name_, "' (", dflow::name(kind_.key), " to ",
-                 dflow::name(kind_.value), kind_.value_shape.to_string(), ")");
+  return str_cat(kind_.is_mutable ? "MutableHashTable '" : "HashTable '", name_, "' (", dtype_name(kind_.key), " to ",
+                 dtype_name(kind_.value), kind_.value_shape.to_string(), ")");
 }
 
 void LookupTableState::check_keys(const AnyTensor& keys) const {
   if (keys.dtype() == kind_.key) return;
-  throw_error(invalid_argument(str_cat("keys are ", dflow::name(keys.dtype()), " for ", debug_string())));
+  throw_error(Status::invalid_argument(str_cat("keys are ", dtype_name(keys.dtype()), " for ", debug_string())));
 }
 void LookupTableState::check_values(const AnyTensor& keys, const AnyTensor& values) const {
   check_keys(keys);
   const Shape wanted = keys.shape().concatenated(kind_.value_shape);
   if (values.dtype() == kind_.value && values.shape() == wanted) return;
-  throw_error(invalid_argument(str_cat("values are ", dflow::name(values.dtype()), values.shape().to_string(), " for ",
-                                       debug_string(), ", wanted ", dflow::name(kind_.value), wanted.to_string())));
+  throw_error(
+      Status::invalid_argument(str_cat("values are ", dtype_name(values.dtype()), values.shape().to_string(), " for ",
+                                       debug_string(), ", wanted ", dtype_name(kind_.value), wanted.to_string())));
 }
 
 AnyTensor LookupTableState::find(const AnyTensor& keys, const AnyTensor& default_value, Allocator& allocator) const {
   check_keys(keys);
   if (default_value.dtype() != kind_.value || default_value.shape() != kind_.value_shape) {
-    throw_error(invalid_argument(str_cat("the default value is ", dflow::name(default_value.dtype()),
-                                         default_value.shape().to_string(), " for ", debug_string())));
+    throw_error(Status::invalid_argument(str_cat("the default value is ", dtype_name(default_value.dtype()),
+                                                 default_value.shape().to_string(), " for ", debug_string())));
   }
   AnyTensor found(kind_.value, keys.shape().concatenated(kind_.value_shape), allocator);
   const std::shared_lock lock(state_->mutex);
@@ -218,14 +219,14 @@ AnyTensor LookupTableState::find(const AnyTensor& keys, const AnyTensor& default
 
 void LookupTableState::insert(const AnyTensor& keys, const AnyTensor& values) {
   check_values(keys, values);
-  if (!kind_.is_mutable) throw_error(unimplemented(str_cat(debug_string(), " is filled once")));
+  if (!kind_.is_mutable) throw_error(Status::unimplemented(str_cat(debug_string(), " is filled once")));
   const std::lock_guard lock(state_->mutex);
   state_->rows->insert(keys, values, true);
 }
 
 void LookupTableState::remove(const AnyTensor& keys) {
   check_keys(keys);
-  if (!kind_.is_mutable) throw_error(unimplemented(str_cat(debug_string(), " is filled once")));
+  if (!kind_.is_mutable) throw_error(Status::unimplemented(str_cat(debug_string(), " is filled once")));
   const std::lock_guard lock(state_->mutex);
   state_->rows->remove(keys);
 }
@@ -234,12 +235,12 @@ void LookupTableState::import(const AnyTensor& keys, const AnyTensor& values) {
   check_values(keys, values);
   auto rows = std::make_unique<Rows>(kind_);
   if (!rows->insert(keys, values, kind_.is_mutable)) {
-    throw_error(failed_precondition(str_cat("a key has two different values for ", debug_string())));
+    throw_error(Status::failed_precondition(str_cat("a key has two different values for ", debug_string())));
   }
   const std::lock_guard lock(state_->mutex);
   if (!kind_.is_mutable && state_->is_filled) {
     if (rows->is_equal_to(*state_->rows)) return;
-    throw_error(failed_precondition(str_cat(debug_string(), " has been initialized with other values")));
+    throw_error(Status::failed_precondition(str_cat(debug_string(), " has been initialized with other values")));
   }
   state_->rows.swap(rows);
   state_->is_filled = true;

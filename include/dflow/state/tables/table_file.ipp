@@ -32,7 +32,7 @@ class TableColumn {
                       : index == Format::line_number ? dtype == DType::int64
                                                      : index >= 0;
     if (!fits || !start(dtype, TypeList<std::int32_t, std::int64_t, float, double, std::string>{})) {
-      throw_error(invalid_argument(str_cat("column ", index, " of a file gives no ", name(dtype))));
+      throw_error(Status::invalid_argument(str_cat("column ", index, " of a file gives no ", dtype_name(dtype))));
     }
   }
 
@@ -79,7 +79,7 @@ class TableColumn {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error != std::errc() || end != text.data() + text.size()) {
       constexpr std::size_t shown = 40;
-      return str_cat("'", text.substr(0, shown), "' is no ", name(dtype_of<T>));
+      return str_cat("'", text.substr(0, shown), "' is no ", dtype_name(dtype_of<T>));
     }
     elements.push_back(number);
     return std::nullopt;
@@ -104,12 +104,12 @@ TableEntries read_table_file(FileSystem& files, const std::string& path, const T
     if (line.empty()) wrong = "it is empty";
     if (!wrong) wrong = keys.add(line, count, format);
     if (!wrong) wrong = values.add(line, count, format);
-    if (wrong) throw_error(invalid_argument(str_cat(path, ", line ", count + 1, ": ", *wrong)));
+    if (wrong) throw_error(Status::invalid_argument(str_cat(path, ", line ", count + 1, ": ", *wrong)));
   }
   if (format.max_lines >= 0 && count < format.max_lines) {
-    throw_error(invalid_argument(str_cat(path, " has ", count, " lines, wanted ", format.max_lines)));
+    throw_error(Status::invalid_argument(str_cat(path, " has ", count, " lines, wanted ", format.max_lines)));
   }
-  if (count == 0) throw_error(out_of_range(str_cat(path, " has no lines")));
+  if (count == 0) throw_error(Status::out_of_range(str_cat(path, " has no lines")));
   return {std::move(keys).tensor(), std::move(values).tensor()};
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: event files, which TensorBoard reads.
+
 #include <dflow/base/clock.hpp>
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/core/tensor.hpp>

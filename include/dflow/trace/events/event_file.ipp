@@ -53,7 +53,7 @@ struct EventWriter::State {
 
   /// With the mutex held.
   void add(const Event& event) {
-    if (is_closed) throw_error(failed_precondition(str_cat("the event file '", path, "' has been closed")));
+    if (is_closed) throw_error(Status::failed_precondition(str_cat("the event file '", path, "' has been closed")));
     throw_if_error(failed);
     pending.push_back(serialize(event));
     pending_bytes += pending.back().size();
@@ -134,9 +134,9 @@ void EventWriter::add_summary(std::string_view serialized, std::int64_t step) {
 }
 
 void EventWriter::add_summary_tensor(const Tensor<std::string>& serialized, std::int64_t step) {
-  if (!serialized.is_initialized()) throw_error(invalid_argument("a summary is one text, not an empty tensor"));
+  if (!serialized.is_initialized()) throw_error(Status::invalid_argument("a summary is one text, not an empty tensor"));
   if (serialized.rank() != 0) {
-    throw_error(invalid_argument(str_cat("a summary is one text, not string", serialized.shape().to_string())));
+    throw_error(Status::invalid_argument(str_cat("a summary is one text, not string", serialized.shape().to_string())));
   }
   add_summary(std::string_view(*serialized.data()), step);
 }
@@ -172,7 +172,7 @@ void EventWriter::add_run_metadata(std::string_view tag, const StepStats& stats,
   std::string run_metadata = tensorflow_run_metadata(stats);
   std::lock_guard lock(state_->mutex);
   if (state_->run_metadata_tags.contains(tag)) {
-    throw_error(already_exists(str_cat("there are statistics of a step under the tag '", tag, "'")));
+    throw_error(Status::already_exists(str_cat("there are statistics of a step under the tag '", tag, "'")));
   }
   state_->add_run_metadata(std::string(tag), std::move(run_metadata), step);
 }

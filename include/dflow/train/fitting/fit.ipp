@@ -118,8 +118,8 @@ inline std::int64_t as_count(std::uint64_t count) noexcept {
 
 Values evaluate(Session& session, const AnyTrainStep& step, const ValidationData& data) {
   if (data.num_tensors() != step.feeds.size()) {
-    throw_error(invalid_argument(str_cat("the batches of the validation data have ", data.num_tensors(),
-                                         " tensors, and the step has ", step.feeds.size(), " feeds")));
+    throw_error(Status::invalid_argument(str_cat("the batches of the validation data have ", data.num_tensors(),
+                                                 " tensors, and the step has ", step.feeds.size(), " feeds")));
   }
   BatchStep each(session, step, false);
   data::AnyIterator batches(data.recipe(), 0);
@@ -130,7 +130,7 @@ Values evaluate(Session& session, const AnyTrainStep& step, const ValidationData
     const double rows = each.run(batch, values);
     means.add(values, rows);
   }
-  if (batches.position() == 0) throw_error(invalid_argument("the validation data are empty"));
+  if (batches.position() == 0) throw_error(Status::invalid_argument("the validation data are empty"));
   return means.values();
 }
 
@@ -140,7 +140,7 @@ void Fitting::show(std::string_view name, double value) { shown_.insert_or_assig
 
 double Fitting::loss() const {
   const auto loss = values_.find("loss");
-  if (loss == values_.end()) throw_error(not_found("no step has run yet: there is no loss"));
+  if (loss == values_.end()) throw_error(Status::not_found("no step has run yet: there is no loss"));
   return loss->second;
 }
 
@@ -251,7 +251,8 @@ class FitLoop {
 
   /// The batches of an epoch have come to their end.
   void end_of_data() {
-    if (batches_.position() == 0) throw_error(invalid_argument("fit: the data are empty: an epoch has no batch"));
+    if (batches_.position() == 0)
+      throw_error(Status::invalid_argument("fit: the data are empty: an epoch has no batch"));
     if (fitting_.batch_ % step_.options.update_every != 0) update();
   }
   void update() {
@@ -310,14 +311,14 @@ class FitLoop {
 
 History detail::fit(Session& session, const AnyTrainStep& step, data::AnyIterator& batches, const FitOptions& options) {
   if (options.max_steps && *options.max_steps < 0) {
-    throw_error(invalid_argument(str_cat("fit: max_steps ", *options.max_steps)));
+    throw_error(Status::invalid_argument(str_cat("fit: max_steps ", *options.max_steps)));
   }
-  if (options.epochs < 1) throw_error(invalid_argument(str_cat("fit: ", options.epochs, " epochs")));
-  if (step.feeds.empty()) throw_error(failed_precondition("fit: the step has no feeds, or was moved from"));
+  if (options.epochs < 1) throw_error(Status::invalid_argument(str_cat("fit: ", options.epochs, " epochs")));
+  if (step.feeds.empty()) throw_error(Status::failed_precondition("fit: the step has no feeds, or was moved from"));
   if (!options.validation.is_empty() && options.validation.num_tensors() != step.feeds.size()) {
-    throw_error(
-        invalid_argument(str_cat("fit: the batches of the validation data have ", options.validation.num_tensors(),
-                                 " tensors, and the step has ", step.feeds.size(), " feeds")));
+    throw_error(Status::invalid_argument(str_cat("fit: the batches of the validation data have ",
+                                                 options.validation.num_tensors(), " tensors, and the step has ",
+                                                 step.feeds.size(), " feeds")));
   }
   return FitLoop(session, step, batches, options).run();
 }

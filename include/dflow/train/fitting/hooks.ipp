@@ -21,7 +21,7 @@ class EarlyStopping {
 
   void begin() {
     if (options_.patience < 1) {
-      throw_error(invalid_argument(str_cat("early_stopping: a patience of ", options_.patience, " epochs")));
+      throw_error(Status::invalid_argument(str_cat("early_stopping: a patience of ", options_.patience, " epochs")));
     }
     best_.reset();
     waited_ = 0;
@@ -107,7 +107,7 @@ Hook early_stopping(EarlyStoppingOptions options) {
 
 Hook checkpoints(Saver& saver, std::string prefix, CheckpointOptions options) {
   if (options.every_steps < 0 || options.every_epochs < 0) {
-    throw_error(invalid_argument(
+    throw_error(Status::invalid_argument(
         str_cat("checkpoints: every ", std::min<std::int64_t>(options.every_steps, options.every_epochs), " of them")));
   }
   const auto shared = std::make_shared<detail::Checkpoints>(saver, std::move(prefix), std::move(options));

@@ -54,11 +54,12 @@ LossScale LossScale::dynamic(const DynamicLossScaleOptions& options, std::source
       is_scale(backoff) && backoff <= 1 && interval >= 1) {
     return LossScale(options, true);
   }
-  throw_error(invalid_argument(str_cat("LossScale: initial ", initial, ", minimum ", minimum, ", growth by ", growth,
+  throw_error(
+      Status::invalid_argument(str_cat("LossScale: initial ", initial, ", minimum ", minimum, ", growth by ", growth,
                                        " after ", interval, " steps, backoff by ", backoff,
                                        ": wanted 0 < minimum <= initial, growth >= 1, an interval >= 1, 0 < backoff "
                                        "<= 1, all finite"))
-                  .with_location(where));
+          .with_location(where));
 }
 
 // ---- LossScaleOptimizer ----
@@ -98,26 +99,28 @@ struct LossScaleOptimizer::State : std::enable_shared_from_this<State> {
 LossScaleOptimizer::LossScaleOptimizer(std::shared_ptr<const Optimizer> optimizer, const LossScale& scale,
                                        std::source_location where)
     : optimizer_(std::move(optimizer)), scale_(scale), state_(std::make_shared<State>()) {
-  if (optimizer_ == nullptr) throw_error(invalid_argument("LossScaleOptimizer: of no optimizer").with_location(where));
+  if (optimizer_ == nullptr)
+    throw_error(Status::invalid_argument("LossScaleOptimizer: of no optimizer").with_location(where));
   if (dynamic_cast<const LossScaleOptimizer*>(optimizer_.get()) == nullptr) return;
-  throw_error(
-      invalid_argument("LossScaleOptimizer: the optimizer is one already: a loss is scaled once").with_location(where));
+  throw_error(Status::invalid_argument("LossScaleOptimizer: the optimizer is one already: a loss is scaled once")
+                  .with_location(where));
 }
 
 std::unique_ptr<Optimizer::Updates> LossScaleOptimizer::start(GraphStore&) const {
-  throw_error(invalid_argument(
+  throw_error(Status::invalid_argument(
       "LossScaleOptimizer: it goes around other optimizers, as in LossScaleOptimizer(AdamW(1e-3)), not into them"));
 }
 
 const LossScaleOptimizer::State& LossScaleOptimizer::built() const {
   if (state_->scale.is_valid()) return *state_;
-  throw_error(failed_precondition("LossScaleOptimizer: call minimize or compute_gradients first"));
+  throw_error(Status::failed_precondition("LossScaleOptimizer: call minimize or compute_gradients first"));
 }
 
 Output<float> LossScaleOptimizer::scale() const { return Output<float>::unchecked(built().scale); }
 
 Output<std::int64_t> LossScaleOptimizer::good_steps() const {
-  if (!scale_.is_dynamic()) throw_error(failed_precondition("LossScaleOptimizer: a fixed scale counts no steps"));
+  if (!scale_.is_dynamic())
+    throw_error(Status::failed_precondition("LossScaleOptimizer: a fixed scale counts no steps"));
   return Output<std::int64_t>::unchecked(built().good_steps.read_edge());
 }
 
@@ -125,7 +128,7 @@ LossScaleOptimizer::State& LossScaleOptimizer::state_in(GraphStore& graph, std::
   State& state = *state_;
   if (const auto known = state.graph.lock(); known != nullptr) {
     if (known == graph.keep_nodes()) return state;
-    throw_error(invalid_argument("LossScaleOptimizer: its scale is of another graph").with_location(where));
+    throw_error(Status::invalid_argument("LossScaleOptimizer: its scale is of another graph").with_location(where));
   }
   state.forget();
   GraphStore::Scope scope = graph.scope();

@@ -19,7 +19,7 @@ namespace dflow::train {
 namespace detail {
 void require_averaged(const AnyOutput& value, const At& at) {
   if (value.is_valid()) return;
-  throw_error(invalid_argument("ExponentialMovingAverage: a value is an empty Output").with_location(at.where));
+  throw_error(Status::invalid_argument("ExponentialMovingAverage: a value is an empty Output").with_location(at.where));
 }
 }  // namespace detail
 
@@ -27,7 +27,7 @@ ExponentialMovingAverage::ExponentialMovingAverage(double decay, MovingAverageOp
                                                    std::source_location where)
     : decay_(decay), options_(std::move(options)) {
   if (decay >= 0 && decay < 1) return;
-  throw_error(invalid_argument(str_cat("ExponentialMovingAverage: a decay of ", decay, " is not in [0, 1)"))
+  throw_error(Status::invalid_argument(str_cat("ExponentialMovingAverage: a decay of ", decay, " is not in [0, 1)"))
                   .with_location(where));
 }
 
@@ -35,8 +35,8 @@ void ExponentialMovingAverage::enter_graph(GraphStore& graph, const At& at) {
   const std::shared_ptr<const NodeList> known = graph_.lock();
   if (known == graph.keep_nodes()) return;
   if (known != nullptr && !averages_.empty()) {
-    throw_error(
-        invalid_argument("ExponentialMovingAverage: its averages are of another graph").with_location(at.where));
+    throw_error(Status::invalid_argument("ExponentialMovingAverage: its averages are of another graph")
+                    .with_location(at.where));
   }
   averages_.clear();
   graph_ = graph.keep_nodes();
@@ -67,9 +67,10 @@ ExponentialMovingAverage::Average& ExponentialMovingAverage::average_for(const A
   GraphStore& graph = *of.graph();
   const std::string& name = of.node().name;
   if (!in_mask(value.dtype(), dtype_mask<FloatTypes>) || !value.shape().is_fully_defined()) {
-    throw_error(invalid_argument(str_cat("ExponentialMovingAverage: '", name, "' is ", dflow::name(value.dtype()),
+    throw_error(
+        Status::invalid_argument(str_cat("ExponentialMovingAverage: '", name, "' is ", dtype_name(value.dtype()),
                                          value.shape().to_string(), "; averages are of floats of a known shape"))
-                    .with_location(of.node().where));
+            .with_location(of.node().where));
   }
   GraphStore::Scope scope = graph.scope();
   scope.name_prefix = name + "/";
@@ -120,7 +121,7 @@ Operation ExponentialMovingAverage::moved(Average& average, const AnyOutput& val
 
 Operation ExponentialMovingAverage::apply(std::span<const AnyVariable> variables, const At& at) {
   if (variables.empty())
-    throw_error(invalid_argument("ExponentialMovingAverage: of no variables").with_location(at.where));
+    throw_error(Status::invalid_argument("ExponentialMovingAverage: of no variables").with_location(at.where));
   for (const AnyVariable& variable : variables) detail::require_averaged(variable.handle(), at);
   GraphStore& graph = *variables.front().handle().graph();
   enter_graph(graph, at);
@@ -135,7 +136,8 @@ Operation ExponentialMovingAverage::apply(std::span<const AnyVariable> variables
 }
 
 Operation ExponentialMovingAverage::apply_to_edges(std::span<const AnyOutput> edges, const At& at) {
-  if (edges.empty()) throw_error(invalid_argument("ExponentialMovingAverage: of no edges").with_location(at.where));
+  if (edges.empty())
+    throw_error(Status::invalid_argument("ExponentialMovingAverage: of no edges").with_location(at.where));
   for (const AnyOutput& edge : edges) detail::require_averaged(edge, at);
   GraphStore& graph = *edges.front().graph();
   enter_graph(graph, at);
@@ -151,7 +153,7 @@ AnyVariable ExponentialMovingAverage::average(const AnyVariable& variable) const
 
 AnyVariable ExponentialMovingAverage::average_of_edge(const AnyOutput& edge) const {
   if (const Average* const found = find(edge)) return found->variable;
-  throw_error(invalid_argument(
+  throw_error(Status::invalid_argument(
       str_cat("ExponentialMovingAverage: there is no average of '", edge.node().name, "': apply was not given it")));
 }
 

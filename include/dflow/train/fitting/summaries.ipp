@@ -21,7 +21,7 @@ class Summaries {
 
   void begin(Fitting& fitting) {
     if (options_.every_steps < 0 || options_.trace_every_steps < 0) {
-      throw_error(invalid_argument(
+      throw_error(Status::invalid_argument(
           str_cat("summaries: every ", std::min(options_.every_steps, options_.trace_every_steps), " steps")));
     }
     ++fits_;

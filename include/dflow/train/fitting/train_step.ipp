@@ -9,13 +9,13 @@ namespace dflow::train {
 
 void AnyTrainStep::check(std::source_location where) const {
   const auto reject = [&](const std::string& message) {
-    throw_error(invalid_argument("TrainStep: " + message).with_location(where));
+    throw_error(Status::invalid_argument("TrainStep: " + message).with_location(where));
   };
   const auto require_mean = [&](std::string_view name, const AnyOutput& edge) {
     if (!edge.is_valid()) reject(str_cat("'", name, "' is an empty Output"));
     const bool is_scalar = !edge.shape().has_rank() || edge.shape().rank() == 0;
     if (is_scalar && (edge.dtype() == DType::float32 || edge.dtype() == DType::float64)) return;
-    reject(str_cat("'", name, "' is ", dflow::name(edge.dtype()), edge.shape().to_string(),
+    reject(str_cat("'", name, "' is ", dtype_name(edge.dtype()), edge.shape().to_string(),
                    ", and is to be a float or double scalar: the mean over a batch"));
   };
   for (const AnyOutput& feed : feeds) {

@@ -163,7 +163,8 @@ void Coordinator::start_every(std::string name, Duration interval, UniqueFunctio
 bool Coordinator::start_group(const std::string& key,
                               std::vector<std::pair<std::string, UniqueFunction<void()>>> bodies) {
   for (const auto& [name, body] : bodies) {
-    if (!body) throw_error(invalid_argument(str_cat("thread '", name, "' has nothing to run: its function is empty")));
+    if (!body)
+      throw_error(Status::invalid_argument(str_cat("thread '", name, "' has nothing to run: its function is empty")));
   }
   std::list<State::Thread> ended;  // joined without the lock
   std::unique_lock lock(state_->mutex);
@@ -195,7 +196,7 @@ bool Coordinator::start_group(const std::string& key,
       state_->threads.pop_back();
       lock.unlock();
       request_stop();
-      throw_error(resource_exhausted(str_cat("thread '", failed, "' cannot be started: ", error.what())));
+      throw_error(Status::resource_exhausted(str_cat("thread '", failed, "' cannot be started: ", error.what())));
     }
     thread.id = thread.thread.get_id();
   }
@@ -235,7 +236,7 @@ void Coordinator::join(const JoinOptions& options) {
   std::list<State::Thread> ended;  // joined without the lock
   std::unique_lock lock(state_->mutex);
   if (state_->is_own(std::this_thread::get_id())) {
-    throw_error(failed_precondition("a thread of the coordinator cannot wait for itself"));
+    throw_error(Status::failed_precondition("a thread of the coordinator cannot wait for itself"));
   }
   state_->changed.wait(lock,
                        [this] { return state_->is_stopped.load(std::memory_order_relaxed) || !state_->any_runs(); });
@@ -247,7 +248,7 @@ void Coordinator::join(const JoinOptions& options) {
   if (all_ended || options.ignore_stragglers) return;
   std::string names;
   for (const State::Thread& thread : state_->threads) names += str_cat(names.empty() ? "" : ", ", thread.name);
-  throw_error(deadline_exceeded(str_cat("threads still run although a stop was requested: ", names)));
+  throw_error(Status::deadline_exceeded(str_cat("threads still run although a stop was requested: ", names)));
 }
 
 void Coordinator::clear_stop() {

@@ -14,7 +14,7 @@
 namespace dflow::train::detail {
 
 [[noreturn]] void reject_input(std::string_view function, std::string message, const At& at) {
-  throw_error(invalid_argument(std::move(message)).with_node(function, at.name).with_location(at.where));
+  throw_error(Status::invalid_argument(std::move(message)).with_node(function, at.name).with_location(at.where));
 }
 
 GraphStore& graph_of_input(const AnyOutput& x, std::string_view function, const At& at) {

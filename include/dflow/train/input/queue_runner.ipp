@@ -70,7 +70,7 @@ void list_queue_runner(GraphStore& graph, const QueueRunner& runner, std::string
 /// The node of a collection, as an edge.
 AnyOutput first_output(const Operation& operation, std::string_view collection) {
   if (!operation.node().outputs.empty()) return {operation.graph(), Endpoint{operation.node_id(), 0}};
-  throw_error(invalid_argument(
+  throw_error(Status::invalid_argument(
       str_cat("collection '", collection, "' has '", operation.name(), "' where a queue runner has an output")));
 }
 
@@ -80,7 +80,7 @@ QueueRunner::QueueRunner(const AnyOutput& queue, std::vector<Operation> enqueue,
                          const At& at)
     : queue_(queue), enqueue_(std::move(enqueue)), close_(options.close), cancel_(options.cancel) {
   const auto reject = [&](std::string message) {
-    throw_error(invalid_argument(std::move(message)).with_node("QueueRunner", at.name).with_location(at.where));
+    throw_error(Status::invalid_argument(std::move(message)).with_node("QueueRunner", at.name).with_location(at.where));
   };
   if (!queue.is_valid()) reject("a queue runner needs a queue");
   if (enqueue_.empty()) reject(str_cat("the runner of queue '", queue.node().name, "' has nothing to run"));
@@ -127,7 +127,8 @@ int QueueRunner::create_threads(Session& session, Coordinator& coordinator) cons
 
 void add_queue_runner(Graph& graph, const QueueRunner& runner, std::string_view collection) {
   if (!runner.queue().is_of(graph.store())) {
-    throw_error(invalid_argument(str_cat("the runner of queue '", runner.queue().name(), "' is of another graph")));
+    throw_error(
+        Status::invalid_argument(str_cat("the runner of queue '", runner.queue().name(), "' is of another graph")));
   }
   detail::list_queue_runner(*graph.store(), runner, collection);
 }
@@ -140,7 +141,7 @@ std::vector<QueueRunner> queue_runners(const Graph& graph, std::string_view coll
     std::size_t end = begin + fixed;
     while (end < nodes.size() && nodes[end] != nodes[begin]) ++end;
     if (end >= nodes.size() || end == begin + fixed) {
-      throw_error(invalid_argument(
+      throw_error(Status::invalid_argument(
           str_cat("collection '", collection, "' has no whole queue runner at node '", nodes[begin].name(), "'")));
     }
     QueueRunner& runner = runners.emplace_back(QueueRunner());

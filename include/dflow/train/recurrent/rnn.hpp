@@ -126,7 +126,7 @@ std::tuple<std::vector<Output<T>>, typename Cell::template State<T>> static_rnn(
                                                                                 const std::vector<Output<T>>& x,
                                                                                 const RnnOptions& options = {},
                                                                                 const At& at = {}) {
-  if (x.empty()) throw_error(invalid_argument("static_rnn: no steps").with_location(at.where));
+  if (x.empty()) throw_error(Status::invalid_argument("static_rnn: no steps").with_location(at.where));
   return static_rnn(cell, x, cell.zero_state(x[0], 0, at), options, at);
 }
 

@@ -97,15 +97,16 @@ void require_mirrored(const MirroredReplica& first, const MirroredReplica& other
     if (v >= replica.variables.size()) return std::string("no variable");
     const AnyVariable& variable = replica.variables[v];
     const std::string_view name = replica.name_of(variable);
-    return str_cat("'", with_numbers ? std::string(name) : without_numbers(name), "', ", dflow::name(variable.dtype()),
+    return str_cat("'", with_numbers ? std::string(name) : without_numbers(name), "', ", dtype_name(variable.dtype()),
                    " ", variable.shape().to_string(), replica.trains(variable) ? "" : ", not trained");
   };
   const std::size_t count = std::max(first.variables.size(), other.variables.size());
   for (std::size_t v = 0; v < count; ++v) {
     if (describe(first, v, false) == describe(other, v, false)) continue;
-    throw_error(invalid_argument(str_cat("MirroredReplicas: variable ", v, " of replica ", number, " is ",
+    throw_error(
+        Status::invalid_argument(str_cat("MirroredReplicas: variable ", v, " of replica ", number, " is ",
                                          describe(other, v, true), ", and of replica 0 ", describe(first, v, true)))
-                    .with_location(where));
+            .with_location(where));
   }
 }
 
@@ -121,9 +122,9 @@ void average(GraphStore& graph, std::span<MirroredReplica> replicas, std::size_t
   for (std::size_t r = 0; r < replicas.size(); ++r) {
     if (gradient(r).exists() != gradient(0).exists() ||
         gradient(r).slices.has_value() != gradient(0).slices.has_value()) {
-      throw_error(invalid_argument(str_cat("MirroredReplicas: the loss of replica ", r, " does not depend on '",
-                                           replicas[r].name_of(replicas[r].gradients[v].variable),
-                                           "' as that of replica 0 does"))
+      throw_error(Status::invalid_argument(str_cat("MirroredReplicas: the loss of replica ", r, " does not depend on '",
+                                                   replicas[r].name_of(replicas[r].gradients[v].variable),
+                                                   "' as that of replica 0 does"))
                       .with_location(where));
     }
     if (!gradient(r).exists()) continue;
@@ -156,12 +157,12 @@ struct MirroredReplicas::Built {
 
 MirroredReplicas::MirroredReplicas(std::shared_ptr<const Optimizer> optimizer, std::vector<std::string> devices)
     : optimizer_(std::move(optimizer)), devices_(std::move(devices)) {
-  if (optimizer_ == nullptr) throw_error(invalid_argument("MirroredReplicas: of no optimizer"));
-  if (devices_.empty()) throw_error(invalid_argument("MirroredReplicas: on no devices"));
+  if (optimizer_ == nullptr) throw_error(Status::invalid_argument("MirroredReplicas: of no optimizer"));
+  if (devices_.empty()) throw_error(Status::invalid_argument("MirroredReplicas: on no devices"));
 }
 
 const MirroredReplicas::Built& MirroredReplicas::built() const {
-  if (built_ == nullptr) throw_error(failed_precondition("MirroredReplicas: call minimize first"));
+  if (built_ == nullptr) throw_error(Status::failed_precondition("MirroredReplicas: call minimize first"));
   return *built_;
 }
 
@@ -184,10 +185,10 @@ std::vector<SavedVariable> MirroredReplicas::saved_variables() const {
 Operation MirroredReplicas::build(Graph& graph_of_model, FunctionRef<AnyOutput(std::size_t)> model,
                                   const MinimizeOptions& options, const At& at) {
   if (built_ != nullptr) {
-    throw_error(failed_precondition("MirroredReplicas: minimize was called already").with_location(at.where));
+    throw_error(Status::failed_precondition("MirroredReplicas: minimize was called already").with_location(at.where));
   }
   if (!options.variables.empty()) {
-    throw_error(invalid_argument("MirroredReplicas: the variables to train are those that the model makes")
+    throw_error(Status::invalid_argument("MirroredReplicas: the variables to train are those that the model makes")
                     .with_location(at.where));
   }
   GraphStore& graph = *graph_of_model.store();
@@ -207,9 +208,10 @@ Operation MirroredReplicas::build(Graph& graph_of_model, FunctionRef<AnyOutput(s
     replica.trained = detail::variables_since(graph, "trainable_variables", num_trained);
     detail::require_mirrored(replicas.front(), replica, r, at.where);
     if (replica.trained.empty()) {
-      throw_error(invalid_argument(str_cat("MirroredReplicas: the model makes no variables to train for replica ", r,
+      throw_error(
+          Status::invalid_argument(str_cat("MirroredReplicas: the model makes no variables to train for replica ", r,
                                            ": it is called once for each, and makes them there"))
-                      .with_location(at.where));
+              .with_location(at.where));
     }
   }
   // The first one's are those of the model; each has seen its own alone.

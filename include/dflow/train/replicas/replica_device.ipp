@@ -24,9 +24,9 @@ std::uint64_t variable_bytes(const Node& variable) {
 }  // namespace detail
 
 DeviceFunction replica_device(int num_ps, std::string own_task, const ReplicaDeviceOptions& options) {
-  if (num_ps < 0) throw_error(invalid_argument(str_cat("replica_device: ", num_ps, " parameter servers")));
+  if (num_ps < 0) throw_error(Status::invalid_argument(str_cat("replica_device: ", num_ps, " parameter servers")));
   const DeviceName own = DeviceName::parse(own_task);
-  if (own.is_empty()) throw_error(invalid_argument("replica_device: the own task's name is empty"));
+  if (own.is_empty()) throw_error(Status::invalid_argument("replica_device: the own task's name is empty"));
   struct Load {
     std::vector<std::uint64_t> bytes;  // by task, of those that were chosen
     std::size_t next = 0;

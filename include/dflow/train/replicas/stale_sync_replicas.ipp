@@ -26,16 +26,16 @@ struct StaleSyncReplicas::Built {
 StaleSyncReplicas::StaleSyncReplicas(std::shared_ptr<const Optimizer> optimizer,
                                      const StaleSyncReplicasOptions& options)
     : optimizer_(std::move(optimizer)), options_(options) {
-  if (optimizer_ == nullptr) throw_error(invalid_argument("StaleSyncReplicas: of no optimizer"));
+  if (optimizer_ == nullptr) throw_error(Status::invalid_argument("StaleSyncReplicas: of no optimizer"));
   const auto& [staleness, replicas, rank, patience, late] = options_;
   if (staleness < 0 || rank < 0 || rank >= replicas) {
-    throw_error(invalid_argument(str_cat("StaleSyncReplicas: staleness ", staleness, " and rank ", rank, " of ",
-                                         replicas, " replicas: wanted 0 <= staleness, 0 <= rank < replicas")));
+    throw_error(Status::invalid_argument(str_cat("StaleSyncReplicas: staleness ", staleness, " and rank ", rank, " of ",
+                                                 replicas, " replicas: wanted 0 <= staleness, 0 <= rank < replicas")));
   }
 }
 
 const StaleSyncReplicas::Built& StaleSyncReplicas::built() const {
-  if (built_ == nullptr) throw_error(failed_precondition("StaleSyncReplicas: call minimize first"));
+  if (built_ == nullptr) throw_error(Status::failed_precondition("StaleSyncReplicas: call minimize first"));
   return *built_;
 }
 
@@ -43,7 +43,7 @@ const Variable<std::int64_t>& StaleSyncReplicas::global_step() const { return bu
 
 Operation StaleSyncReplicas::minimize(const AnyOutput& loss, const MinimizeOptions& options, const At& at) {
   if (built_ != nullptr) {
-    throw_error(failed_precondition("StaleSyncReplicas: minimize was called already").with_location(at.where));
+    throw_error(Status::failed_precondition("StaleSyncReplicas: minimize was called already").with_location(at.where));
   }
   const std::vector<GradientAndVariable> gradients =
       optimizer_->compute_gradients(loss, options.variables, options.differentiation(), at.where);

@@ -48,16 +48,17 @@ Supervisor::Supervisor(Graph& graph, SupervisorOptions options, std::source_loca
     : graph_(graph), options_(std::move(options)) {
   if (options_.clock == nullptr) options_.clock = std::make_shared<RealClock>();
   if (options_.save_every_steps < 0) {
-    throw_error(invalid_argument(str_cat("Supervisor: to save every ", options_.save_every_steps, " steps")));
+    throw_error(Status::invalid_argument(str_cat("Supervisor: to save every ", options_.save_every_steps, " steps")));
   }
   if (!options_.checkpoint_dir.empty() && !options_.global_step) {
-    throw_error(invalid_argument("Supervisor: checkpoints are named after the global step, and there is none"));
+    throw_error(Status::invalid_argument("Supervisor: checkpoints are named after the global step, and there is none"));
   }
   if (options_.events != nullptr && !options_.global_step) {
-    throw_error(invalid_argument("Supervisor: events are numbered by the global step, and there is none"));
+    throw_error(Status::invalid_argument("Supervisor: events are numbered by the global step, and there is none"));
   }
   if (options_.summary_every_steps < 0) {
-    throw_error(invalid_argument(str_cat("Supervisor: summaries every ", options_.summary_every_steps, " steps")));
+    throw_error(
+        Status::invalid_argument(str_cat("Supervisor: summaries every ", options_.summary_every_steps, " steps")));
   }
   GraphStore& store = *graph.store();
   {
@@ -410,17 +411,17 @@ Session& Supervisor::session() {
   const Clock::time_point deadline = options_.clock->after(options_.ready_timeout);
   const auto require_going_on = [this] {
     if (!is_stopped()) return;
-    throw_error(cancelled(str_cat(options_.stop.stop_requested() ? "stop was requested" : "SIGTERM has come",
-                                  " before the model was ready")));
+    throw_error(Status::cancelled(str_cat(options_.stop.stop_requested() ? "stop was requested" : "SIGTERM has come",
+                                          " before the model was ready")));
   };
-  Status last = unavailable("the variables have not been initialised");
+  Status last = Status::unavailable("the variables have not been initialised");
   for (; options_.clock->now() < deadline; pause()) {
     require_going_on();
     try {
       auto made = std::make_unique<Session>(graph_, options_.session);
       while (!make_ready(*made)) {
         if (options_.clock->now() >= deadline) {
-          throw_error(unavailable(str_cat("the chief has not initialised ", uninitialized(*made))));
+          throw_error(Status::unavailable(str_cat("the chief has not initialised ", uninitialized(*made))));
         }
         require_going_on();
         if (options_.clock->now() >= next_look_) {
@@ -445,7 +446,7 @@ Session& Supervisor::session() {
       say_still(str_cat("the model is not ready: ", last.to_string()));
     }
   }
-  throw_error(deadline_exceeded(str_cat("the model is not ready: ", last.to_string())));
+  throw_error(Status::deadline_exceeded(str_cat("the model is not ready: ", last.to_string())));
 }
 
 void Supervisor::lose_session(const Error& error) {
@@ -469,7 +470,8 @@ std::string Supervisor::save_to(Session& session, std::int64_t step) {
 }
 
 std::string Supervisor::save() {
-  if (!saves()) throw_error(failed_precondition("Supervisor: only the chief saves, where it has a checkpoint_dir"));
+  if (!saves())
+    throw_error(Status::failed_precondition("Supervisor: only the chief saves, where it has a checkpoint_dir"));
   Session& ready = session();
   const std::lock_guard lock(save_mutex_);
   return save_to(ready, ready.run(*options_.global_step).scalar());

@@ -121,17 +121,18 @@ struct SyncReplicas::Built {
 
 SyncReplicas::SyncReplicas(std::shared_ptr<const Optimizer> optimizer, const SyncReplicasOptions& options)
     : optimizer_(std::move(optimizer)), options_(options) {
-  if (optimizer_ == nullptr) throw_error(invalid_argument("SyncReplicas: of no optimizer"));
+  if (optimizer_ == nullptr) throw_error(Status::invalid_argument("SyncReplicas: of no optimizer"));
   if (options_.aggregate == 0) options_.aggregate = options_.replicas;
   const auto& [aggregate, replicas, rank, patience, late] = options_;
   if (aggregate < 1 || aggregate > replicas || rank < 0 || rank >= replicas) {
-    throw_error(invalid_argument(str_cat("SyncReplicas: aggregate ", aggregate, " and rank ", rank, " of ", replicas,
+    throw_error(
+        Status::invalid_argument(str_cat("SyncReplicas: aggregate ", aggregate, " and rank ", rank, " of ", replicas,
                                          " replicas: wanted 1 <= aggregate <= replicas, 0 <= rank < replicas")));
   }
 }
 
 const SyncReplicas::Built& SyncReplicas::built() const {
-  if (built_ == nullptr) throw_error(failed_precondition("SyncReplicas: call minimize first"));
+  if (built_ == nullptr) throw_error(Status::failed_precondition("SyncReplicas: call minimize first"));
   return *built_;
 }
 
@@ -140,7 +141,7 @@ const Output<std::int64_t>& SyncReplicas::local_step() const { return built().lo
 
 Operation SyncReplicas::minimize(const AnyOutput& loss, const MinimizeOptions& options, const At& at) {
   if (built_ != nullptr) {
-    throw_error(failed_precondition("SyncReplicas: minimize was called already").with_location(at.where));
+    throw_error(Status::failed_precondition("SyncReplicas: minimize was called already").with_location(at.where));
   }
   const std::vector<GradientAndVariable> gradients =
       optimizer_->compute_gradients(loss, options.variables, options.differentiation(), at.where);
@@ -164,7 +165,8 @@ Operation SyncReplicas::minimize(const AnyOutput& loss, const MinimizeOptions& o
     given.push_back(gathered.back().apply());
   }
   if (gathered.empty()) {
-    throw_error(invalid_argument("SyncReplicas: the loss depends on none of the variables").with_location(at.where));
+    throw_error(
+        Status::invalid_argument("SyncReplicas: the loss depends on none of the variables").with_location(at.where));
   }
 
   for (const Operation& update : detail::update_operations_of(loss, options)) given.push_back(update);

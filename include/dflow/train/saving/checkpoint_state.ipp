@@ -33,7 +33,7 @@ std::string quoted(std::string_view text) {
 }
 
 [[noreturn]] void fail_state(std::string_view line) {
-  throw_error(data_loss(str_cat("damaged checkpoint state: '", line, "'")));
+  throw_error(Status::data_loss(str_cat("damaged checkpoint state: '", line, "'")));
 }
 
 std::string unquoted(std::string_view quoted, std::string_view line) {

@@ -175,7 +175,7 @@ Saver::Saver(Graph& graph, const SavedVariables& saved, SaverOptions options, st
   for (const SavedVariable& each : saved.variables()) ++variables_of_name[each.name];
   for (const auto& [name, variable] : saved.variables()) {
     if (!variable.handle().is_of(&graph_)) {
-      throw_error(invalid_argument(str_cat("Saver: variable '", name, "' is empty or belongs to another graph"))
+      throw_error(Status::invalid_argument(str_cat("Saver: variable '", name, "' is empty or belongs to another graph"))
                       .with_location(where));
     }
     items.push_back(
@@ -192,7 +192,7 @@ void Saver::check_names(const std::vector<Item>& items, std::source_location whe
   std::map<std::string_view, std::vector<const Item::Part*>> of_wholes;
   const auto add = [&](std::string_view name) {
     if (!name.empty() && names.insert(name).second) return;
-    throw_error(invalid_argument(str_cat("Saver: '", name, "' is the name of two variables, or none at all"))
+    throw_error(Status::invalid_argument(str_cat("Saver: '", name, "' is the name of two variables, or none at all"))
                     .with_location(where));
   };
   for (const Item& item : items) {
@@ -215,7 +215,8 @@ void Saver::check_names(const std::vector<Item>& items, std::source_location whe
 template <class Part>
 void Saver::check_parts(std::string_view name, std::span<const Part* const> parts, std::source_location where) const {
   const auto reject = [&](std::string_view what) {
-    throw_error(invalid_argument(str_cat("Saver: the parts of variable '", name, "' ", what)).with_location(where));
+    throw_error(
+        Status::invalid_argument(str_cat("Saver: the parts of variable '", name, "' ", what)).with_location(where));
   };
   const CheckpointSlice first = CheckpointSlice::parse(parts.front()->slice);
   std::int64_t num_elements = 0;
@@ -298,7 +299,7 @@ std::vector<std::pair<std::string, std::vector<const Saver::Item*>>> Saver::by_d
 void Saver::build(std::vector<Item> items, std::source_location where) {
   if (options_.files == nullptr) options_.files = std::make_shared<PosixFileSystem>();
   if (options_.clock == nullptr) options_.clock = std::make_shared<RealClock>();
-  if (items.empty()) throw_error(invalid_argument("Saver: there are no variables").with_location(where));
+  if (items.empty()) throw_error(Status::invalid_argument("Saver: there are no variables").with_location(where));
   check_names(items, where);
   const ScopeGuard outside = graph_.enter(GraphStore::Scope{});
   const ScopeGuard place = enter_place(graph_, where);
@@ -470,7 +471,7 @@ void Saver::remove_shards(const std::string& shard_prefix, const std::string& pa
 }
 
 std::string Saver::save(Session& session, const std::string& prefix, std::optional<std::int64_t> step) {
-  if (detail::file_name(prefix).empty()) throw_error(invalid_argument("a checkpoint needs a name"));
+  if (detail::file_name(prefix).empty()) throw_error(Status::invalid_argument("a checkpoint needs a name"));
   std::string path = step ? str_cat(prefix, "-", *step) : prefix;
   if (const std::string directory = parent_directory(path); directory != directory_) read_state(directory);
   // Files of a name of their own: what an interrupted save left behind never becomes part of this one.
@@ -484,7 +485,8 @@ std::string Saver::save(Session& session, const std::string& prefix, std::option
     }
     session.run_erased({}, nullptr, feeds, {}, std::span(&nodes_->save, 1), {});
     if (!files.exists(checkpoint_index_path(path))) {
-      throw_error(not_found(str_cat("checkpoint '", path,
+      throw_error(
+          Status::not_found(str_cat("checkpoint '", path,
                                     "' has been written by another task, and is not here: the tasks do not see one "
                                     "file system")));
     }
@@ -507,7 +509,8 @@ std::optional<std::string> Saver::latest_if_any(const std::string& directory) co
   if (std::optional<std::string> latest = this->latest(directory)) return latest;
   const std::optional<CheckpointState> state = read_checkpoint_state(*options_.files, directory);
   if (!state || state->model_checkpoint_path.empty()) return std::nullopt;
-  throw_error(not_found(str_cat("'", join_path(directory, "checkpoint"), "' names '", state->model_checkpoint_path,
+  throw_error(
+      Status::not_found(str_cat("'", join_path(directory, "checkpoint"), "' names '", state->model_checkpoint_path,
                                 "', and neither that nor an earlier checkpoint is there: remove it to begin anew")));
 }
 

@@ -39,7 +39,7 @@ TerminationSignal::TerminationSignal() : seen_(detail::num_termination_signals.l
     action.sa_flags = SA_RESTART;
     ::sigemptyset(&action.sa_mask);
     if (::sigaction(SIGTERM, &action, &handler.before) != 0) {
-      throw_error(unavailable("the handler of SIGTERM cannot be installed"));
+      throw_error(Status::unavailable("the handler of SIGTERM cannot be installed"));
     }
   }
   ++handler.num_users;

@@ -22,7 +22,7 @@ VariableValues::VariableValues(GraphStore& graph) {
     fed_.push_back(dflow::detail::any_placeholder(graph, variable.dtype(), variable.shape(), {.name = name}));
     assigns.push_back(variable.assign(fed_.back()));
   }
-  if (assigns.empty()) throw_error(invalid_argument("VariableValues: the graph has no variables"));
+  if (assigns.empty()) throw_error(Status::invalid_argument("VariableValues: the graph has no variables"));
   assign_ = dflow::detail::no_op_after(graph, assigns, {.name = "assign"});
 }
 
@@ -33,7 +33,8 @@ void VariableValues::read(Session& session) {
 }
 
 void VariableValues::assign(Session& session) const {
-  if (!has_values()) throw_error(failed_precondition("VariableValues: nothing has been read that could be assigned"));
+  if (!has_values())
+    throw_error(Status::failed_precondition("VariableValues: nothing has been read that could be assigned"));
   std::vector<Feed> feeds;
   feeds.reserve(values_.size());
   for (std::size_t i = 0; i < values_.size(); ++i) feeds.emplace_back(fed_[i], values_[i]);

@@ -10,7 +10,7 @@
 namespace dflow::detail {
 
 [[noreturn]] void reject_layer(std::string_view layer, const std::string& message, const At& at) {
-  throw_error(invalid_argument(str_cat(layer, ": ", message)).with_location(at.where));
+  throw_error(Status::invalid_argument(str_cat(layer, ": ", message)).with_location(at.where));
 }
 
 std::int64_t known_channels(const AnyOutput& x, int min_rank, int max_rank_allowed, std::string_view layer,
@@ -48,7 +48,7 @@ LayerBuilder::LayerBuilder(LayerState& state, GraphStore& graph, DType inputs, c
   }
   if (inputs != state.dtype) {
     reject_layer(state.name,
-                 str_cat("the layer was made for inputs of ", dflow::name(state.dtype), ", got ", dflow::name(inputs)),
+                 str_cat("the layer was made for inputs of ", dtype_name(state.dtype), ", got ", dtype_name(inputs)),
                  at);
   }
   // Where its scope is opened again, the layers behind it are called as they were there.

@@ -17,7 +17,8 @@ namespace detail {
 template <class Count>
 std::vector<std::int64_t> parts_along(std::string_view name, int axis, const Shape& shape, const Count& count) {
   if (axis >= shape.rank() || axis < -shape.rank()) {
-    throw_error(invalid_argument(str_cat(name, ": a variable of shape ", shape.to_string(), " has no axis ", axis)));
+    throw_error(
+        Status::invalid_argument(str_cat(name, ": a variable of shape ", shape.to_string(), " has no axis ", axis)));
   }
   const int along = axis < 0 ? axis + shape.rank() : axis;
   std::vector<std::int64_t> parts(static_cast<std::size_t>(shape.rank()), 1);
@@ -31,7 +32,8 @@ std::int64_t element_bytes(DType dtype, std::int64_t bytes_per_string) {
 }
 
 void require_positive(std::string_view name, std::string_view what, std::int64_t value) {
-  if (value < 1) throw_error(invalid_argument(str_cat(name, ": ", what, " is ", value, ", and must be 1 or more")));
+  if (value < 1)
+    throw_error(Status::invalid_argument(str_cat(name, ": ", what, " is ", value, ", and must be 1 or more")));
 }
 
 }  // namespace detail
@@ -48,7 +50,8 @@ Partitioner variable_axis_size_partitioner(std::int64_t max_part_bytes, const Va
   detail::require_positive(name, "max_part_bytes", max_part_bytes);
   detail::require_positive(name, "bytes_per_string", options.bytes_per_string);
   if (options.max_parts < 0) {
-    throw_error(invalid_argument(str_cat(name, ": max_parts is ", options.max_parts, ", and must not be below 0")));
+    throw_error(
+        Status::invalid_argument(str_cat(name, ": max_parts is ", options.max_parts, ", and must not be below 0")));
   }
   return [=](const Shape& shape, DType dtype) {
     return detail::parts_along(name, options.axis, shape, [&](int axis) -> std::int64_t {

@@ -38,7 +38,8 @@ FoundVariable make_variable(GraphStore& graph, std::string_view prefix, std::str
                             const Shape& shape, const Initializer& initializer, const Regularizer& regularizer,
                             const At& at, std::string_view slice) {
   const auto reject = [&](std::string_view message) {
-    throw_error(invalid_argument(str_cat(name, ": ", message)).with_location(graph.scope().where.value_or(at.where)));
+    throw_error(
+        Status::invalid_argument(str_cat(name, ": ", message)).with_location(graph.scope().where.value_or(at.where)));
   };
   if (!initializer) reject("the initializer is empty");
   GraphStore::Scope outside = graph.scope();
@@ -60,8 +61,8 @@ FoundVariable make_variable(GraphStore& graph, std::string_view prefix, std::str
     }
     if (!initial.is_valid()) reject("the initializer gives an empty Output");
     if (initial.dtype() != dtype || !initial.shape().is_compatible_with(shape)) {
-      reject(str_cat("the initializer gives ", dflow::name(initial.dtype()), " ", initial.shape().to_string(),
-                     ", the variable is ", dflow::name(dtype), " ", shape.to_string()));
+      reject(str_cat("the initializer gives ", dtype_name(initial.dtype()), " ", initial.shape().to_string(),
+                     ", the variable is ", dtype_name(dtype), " ", shape.to_string()));
     }
     if (!initial.shape().is_fully_defined()) initial = build<EnsureShape>({initial}, {.shape = shape});
   }
@@ -82,8 +83,9 @@ AnyVariable variable_named(GraphStore& graph, const std::string& path, std::sour
   const NodeId id = graph.find(path);
   if (!id.is_valid()) return {};
   if (graph.node(id).op->role == OpRole::variable) return AnyVariable::of(Operation(&graph, id));
-  throw_error(already_exists(str_cat("'", path, "' is the name of a ", graph.node(id).op->name, ", not of a variable"))
-                  .with_location(where));
+  throw_error(
+      Status::already_exists(str_cat("'", path, "' is the name of a ", graph.node(id).op->name, ", not of a variable"))
+          .with_location(where));
 }
 
 FoundVariable find_or_make_variable(GraphStore& graph, const VariableScopeState& scope, std::string_view name,
@@ -94,8 +96,8 @@ FoundVariable find_or_make_variable(GraphStore& graph, const VariableScopeState&
   const AnyVariable there = variable_named(graph, path, where);
   if (!there.handle().is_valid()) {
     if (scope.reuse == Reuse::always) {
-      throw_error(not_found(str_cat("there is no variable '", path,
-                                    "', and its scope makes none: Reuse::never does, and Reuse::automatic"))
+      throw_error(Status::not_found(str_cat("there is no variable '", path,
+                                            "', and its scope makes none: Reuse::never does, and Reuse::automatic"))
                       .with_location(where));
     }
     const std::string prefix = scope.path.empty() ? std::string() : scope.path + "/";
@@ -107,22 +109,22 @@ FoundVariable find_or_make_variable(GraphStore& graph, const VariableScopeState&
   const std::source_location made_at = there.handle().node().where;
   const std::string made = str_cat(", made at ", made_at.file_name(), ":", made_at.line());
   if (scope.reuse == Reuse::never) {
-    throw_error(already_exists(str_cat("variable '", path, "' exists already", made,
-                                       ", and its scope shares none: Reuse::always does, and Reuse::automatic"))
+    throw_error(Status::already_exists(str_cat("variable '", path, "' exists already", made,
+                                               ", and its scope shares none: Reuse::always does, and Reuse::automatic"))
                     .with_location(where));
   }
   if (there.dtype() != dtype || !there.shape().is_compatible_with(shape)) {
-    throw_error(invalid_argument(str_cat("variable '", path, "' is ", dflow::name(there.dtype()), " ",
-                                         there.shape().to_string(), made, ", and is asked for as ", dflow::name(dtype),
-                                         " ", shape.to_string()))
+    throw_error(Status::invalid_argument(str_cat("variable '", path, "' is ", dtype_name(there.dtype()), " ",
+                                                 there.shape().to_string(), made, ", and is asked for as ",
+                                                 dtype_name(dtype), " ", shape.to_string()))
                     .with_location(where));
   }
   if (there.slice() != options.slice) {
     const auto said = [](std::string_view slice) {
       return slice.empty() ? std::string("no part of another") : str_cat("slice '", slice, "'");
     };
-    throw_error(invalid_argument(str_cat("variable '", path, "' is ", said(there.slice()), made,
-                                         ", and is asked for as ", said(options.slice)))
+    throw_error(Status::invalid_argument(str_cat("variable '", path, "' is ", said(there.slice()), made,
+                                                 ", and is asked for as ", said(options.slice)))
                     .with_location(where));
   }
   return {there, {}, false};
@@ -150,7 +152,7 @@ AnyVariable existing_variable(GraphStore& graph, const VariableScopeState& scope
   const std::string path = scope.path_of(name);
   AnyVariable there = variable_named(graph, path, where);
   if (there.handle().is_valid()) return there;
-  throw_error(not_found(str_cat("there is no variable '", path, "'")).with_location(where));
+  throw_error(Status::not_found(str_cat("there is no variable '", path, "'")).with_location(where));
 }
 
 }  // namespace detail
@@ -170,9 +172,10 @@ ScopeGuard VariableScope::enter(GraphStore& graph, std::string_view name,
                                 std::source_location where) {
   if (options.compute != DType::invalid && options.compute != DType::float32 &&
       !detail::is_16_bit_float(options.compute)) {
-    throw_error(invalid_argument(str_cat("VariableScope: layers compute in float16, bfloat16 or float32, not in ",
-                                         dflow::name(options.compute)))
-                    .with_location(where));
+    throw_error(
+        Status::invalid_argument(str_cat("VariableScope: layers compute in float16, bfloat16 or float32, not in ",
+                                         dtype_name(options.compute)))
+            .with_location(where));
   }
   state->taken.clear();
   if (options.reuse != Reuse::inherit) state->reuse = options.reuse;

@@ -193,7 +193,7 @@ TEST_CASE("a full disk or a loss of power at any change of a save that replaces 
     session.run({{prefix, "/d/m.save-1"}}, save);
     session.run({{value, Tensor<float>::full({4}, 2)}}, assign);
     const std::uint64_t before = files->changes();
-    files->fail_change(at, resource_exhausted("the disk is full"), true);
+    files->fail_change(at, Status::resource_exhausted("the disk is full"), true);
     const Code code = code_of([&] { session.run({{prefix, "/d/m.save-2"}}, save); });
     const bool is_past_end = files->changes() - before < at;
     files->fail_change(0, Status());

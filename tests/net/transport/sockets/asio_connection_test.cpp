@@ -69,7 +69,7 @@ TEST_CASE("large payloads and many small calls share a socket", "[net]") {
   }
   for (std::thread& thread : threads) thread.join();
   CHECK(wrong == 0);
-  pair.near->close(aborted("the reason"));
+  pair.near->close(Status::aborted("the reason"));
   CHECK(mentions(pair.near_owner->closed(), "the reason"));
   CHECK(mentions(pair.far_owner->closed(), "the reason"));
 }
@@ -84,7 +84,7 @@ TEST_CASE("a goodbye arrives by a socket behind all that was sent before", "[net
     pair.near->call({}, answered.done());
     CHECK(answered.wait().first.ok());
     CHECK(pair.far->post(1, "on its way").ok());
-    pair.near->close(aborted("the reason"));
+    pair.near->close(Status::aborted("the reason"));
     CHECK(mentions(pair.far_owner->closed(), "the reason"));
     CHECK(pair.far_owner->num_requests == 21);
   }

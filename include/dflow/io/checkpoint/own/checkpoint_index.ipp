@@ -17,7 +17,7 @@ namespace dflow {
 namespace detail {
 
 [[noreturn]] void fail_index(std::string_view what, std::size_t offset) {
-  throw_error(data_loss(str_cat("damaged checkpoint index: ", what, ", at offset ", offset)));
+  throw_error(Status::data_loss(str_cat("damaged checkpoint index: ", what, ", at offset ", offset)));
 }
 
 /// Where in the file what an index says is said; all at 0 of one that was not read.
@@ -150,7 +150,7 @@ std::string CheckpointIndex::serialize() const {
   try {
     detail::check_index(*this);
   } catch (const Error& error) {
-    throw_error(invalid_argument(std::string(error.status().message())));
+    throw_error(Status::invalid_argument(std::string(error.status().message())));
   }
   std::string body;
   ByteWriter out(body);
@@ -217,8 +217,8 @@ CheckpointIndexHeader parse_index_header(std::span<const std::byte> bytes) {
   const std::uint64_t body_bytes = in.u64();
   if (in.u32() != crc32c(bytes.first(header_bytes - sizeof(std::uint32_t)))) fail_index("checksum of the header", 0);
   if (found_version != CheckpointIndex::version) {
-    throw_error(
-        unimplemented(str_cat("checkpoint index of version ", found_version, "; known is ", CheckpointIndex::version)));
+    throw_error(Status::unimplemented(
+        str_cat("checkpoint index of version ", found_version, "; known is ", CheckpointIndex::version)));
   }
   if (reserved != 0) fail_index("reserved bytes are not zero", at_reserved);
   if (body_bytes != bytes.size() - header_bytes - sizeof(std::uint32_t)) {

@@ -19,8 +19,8 @@ namespace detail {
 /// `at`: how many bytes behind the beginning of the tensor.
 [[noreturn]] void fail_tensor(const CheckpointEntry& entry, const CheckpointShard& shard, std::string_view what,
                               std::uint64_t at = 0) {
-  throw_error(data_loss(str_cat("tensor '", entry.name, "' in checkpoint file '", shard.file, "': ", what,
-                                ", at offset ", entry.offset + at)));
+  throw_error(Status::data_loss(str_cat("tensor '", entry.name, "' in checkpoint file '", shard.file, "': ", what,
+                                        ", at offset ", entry.offset + at)));
 }
 
 /// Elements of strings, each a length of 8 bytes and so many bytes. Errors: DataLoss.
@@ -74,15 +74,15 @@ CheckpointIndex read_checkpoint_index(FileSystem& files, const std::string& path
 CheckpointReader::CheckpointReader(FileSystem& files, const std::string& prefix)
     : prefix_(prefix), index_(read_checkpoint_index(files, checkpoint_index_path(prefix))) {
   if (index_.shards.size() != index_.num_shards) {
-    throw_error(data_loss(
+    throw_error(Status::data_loss(
         str_cat("checkpoint '", prefix, "' lists ", index_.shards.size(), " of ", index_.num_shards, " shards")));
   }
   for (const CheckpointShard& shard : index_.shards) {
     const std::string path = join_path(parent_directory(prefix), shard.file);
     shards_.push_back(files.open_for_reading(path));
     if (const std::uint64_t size = shards_.back()->size(); size != shard.size) {
-      throw_error(data_loss(str_cat("checkpoint file '", path, "' has ", size, " bytes instead of ", shard.size,
-                                    ", at offset ", std::min(size, shard.size))));
+      throw_error(Status::data_loss(str_cat("checkpoint file '", path, "' has ", size, " bytes instead of ", shard.size,
+                                            ", at offset ", std::min(size, shard.size))));
     }
   }
 }
@@ -165,9 +165,9 @@ std::vector<AnyTensor> CheckpointReader::read_slices(std::string_view name,
 AnyTensor CheckpointReader::read(std::string_view name, DType dtype, const Shape& shape) const {
   const std::span<const CheckpointEntry> entries = index_.find(name);
   if (!entries.empty() && (entries.front().dtype != dtype || entries.front().shape != shape)) {
-    throw_error(invalid_argument(str_cat("tensor '", name, "' is ", dflow::name(entries.front().dtype),
-                                         entries.front().shape.to_string(), " in checkpoint '", prefix_, "', not ",
-                                         dflow::name(dtype), shape.to_string())));
+    throw_error(Status::invalid_argument(str_cat("tensor '", name, "' is ", dtype_name(entries.front().dtype),
+                                                 entries.front().shape.to_string(), " in checkpoint '", prefix_,
+                                                 "', not ", dtype_name(dtype), shape.to_string())));
   }
   return read(name);
 }
@@ -185,8 +185,8 @@ void CheckpointReader::verify() const {
       at += part.size();
     }
     if (crc != shard.crc) {
-      throw_error(data_loss(str_cat("checkpoint file '", shard.file, "': its checksum is wrong, of ", shard.size,
-                                    " bytes, at offset 0")));
+      throw_error(Status::data_loss(str_cat("checkpoint file '", shard.file, "': its checksum is wrong, of ",
+                                            shard.size, " bytes, at offset 0")));
     }
   }
 }

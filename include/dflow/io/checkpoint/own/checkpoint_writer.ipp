@@ -39,7 +39,7 @@ std::string temporary_of(const std::string& path) { return str_cat(path, ".tmp")
 
 void require_no_checkpoint(FileSystem& files, const std::string& prefix) {
   if (files.exists(checkpoint_index_path(prefix))) {
-    throw_error(already_exists(str_cat("there is a checkpoint '", prefix, "', which is not overwritten")));
+    throw_error(Status::already_exists(str_cat("there is a checkpoint '", prefix, "', which is not overwritten")));
   }
 }
 
@@ -68,7 +68,8 @@ void require_whole_tensors(std::span<const CheckpointEntry> entries) {
     while (end < entries.size() && entries[end].name == entries[first].name) ++end;
     const bool is_one = end == first + 1 && entries[first].extent == entries[first].shape;
     if (is_one || axis_of_slices(entries.subspan(first, end - first)) >= 0) continue;
-    throw_error(invalid_argument(str_cat("the slices of tensor '", entries[first].name, "' are not all of it")));
+    throw_error(
+        Status::invalid_argument(str_cat("the slices of tensor '", entries[first].name, "' are not all of it")));
   }
 }
 
@@ -77,9 +78,9 @@ void require_whole_tensors(std::span<const CheckpointEntry> entries) {
 CheckpointShardWriter::CheckpointShardWriter(FileSystem& files, std::string prefix, std::uint32_t shard,
                                              std::uint32_t num_shards)
     : files_(files), prefix_(std::move(prefix)) {
-  if (detail::file_name_of(prefix_).empty()) throw_error(invalid_argument("a checkpoint needs a name"));
+  if (detail::file_name_of(prefix_).empty()) throw_error(Status::invalid_argument("a checkpoint needs a name"));
   if (num_shards > CheckpointIndex::max_shards || shard >= num_shards) {
-    throw_error(invalid_argument(str_cat("there is no shard ", shard, " of ", num_shards)));
+    throw_error(Status::invalid_argument(str_cat("there is no shard ", shard, " of ", num_shards)));
   }
   detail::require_no_checkpoint(files_, prefix_);
   data_path_ = checkpoint_data_path(prefix_, shard, num_shards);
@@ -114,10 +115,10 @@ void CheckpointShardWriter::add(std::string_view name, const AnyTensor& tensor) 
 void CheckpointShardWriter::add_slice(std::string_view name, const AnyTensor& part, const Shape& whole,
                                       std::span<const std::int64_t> begin) {
   const auto bad = [&](std::string_view what) {
-    throw_error(invalid_argument(str_cat("cannot save tensor '", name, "': ", what)));
+    throw_error(Status::invalid_argument(str_cat("cannot save tensor '", name, "': ", what)));
   };
   if (name.empty()) bad("it has no name");
-  if (!is_element(part.dtype())) bad(str_cat("its element type is ", dflow::name(part.dtype())));
+  if (!is_element(part.dtype())) bad(str_cat("its element type is ", dtype_name(part.dtype())));
   if (part.rank() != whole.rank() || begin.size() != static_cast<std::size_t>(whole.rank())) bad("ranks differ");
   for (int i = 0; i < whole.rank(); ++i) {
     const std::int64_t first = begin[static_cast<std::size_t>(i)];
@@ -181,7 +182,8 @@ void merge_checkpoint(FileSystem& files, std::span<const std::string> shard_pref
   std::vector<std::string> merged_paths;
   for (const std::string& from : prefixes) {
     if (parent_directory(from) != directory) {
-      throw_error(invalid_argument(str_cat("shards '", from, "' lie in another directory than '", prefix, "'")));
+      throw_error(
+          Status::invalid_argument(str_cat("shards '", from, "' lie in another directory than '", prefix, "'")));
     }
     const std::string start = str_cat(detail::file_name_of(from), ".index-");
     for (const std::string& file : files.list_directory(directory)) {
@@ -192,11 +194,12 @@ void merge_checkpoint(FileSystem& files, std::span<const std::string> shard_pref
           path != join_path(directory, detail::file_name_of(checkpoint_shard_index_path(from, shard.shards[0].number,
                                                                                         shard.num_shards))) ||
           (merged.num_shards != 0 && merged.num_shards != shard.num_shards)) {
-        throw_error(invalid_argument(str_cat("shard '", path, "' does not belong to checkpoint '", prefix, "'")));
+        throw_error(
+            Status::invalid_argument(str_cat("shard '", path, "' does not belong to checkpoint '", prefix, "'")));
       }
       const std::uint64_t size = files.file_size(join_path(directory, shard.shards[0].file));
       if (size != shard.shards[0].size) {
-        throw_error(data_loss(
+        throw_error(Status::data_loss(
             str_cat("shard '", shard.shards[0].file, "' has ", size, " bytes instead of ", shard.shards[0].size)));
       }
       merged.num_shards = shard.num_shards;
@@ -206,7 +209,7 @@ void merge_checkpoint(FileSystem& files, std::span<const std::string> shard_pref
     }
   }
   if (merged.shards.empty() || merged.shards.size() != merged.num_shards) {
-    throw_error(not_found(
+    throw_error(Status::not_found(
         str_cat("checkpoint '", prefix, "' has ", merged.shards.size(), " of ", merged.num_shards, " shards")));
   }
   std::sort(merged.shards.begin(), merged.shards.end(),

@@ -15,7 +15,7 @@ namespace dflow {
 namespace detail {
 
 [[noreturn]] void fail_slice(std::string_view text) {
-  throw_error(invalid_argument(str_cat("'", text, "' is no slice of a tensor, like \"4 3 0,2:-\"")));
+  throw_error(Status::invalid_argument(str_cat("'", text, "' is no slice of a tensor, like \"4 3 0,2:-\"")));
 }
 
 /// What is before the next `end`, or all; `rest` keeps what follows it.
@@ -72,7 +72,7 @@ CheckpointSlice CheckpointSlice::parse(std::string_view text) {
 
 AnyTensor CheckpointSlice::cut_from(const AnyTensor& tensor) const {
   if (tensor.shape() != whole) {
-    throw_error(invalid_argument(
+    throw_error(Status::invalid_argument(
         str_cat("a slice of ", whole.to_string(), " is wanted from a tensor of shape ", tensor.shape().to_string())));
   }
   AnyTensor part(tensor.dtype(), extent);
@@ -129,10 +129,10 @@ void require_slices_of(std::string_view name, const Shape& whole, std::span<cons
       is_inside = first >= 0 && first <= slice.whole[d] && slice.extent[d] <= slice.whole[d] - first;
     }
     if (!is_inside)
-      throw_error(invalid_argument(str_cat("tensor '", name, "': a slice of it that lies outside of it")));
+      throw_error(Status::invalid_argument(str_cat("tensor '", name, "': a slice of it that lies outside of it")));
     if (slice.whole == whole) continue;
-    throw_error(invalid_argument(str_cat("tensor '", name, "' is of shape ", whole.to_string(),
-                                         ", and a slice of it is wanted as of ", slice.whole.to_string())));
+    throw_error(Status::invalid_argument(str_cat("tensor '", name, "' is of shape ", whole.to_string(),
+                                                 ", and a slice of it is wanted as of ", slice.whole.to_string())));
   }
 }
 

@@ -17,7 +17,7 @@ void reject_missing_tensor(std::string_view what, std::string_view name, const s
     text += str_cat(i == 0 ? ", only '" : ", '", names[i], "'");
   }
   if (names.size() > most) text += str_cat(" and ", names.size() - most, " others");
-  throw_error(not_found(std::move(text)));
+  throw_error(Status::not_found(std::move(text)));
 }
 
 }  // namespace dflow::detail

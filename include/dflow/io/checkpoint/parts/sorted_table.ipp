@@ -21,11 +21,11 @@ inline constexpr std::uint8_t table_plain = 0, table_snappy = 1;
 
 /// The bytes of a block's entries, without the list of places at which keys stand in full.
 std::string_view entries_of_block(std::string_view block) {
-  if (block.size() < sizeof(std::uint32_t)) throw_error(data_loss("a block without an end"));
+  if (block.size() < sizeof(std::uint32_t)) throw_error(Status::data_loss("a block without an end"));
   ByteReader end(block.substr(block.size() - sizeof(std::uint32_t)));
   const std::uint64_t restarts = end.u32();
   const std::uint64_t list = sizeof(std::uint32_t) * (restarts + 1);
-  if (list > block.size()) throw_error(data_loss("a block with too long an end"));
+  if (list > block.size()) throw_error(Status::data_loss("a block with too long an end"));
   return block.substr(0, block.size() - static_cast<std::size_t>(list));
 }
 
@@ -36,12 +36,13 @@ void each_entry_of_block(std::string_view block, FunctionRef<void(std::string_vi
     const bool is_first = in.position() == 0;
     const std::uint64_t shared = in.varint(), more = in.varint(), value_size = in.varint();
     if (shared > key.size() || more > in.remaining() || value_size > in.remaining()) {
-      throw_error(data_loss(str_cat("an entry that reaches past its block, before byte ", in.position(), " of it")));
+      throw_error(
+          Status::data_loss(str_cat("an entry that reaches past its block, before byte ", in.position(), " of it")));
     }
     const std::span<const std::byte> rest = in.bytes(static_cast<std::size_t>(more));
     const std::string_view added(reinterpret_cast<const char*>(rest.data()), rest.size());
     if (!is_first && added <= std::string_view(key).substr(static_cast<std::size_t>(shared))) {
-      throw_error(data_loss(str_cat("keys out of order, before byte ", in.position(), " of their block")));
+      throw_error(Status::data_loss(str_cat("keys out of order, before byte ", in.position(), " of their block")));
     }
     key.resize(static_cast<std::size_t>(shared));
     key += added;
@@ -66,11 +67,11 @@ SortedTableReader::SortedTableReader(FileSystem& files, std::string path)
 }
 
 void SortedTableReader::fail(std::string_view what, std::uint64_t offset) const {
-  throw_error(data_loss(str_cat("'", path_, "': ", what, ", at offset ", offset)));
+  throw_error(Status::data_loss(str_cat("'", path_, "': ", what, ", at offset ", offset)));
 }
 
 std::string SortedTableReader::read_block(std::uint64_t offset, std::uint64_t size) const {
-  const auto bad = [](std::string_view what) { throw_error(data_loss(std::string(what))); };
+  const auto bad = [](std::string_view what) { throw_error(Status::data_loss(std::string(what))); };
   const std::uint64_t end = file_->size() - footer_bytes;
   if (offset > end || size > end - offset || end - offset - size < detail::table_trailer_bytes) {
     bad("a block that reaches past the end");
@@ -123,7 +124,7 @@ void SortedTableReader::read_index() {
       ByteReader in(value);
       const auto [block_offset, block_size] = handle(in);
       in.expect_end();
-      if (block_offset < end || block_size > size) throw_error(data_loss("blocks out of order"));
+      if (block_offset < end || block_size > size) throw_error(Status::data_loss("blocks out of order"));
       end = block_offset + block_size;
       blocks_.push_back({std::string(key), block_offset, block_size});
     });
@@ -138,7 +139,8 @@ void SortedTableReader::for_each(FunctionRef<void(std::string_view key, std::str
   bool is_first = true;
   for (const Block& block : blocks_) {
     each_entry(block, [&](std::string_view key, std::string_view value) {
-      if ((!is_first && key <= before) || key > block.last_key) throw_error(data_loss("a key in the wrong block"));
+      if ((!is_first && key <= before) || key > block.last_key)
+        throw_error(Status::data_loss("a key in the wrong block"));
       take(key, value);
     });
     before = block.last_key;
@@ -209,9 +211,9 @@ void SortedTableWriter::finish_block() {
 
 void SortedTableWriter::add(std::string_view key, std::string_view value) {
   constexpr int restart_interval = 16;
-  if (!is_first_ && key <= last_key_) throw_error(invalid_argument("the keys of a table are not in order"));
+  if (!is_first_ && key <= last_key_) throw_error(Status::invalid_argument("the keys of a table are not in order"));
   if (entries_.bytes.size() + key.size() + value.size() > std::numeric_limits<std::uint32_t>::max() / 2) {
-    throw_error(out_of_range("an entry of a table of more than 2^31 bytes"));
+    throw_error(Status::out_of_range("an entry of a table of more than 2^31 bytes"));
   }
   entries_.add(key, value, restart_interval);
   is_first_ = false;

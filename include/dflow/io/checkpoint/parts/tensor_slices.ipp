@@ -45,7 +45,9 @@ void append_ordered_text(std::string& key, std::string_view text) {
   key += std::string_view("\0\1", 2);
 }
 
-[[noreturn]] void fail_part(std::string_view what) { throw_error(data_loss(str_cat("a slice of a tensor ", what))); }
+[[noreturn]] void fail_part(std::string_view what) {
+  throw_error(Status::data_loss(str_cat("a slice of a tensor ", what)));
+}
 
 Shape parse_tensor_shape(ProtoReader message) {
   std::vector<std::int64_t> extents;
@@ -59,11 +61,11 @@ Shape parse_tensor_shape(ProtoReader message) {
     }
     if (extent < 0) message.fail("a shape with an unknown dimension");
     if (extents.size() == static_cast<std::size_t>(max_rank)) {
-      throw_error(unimplemented(str_cat("a tensor of more than ", max_rank, " dimensions")));
+      throw_error(Status::unimplemented(str_cat("a tensor of more than ", max_rank, " dimensions")));
     }
     extents.push_back(extent);
   }
-  if (!try_product(extents)) throw_error(data_loss("a shape whose extents multiply past 2^63"));
+  if (!try_product(extents)) throw_error(Status::data_loss("a shape whose extents multiply past 2^63"));
   return Shape(std::span<const std::int64_t>(extents));
 }
 
@@ -120,7 +122,7 @@ TensorSlice TensorSlice::parse(ProtoReader message) {
     }
     if (begin < 0 || length < all || (length == all && begin != 0)) message.fail("a slice that is none");
     if (slice.begin.size() == static_cast<std::size_t>(max_rank)) {
-      throw_error(unimplemented(str_cat("a tensor of more than ", max_rank, " dimensions")));
+      throw_error(Status::unimplemented(str_cat("a tensor of more than ", max_rank, " dimensions")));
     }
     slice.begin.push_back(begin);
     slice.length.push_back(length);

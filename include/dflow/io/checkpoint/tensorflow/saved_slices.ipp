@@ -23,7 +23,7 @@ std::string place_in_table(const SortedTableReader& table, std::string_view key)
 }
 
 [[noreturn]] void fail_values(std::size_t count, const Shape& shape) {
-  throw_error(data_loss(str_cat("it has ", count, " values for a shape of ", shape.to_string())));
+  throw_error(Status::data_loss(str_cat("it has ", count, " values for a shape of ", shape.to_string())));
 }
 
 /// Values that a message holds as `Stored`, as elements.
@@ -40,14 +40,15 @@ AnyTensor tensor_of_values(const std::vector<Stored>& values, const Shape& shape
     if constexpr (is_pair) {
       elements[i] = T(values[2 * i], values[2 * i + 1]);
     } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-      if (static_cast<std::uint32_t>(values[i]) > 0xffff) throw_error(data_loss("a value that its type does not hold"));
+      if (static_cast<std::uint32_t>(values[i]) > 0xffff)
+        throw_error(Status::data_loss("a value that its type does not hold"));
       elements[i] = T::from_bits(static_cast<std::uint16_t>(values[i]));
     } else if constexpr (std::is_same_v<T, bool>) {
       elements[i] = values[i] != 0;
     } else {
       if constexpr (std::is_integral_v<T>) {
         if (static_cast<Stored>(static_cast<T>(values[i])) != values[i]) {
-          throw_error(data_loss("a value that its type does not hold"));
+          throw_error(Status::data_loss("a value that its type does not hold"));
         }
       }
       elements[i] = static_cast<T>(values[i]);
@@ -124,7 +125,8 @@ AnyTensor parse_saved_slice(std::string_view bytes, std::string_view name, DType
     if (in.number() != 2) continue;
     ProtoReader saved = in.message();
     while (saved.next()) {
-      if (saved.number() == 1 && saved.bytes() != name) throw_error(data_loss("a slice of it is of another tensor"));
+      if (saved.number() == 1 && saved.bytes() != name)
+        throw_error(Status::data_loss("a slice of it is of another tensor"));
       if (saved.number() != 3) continue;
       const ProtoReader data = saved.message();
       tensor = dtype == DType::string
@@ -175,25 +177,25 @@ std::vector<std::string> SavedSlicesReader::paths(FileSystem& files, const std::
     const std::string_view of_total = detail::total_of_shard(std::string_view(file).substr(start.size()));
     if (of_total.empty()) continue;
     if (!total.empty() && of_total != total) {
-      throw_error(data_loss(str_cat("the shards of checkpoint '", prefix, "' are of two numbers")));
+      throw_error(Status::data_loss(str_cat("the shards of checkpoint '", prefix, "' are of two numbers")));
     }
     total = of_total;
     found.push_back(join_path(directory, file));
   }
   if (!found.empty() && found.size() != std::stoul(total)) {
-    throw_error(not_found(str_cat("checkpoint '", prefix, "' has ", found.size(), " of ", total, " shards")));
+    throw_error(Status::not_found(str_cat("checkpoint '", prefix, "' has ", found.size(), " of ", total, " shards")));
   }
   return found;
 }
 
 SavedSlicesReader::SavedSlicesReader(FileSystem& files, const std::string& prefix)
     : prefix_(prefix), paths_(paths(files, prefix)) {
-  if (paths_.empty()) throw_error(not_found(str_cat("there is no checkpoint '", prefix, "'")));
+  if (paths_.empty()) throw_error(Status::not_found(str_cat("there is no checkpoint '", prefix, "'")));
   for (std::size_t file = 0; file < paths_.size(); ++file) {
     tables_.push_back(std::make_unique<SortedTableReader>(files, paths_[file]));
     try {
       const std::optional<std::string> meta = tables_.back()->find("");
-      if (!meta) throw_error(data_loss("no list of its tensors"));
+      if (!meta) throw_error(Status::data_loss("no list of its tensors"));
       add_tensors(file, *meta);
     } catch (const Error& error) {
       throw_error(error.status().with_prefix(detail::place_in_table(*tables_.back(), "")));
@@ -205,12 +207,12 @@ void SavedSlicesReader::add_tensors(std::size_t file, std::string_view meta) {
   const auto add = [&](ProtoReader message) {
     std::string name;
     SavedSlicesEntry entry = detail::parse_saved_tensor(message, name);
-    if (name.empty()) throw_error(data_loss("a tensor without a name"));
+    if (name.empty()) throw_error(Status::data_loss("a tensor without a name"));
     for (SavedSlicesEntry::Part& part : entry.parts) part.file = file;
     const auto [at, is_new] = entries_.try_emplace(name, entry);
     if (is_new) return;
     if (at->second.dtype_number != entry.dtype_number || at->second.shape != entry.shape) {
-      throw_error(data_loss(str_cat("tensor '", name, "' is another one in another file")));
+      throw_error(Status::data_loss(str_cat("tensor '", name, "' is another one in another file")));
     }
     at->second.parts.insert(at->second.parts.end(), entry.parts.begin(), entry.parts.end());
   };
@@ -226,7 +228,7 @@ void SavedSlicesReader::add_tensors(std::size_t file, std::string_view meta) {
         if (version.number() != 2) continue;
         const std::int32_t min_consumer = version.int32();
         if (min_consumer > detail::saved_slices_version) {
-          throw_error(unimplemented(str_cat("it is for readers of version ", min_consumer, " and later")));
+          throw_error(Status::unimplemented(str_cat("it is for readers of version ", min_consumer, " and later")));
         }
       }
     }
@@ -248,7 +250,7 @@ AnyTensor SavedSlicesReader::read(std::string_view name) const {
   }
   try {
     if (entry->dtype == DType::invalid) {
-      throw_error(unimplemented(str_cat("its elements are of TensorFlow's type ", entry->dtype_number)));
+      throw_error(Status::unimplemented(str_cat("its elements are of TensorFlow's type ", entry->dtype_number)));
     }
     std::vector<detail::TensorPart> parts;
     parts.reserve(entry->parts.size());
@@ -256,11 +258,12 @@ AnyTensor SavedSlicesReader::read(std::string_view name) const {
     for (const auto& [slice, file] : entry->parts) {
       const std::string key = slice.key(name);
       if (!seen.insert(key).second) {
-        throw_error(data_loss(str_cat(detail::place_in_table(*tables_[file], ""), "a slice of it stands twice")));
+        throw_error(
+            Status::data_loss(str_cat(detail::place_in_table(*tables_[file], ""), "a slice of it stands twice")));
       }
       const std::optional<std::string> value = tables_[file]->find(key);
       try {
-        if (!value) throw_error(data_loss("a slice of it is not there"));
+        if (!value) throw_error(Status::data_loss("a slice of it is not there"));
         parts.push_back(
             {slice.begin, detail::parse_saved_slice(*value, name, entry->dtype, slice.shape_in(entry->shape))});
       } catch (const Error& error) {

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: TensorFlow's checkpoints of version 2, read and written.
+
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/core/named_tensor.hpp>
 #include <dflow/io/checkpoint/parts/tensor_slices.hpp>

@@ -43,12 +43,12 @@ std::uint32_t parse_bundle_header(std::string_view bytes) {
       if (version.number() == 2) min_consumer = version.int32();
     }
   }
-  if (endianness != 0) throw_error(unimplemented("it was written on a big-endian machine"));
+  if (endianness != 0) throw_error(Status::unimplemented("it was written on a big-endian machine"));
   if (min_consumer > tensor_bundle_version) {
-    throw_error(unimplemented(str_cat("it is for readers of version ", min_consumer, " and later")));
+    throw_error(Status::unimplemented(str_cat("it is for readers of version ", min_consumer, " and later")));
   }
   if (num_shards < 1 || num_shards > CheckpointIndex::max_shards) {
-    throw_error(data_loss(str_cat("it has ", num_shards, " shards")));
+    throw_error(Status::data_loss(str_cat("it has ", num_shards, " shards")));
   }
   return static_cast<std::uint32_t>(num_shards);
 }
@@ -68,7 +68,7 @@ TensorBundleEntry parse_bundle_entry(std::string_view bytes) {
   }
   const std::optional<DType> dtype = dtype_from_number(entry.dtype_number);
   if (dtype && is_element(*dtype)) entry.dtype = *dtype;
-  if (shard < 0 || offset < 0 || size < 0) throw_error(data_loss("it lies nowhere"));
+  if (shard < 0 || offset < 0 || size < 0) throw_error(Status::data_loss("it lies nowhere"));
   entry.shard = static_cast<std::uint32_t>(shard);
   entry.offset = static_cast<std::uint64_t>(offset);
   entry.size = static_cast<std::uint64_t>(size);
@@ -78,14 +78,15 @@ TensorBundleEntry parse_bundle_entry(std::string_view bytes) {
 /// Of an entry that has bytes. Errors: DataLoss.
 void check_bundle_entry(const TensorBundleEntry& entry, std::span<const std::uint64_t> shard_sizes) {
   const std::uint64_t whole = shard_sizes[entry.shard];
-  if (entry.offset > whole || entry.size > whole - entry.offset) throw_error(data_loss("it lies outside of its shard"));
+  if (entry.offset > whole || entry.size > whole - entry.offset)
+    throw_error(Status::data_loss("it lies outside of its shard"));
   const auto elements = static_cast<std::uint64_t>(entry.shape.num_elements());
   if (entry.dtype == DType::string) {
     constexpr std::uint64_t checksum = 4;
-    if (entry.size < checksum || entry.size - checksum < elements) throw_error(data_loss("it is too short"));
+    if (entry.size < checksum || entry.size - checksum < elements) throw_error(Status::data_loss("it is too short"));
   } else if (entry.dtype != DType::invalid) {
     if (try_mul(elements, std::uint64_t{size_of(entry.dtype)}) != entry.size) {
-      throw_error(data_loss("it is not as long as its shape says"));
+      throw_error(Status::data_loss("it is not as long as its shape says"));
     }
   }
 }
@@ -99,13 +100,13 @@ TensorBundleReader::TensorBundleReader(FileSystem& files, const std::string& pre
   table.for_each([&](std::string_view key, std::string_view value) {
     try {
       if (is_first) {
-        if (!key.empty()) throw_error(data_loss("it has no header"));
+        if (!key.empty()) throw_error(Status::data_loss("it has no header"));
         num_shards_ = detail::parse_bundle_header(value);
       } else {
         TensorBundleEntry entry = detail::parse_bundle_entry(value);
         entry.listed_at = table.offset_of(key);
         if (entry.slices.empty() && entry.shard >= num_shards_)
-          throw_error(data_loss("it lies in a shard that there is not"));
+          throw_error(Status::data_loss("it lies in a shard that there is not"));
         (key.starts_with('\0') ? slices_ : entries_).emplace(key, std::move(entry));
       }
     } catch (const Error& error) {
@@ -114,7 +115,7 @@ TensorBundleReader::TensorBundleReader(FileSystem& files, const std::string& pre
     }
     is_first = false;
   });
-  if (is_first) throw_error(data_loss(str_cat("'", path, "': a checkpoint without a header, at offset 0")));
+  if (is_first) throw_error(Status::data_loss(str_cat("'", path, "': a checkpoint without a header, at offset 0")));
   for (std::uint32_t shard = 0; shard < num_shards_; ++shard) {
     shards_.push_back(files.open_for_reading(checkpoint_data_path(prefix, shard, num_shards_)));
   }
@@ -131,7 +132,7 @@ void TensorBundleReader::check_sizes() const {
       try {
         detail::check_bundle_entry(entry, sizes);
         // Tensors that shared bytes could take far more memory than the files that hold them.
-        if (entry.size > unclaimed[entry.shard]) throw_error(data_loss("it shares bytes with others"));
+        if (entry.size > unclaimed[entry.shard]) throw_error(Status::data_loss("it shares bytes with others"));
       } catch (const Error& error) {
         throw_error(error.status().with_prefix(str_cat("tensor '", name, "' of checkpoint '", prefix_, "': file '",
                                                        data_path(entry), "' of ", sizes[entry.shard], " bytes, ",
@@ -157,7 +158,7 @@ AnyTensor TensorBundleReader::read(std::string_view name) const {
   }
   try {
     if (entry->dtype == DType::invalid) {
-      throw_error(unimplemented(str_cat("its elements are of TensorFlow's type ", entry->dtype_number)));
+      throw_error(Status::unimplemented(str_cat("its elements are of TensorFlow's type ", entry->dtype_number)));
     }
     if (entry->slices.empty()) return read_entry(*entry);
     std::vector<detail::TensorPart> parts;
@@ -182,7 +183,8 @@ AnyTensor TensorBundleReader::read(std::string_view name) const {
 }
 
 void TensorBundleReader::fail_index(std::string_view what, std::uint64_t offset) const {
-  throw_error(data_loss(str_cat("file '", checkpoint_index_path(prefix_), "': ", what, ", at offset ", offset)));
+  throw_error(
+      Status::data_loss(str_cat("file '", checkpoint_index_path(prefix_), "': ", what, ", at offset ", offset)));
 }
 
 std::string TensorBundleReader::data_path(const TensorBundleEntry& entry) const {
@@ -190,7 +192,7 @@ std::string TensorBundleReader::data_path(const TensorBundleEntry& entry) const 
 }
 
 void TensorBundleReader::fail(const TensorBundleEntry& entry, std::string_view what, std::uint64_t at) const {
-  throw_error(data_loss(str_cat("file '", data_path(entry), "': ", what, ", at offset ", entry.offset + at)));
+  throw_error(Status::data_loss(str_cat("file '", data_path(entry), "': ", what, ", at offset ", entry.offset + at)));
 }
 
 AnyTensor TensorBundleReader::read_entry(const TensorBundleEntry& entry) const {
@@ -314,10 +316,10 @@ void write_tensor_bundle(FileSystem& files, const std::string& prefix, std::span
   std::map<std::string_view, const AnyTensor*> sorted;
   for (const auto& [name, tensor] : tensors) {
     const auto bad = [&](std::string_view what) {
-      throw_error(invalid_argument(str_cat("cannot save tensor '", name, "': ", what)));
+      throw_error(Status::invalid_argument(str_cat("cannot save tensor '", name, "': ", what)));
     };
     if (name.empty() || name.front() == '\0') bad("its name");
-    if (!is_element(tensor.dtype())) bad(str_cat("its element type is ", dflow::name(tensor.dtype())));
+    if (!is_element(tensor.dtype())) bad(str_cat("its element type is ", dtype_name(tensor.dtype())));
     if (!sorted.emplace(name, &tensor).second) bad("there are two of that name");
   }
   AtomicFile data(files, checkpoint_data_path(prefix, 0, 1));

@@ -39,7 +39,7 @@ CheckpointNames checkpoint_names(const KernelContext& context, std::size_t num_t
 
 /// Between two tensors: a step that is over reads and writes no further.
 void require_going_on(const KernelContext& context) {
-  if (context.step().cancellation.is_cancelled()) throw_error(cancelled("the step was cancelled"));
+  if (context.step().cancellation.is_cancelled()) throw_error(Status::cancelled("the step was cancelled"));
 }
 
 void save_shard(KernelContext& context) {
@@ -73,8 +73,8 @@ void require_wanted(const KernelContext& context, const SavedTensors& saved, con
   if (!found || found->dtype == DType::invalid) return;  // reading it says so
   const bool is_type = found->dtype == dtype;
   if (is_type && shape.is_compatible_with(found->shape)) return;
-  context.fail(str_cat("tensor '", name, "' is ", dflow::name(found->dtype), found->shape.to_string(),
-                       " in checkpoint '", prefix, "', wanted ", dflow::name(dtype), shape.to_string(),
+  context.fail(str_cat("tensor '", name, "' is ", dtype_name(found->dtype), found->shape.to_string(),
+                       " in checkpoint '", prefix, "', wanted ", dtype_name(dtype), shape.to_string(),
                        is_type ? ": the shapes differ" : ": the element types differ"));
 }
 

@@ -158,8 +158,8 @@ void add_sparse(KernelContext& context, std::vector<AccumulatedGradient>& gradie
   const AccumulatedGradient &front = gradients.front(), &back = gradients.back();
   if (back.indices.dtype() != front.indices.dtype() || row_shape(back) != row_shape(front)) {
     context.fail(str_cat("rows of shape ", row_shape(back).to_string(), " at indices of ",
-                         dflow::name(back.indices.dtype()), " meet others of shape ", row_shape(front).to_string(),
-                         " at indices of ", dflow::name(front.indices.dtype())));
+                         dtype_name(back.indices.dtype()), " meet others of shape ", row_shape(front).to_string(),
+                         " at indices of ", dtype_name(front.indices.dtype())));
   }
   constexpr std::int64_t least_rows = 1024;
   const std::int64_t old_rows = gradients[0].indices.num_elements();

@@ -9,7 +9,7 @@ AccumulatorState& detail::accumulator_input(const KernelContext& context, bool i
   const DType dtype = context.node().types[0];
   if (state.dtype() != dtype || state.kind().is_sparse != is_sparse) {
     context.fail(
-        str_cat(state.debug_string(), " does not gather ", is_sparse ? "rows" : "tensors", " of ", dflow::name(dtype)));
+        str_cat(state.debug_string(), " does not gather ", is_sparse ? "rows" : "tensors", " of ", dtype_name(dtype)));
   }
   return state;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: the CPU's kernel of an elementwise op of your own.
+
 #include <dflow/base/cpu_features.hpp>
 #include <dflow/core/tensor.hpp>
 #include <dflow/kernels/contract/typed_kernel.hpp>

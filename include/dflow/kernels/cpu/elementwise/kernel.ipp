@@ -308,7 +308,7 @@ void run_elementwise(ThreadPool& pool, const ElementwiseCode& code, std::span<co
   const bool is_dense = detail::have_one_shape(inputs) && inputs[0]->shape() == y.shape();
   const char* wrong =
       is_dense ? detail::run_dense(pool, code, inputs, y) : detail::run_broadcast(pool, code, inputs, y);
-  if (wrong != nullptr) throw_error(invalid_argument(wrong));
+  if (wrong != nullptr) throw_error(Status::invalid_argument(wrong));
 }
 
 CpuLevel allowed_cpu_level(const KernelInit& init) noexcept {

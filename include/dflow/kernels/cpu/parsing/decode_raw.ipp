@@ -28,7 +28,7 @@ std::int64_t numbers_per_text(const KernelContext& context, const Tensor<std::st
   }
   if (length % size != 0) {
     context.fail(str_cat("texts of ", length, " bytes are no multiple of ", size, ", the size of ",
-                         name(context.node().types[0])));
+                         dtype_name(context.node().types[0])));
   }
   return static_cast<std::int64_t>(length / size);
 }

@@ -22,7 +22,8 @@ struct Kernel<CountUpTo, Cpu, T> {
       if (update.value(0).rank() != 0) context.fail(str_cat(variable.debug_string(), " is no scalar"));
       before = *Tensor<T>::of(update.value(0)).data();
       if (static_cast<std::int64_t>(before) >= attrs.limit || before == std::numeric_limits<T>::max()) {
-        throw_error(out_of_range(str_cat("variable '", variable.name(), "' has reached its limit of ", attrs.limit)));
+        throw_error(
+            Status::out_of_range(str_cat("variable '", variable.name(), "' has reached its limit of ", attrs.limit)));
       }
       *Tensor<T>::of(update.writable(0, *context.device().allocator)).data() = static_cast<T>(before + 1);
     }

@@ -16,7 +16,7 @@ namespace detail {
 
 void fail_number(const KernelContext& context, const Tensor<std::string>& texts, std::int64_t i) {
   context.fail(str_cat("could not convert string", index_to_string(i, texts.shape()), " = ",
-                       quoted_start(texts.data()[i]), " to ", name(context.node().types[0])));
+                       quoted_start(texts.data()[i]), " to ", dtype_name(context.node().types[0])));
 }
 
 /// Writes numbers as C's printf does, whatever the locale.

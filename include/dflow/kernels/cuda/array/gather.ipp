@@ -35,7 +35,7 @@ void gather_rows(KernelContext& context) {
       step_of(context).note(context, [of_indices = indices.shape(), of_params = params.shape()](const ErrorSlot& slot) {
         std::int64_t index = 0;
         std::memcpy(&index, slot.values[0], sizeof(index));
-        return invalid_argument(dflow::detail::bad_gather_index(slot.position, of_indices, index, of_params));
+        return Status::invalid_argument(dflow::detail::bad_gather_index(slot.position, of_indices, index, of_params));
       });
   args.errors = note.slot;
   args.kernel = note.kernel;

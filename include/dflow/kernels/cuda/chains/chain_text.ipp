@@ -43,7 +43,7 @@ inline const ChainType& chain_type(DType dtype) {
   for (const ChainType& type : all) {
     if (type.dtype == dtype) return type;
   }
-  throw_error(internal(str_cat("elements of type ", name(dtype), " in a chain")));
+  throw_error(Status::internal(str_cat("elements of type ", dtype_name(dtype), " in a chain")));
 }
 
 /// What all texts begin with: `op/half.hpp`, `op/bfloat16.hpp` and the division of integers.
@@ -250,7 +250,7 @@ class MemberText {
         break;
     }
     const std::string_view function = function_name(step.operation);
-    if (function.empty()) throw_error(internal("a step of a formula that there is not"));
+    if (function.empty()) throw_error(Status::internal("a step of a formula that there is not"));
     return str_cat(function, member_.type == DType::float64 ? "(" : "f(", name(step.a),
                    step.b >= 0 ? str_cat(", ", name(step.b)) : std::string(), ")");
   }
@@ -276,7 +276,7 @@ class MemberText {
         return is_signed_integer(member_.type) ? str_cat(name(step.a), " < 0 ? ", negated, " : ", name(step.a))
                                                : name(step.a);
       default:
-        throw_error(internal("a step of a formula that is not for integers"));
+        throw_error(Status::internal("a step of a formula that is not for integers"));
     }
   }
 

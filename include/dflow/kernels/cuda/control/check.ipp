@@ -12,8 +12,8 @@ void check_finite(KernelContext& context, const std::string& message, const Kern
   if (args.n == 0) return;
   args.x = x.raw_data();
   const CudaStep::Note note = step_of(context).note(context, [message](const ErrorSlot& slot) {
-    return invalid_argument(dflow::detail::not_finite_text(message, (slot.detail & CheckFiniteArgs::has_nan) != 0,
-                                                           (slot.detail & CheckFiniteArgs::has_inf) != 0));
+    return Status::invalid_argument(dflow::detail::not_finite_text(
+        message, (slot.detail & CheckFiniteArgs::has_nan) != 0, (slot.detail & CheckFiniteArgs::has_inf) != 0));
   });
   args.errors = note.slot;
   args.kernel = note.kernel;

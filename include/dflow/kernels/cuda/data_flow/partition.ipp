@@ -107,7 +107,7 @@ void find_rows_in_shards(KernelContext& context, const ShardOfRow::Attrs& attrs,
   const CudaStep::Note note = step_of(context).note(context, [attrs, shape = ids.shape()](const ErrorSlot& slot) {
     std::int64_t id = 0;
     std::memcpy(&id, slot.values[0], sizeof(id));
-    return invalid_argument(dflow::detail::bad_shard_id(attrs, slot.position, shape, id));
+    return Status::invalid_argument(dflow::detail::bad_shard_id(attrs, slot.position, shape, id));
   });
   args.errors = note.slot;
   args.kernel = note.kernel;

@@ -86,30 +86,30 @@ Status status_of(ErrorCode code, std::string_view doing) {
   switch (code) {
     case ErrorCode::out_of_memory:
     case ErrorCode::launch_out_of_resources:
-      return resource_exhausted(std::move(message));
+      return Status::resource_exhausted(std::move(message));
     case ErrorCode::insufficient_driver:
-      return failed_precondition(
+      return Status::failed_precondition(
           std::move(message) +
           "; the driver of this machine is older than the CUDA runtime that this program was built with");
     case ErrorCode::driver_mismatch:
     case ErrorCode::system_not_ready:
     case ErrorCode::no_kernel_image:
-      return failed_precondition(std::move(message));
+      return Status::failed_precondition(std::move(message));
     case ErrorCode::no_device:
-      return not_found(std::move(message) +
-                       "; there is no CUDA GPU in this machine, or none that this process may see");
+      return Status::not_found(std::move(message) +
+                               "; there is no CUDA GPU in this machine, or none that this process may see");
     case ErrorCode::invalid_device:
-      return not_found(std::move(message));
+      return Status::not_found(std::move(message));
     case ErrorCode::not_supported:
-      return unimplemented(std::move(message));
+      return Status::unimplemented(std::move(message));
     case ErrorCode::devices_unavailable:
-      return unavailable(std::move(message));
+      return Status::unavailable(std::move(message));
     default:
       if (is_sticky(code)) {
-        return unavailable(std::move(message) +
-                           "; the GPU is lost for this process: every later call on it fails alike");
+        return Status::unavailable(std::move(message) +
+                                   "; the GPU is lost for this process: every later call on it fails alike");
       }
-      return internal(std::move(message));
+      return Status::internal(std::move(message));
   }
 }
 

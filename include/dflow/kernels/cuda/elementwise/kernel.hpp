@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: a GPU's kernel of an elementwise op of your own.
+
 #include <dflow/core/broadcast_walk.hpp>
 #include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/kernels/cuda/bodies/elementwise.hpp>

@@ -23,8 +23,8 @@ void issue_elementwise(const KernelContext& context, const ElementwiseCode& code
                        const void* const* elements, AnyTensor& y) {
   CudaStep::Note note;
   if (code.check != nullptr) {
-    note = step_of(context).note(context,
-                                 [check = code.check](const ErrorSlot& slot) { return invalid_argument(check(slot)); });
+    note = step_of(context).note(
+        context, [check = code.check](const ErrorSlot& slot) { return Status::invalid_argument(check(slot)); });
   }
   const auto fill = [&](auto& args) {
     args.n = y.num_elements();

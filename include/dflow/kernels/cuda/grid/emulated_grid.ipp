@@ -122,8 +122,8 @@ void EmulatedBlock::run(std::uint32_t threads, std::uint64_t order,
     }
     if (state.error || ended == threads) break;
     if (ended != 0) {
-      state.error = std::make_exception_ptr(
-          Error(internal(str_cat(ended, " of ", threads, " threads of a block end while others wait at a barrier"))));
+      state.error = std::make_exception_ptr(Error(
+          Status::internal(str_cat(ended, " of ", threads, " threads of a block end while others wait at a barrier"))));
       break;
     }
   }
@@ -139,7 +139,7 @@ void* EmulatedBlock::shared(std::size_t bytes) {
     std::memset(static_cast<void*>(state_->shared.data()), 0xa5, bytes);
     state_->shared_bytes = bytes;
   }
-  if (state_->shared_bytes != bytes) throw_error(internal("a kernel asks for two sizes of shared memory"));
+  if (state_->shared_bytes != bytes) throw_error(Status::internal("a kernel asks for two sizes of shared memory"));
   return state_->shared.data();
 }
 

@@ -126,7 +126,8 @@ class ChainKernel final : public AnyKernel {
       const auto num_reads = static_cast<int>(attrs.reads[read++]);
       const Formula* const formula =
           entry == nullptr || entry->formula == nullptr ? nullptr : entry->formula(num_reads);
-      if (formula == nullptr) throw_error(internal(str_cat("op ", attrs.ops[m], " is in a chain and has no formula")));
+      if (formula == nullptr)
+        throw_error(Status::internal(str_cat("op ", attrs.ops[m], " is in a chain and has no formula")));
       ChainMember& form =
           members.form.members.emplace_back(ChainMember{formula, attrs.types[type], attrs.makes[m], {}});
       Member& member = members.all.emplace_back();

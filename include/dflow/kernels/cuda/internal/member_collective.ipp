@@ -31,7 +31,8 @@ class MemberKernel final : public AsyncKernel {
 
 std::unique_ptr<AnyKernel> make_member_kernel(const KernelInit& init) {
   const std::shared_ptr<DeviceGroup>& group = init.device.state_as<CudaState>().seat.group();
-  if (group == nullptr) throw_error(internal(str_cat(init.device.name, " computes no collectives with others")));
+  if (group == nullptr)
+    throw_error(Status::internal(str_cat(init.device.name, " computes no collectives with others")));
   return std::make_unique<detail::MemberKernel>(group);
 }
 

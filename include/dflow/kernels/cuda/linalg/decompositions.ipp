@@ -201,7 +201,7 @@ void solve_triangles(KernelContext& context, const LinalgFunctions& functions,
 }
 
 void decompose_qr(KernelContext& context, const LinalgFunctions& functions) {
-  dflow::detail::allocate_inferred_outputs(context);
+  dflow::allocate_inferred_outputs(context);
   AnyTensor &q = context.output(0), &r = context.output(1);
   const detail::MatrixSizes of(context.input(0).shape());
   if (q.num_elements() + r.num_elements() == 0) return;
@@ -232,7 +232,7 @@ void decompose_qr(KernelContext& context, const LinalgFunctions& functions) {
 }
 
 void decompose_self_adjoint(KernelContext& context, const LinalgFunctions& functions, bool wants_vectors) {
-  dflow::detail::allocate_inferred_outputs(context);
+  dflow::allocate_inferred_outputs(context);
   AnyTensor &e = context.output(0), &v = context.output(1);
   if (e.num_elements() == 0) return;
   constexpr std::string_view message =
@@ -256,7 +256,7 @@ void decompose_self_adjoint(KernelContext& context, const LinalgFunctions& funct
 }
 
 void decompose_svd(KernelContext& context, const LinalgFunctions& functions, const Svd::Attrs& attrs) {
-  dflow::detail::allocate_inferred_outputs(context);
+  dflow::allocate_inferred_outputs(context);
   AnyTensor &s = context.output(0), &u = context.output(1), &v = context.output(2);
   const AnyTensor& x = context.input(0);
   if (s.num_elements() + u.num_elements() + v.num_elements() == 0) return;

@@ -61,8 +61,8 @@ void MatrixWork::issue(const SolverCall& call, const SolverOperands& operands) c
 }
 
 CudaStep::Note MatrixWork::note(std::string_view message) const {
-  return step_of(context()).note(context(),
-                                 [text = std::string(message)](const ErrorSlot&) { return invalid_argument(text); });
+  return step_of(context()).note(
+      context(), [text = std::string(message)](const ErrorSlot&) { return Status::invalid_argument(text); });
 }
 
 void MatrixWork::check_diagonals(const AnyTensor& a, std::int64_t count, std::int64_t n, bool must_be_positive,

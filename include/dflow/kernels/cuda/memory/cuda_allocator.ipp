@@ -16,7 +16,7 @@ inline constexpr std::size_t block_alignment = 256;
 
 inline void check_alignment(std::size_t alignment, const char* name) {
   if (alignment > block_alignment) {
-    throw_error(invalid_argument(
+    throw_error(Status::invalid_argument(
         str_cat("the ", name, " allocator aligns to ", block_alignment, " bytes, not to ", alignment)));
   }
 }
@@ -87,11 +87,11 @@ void* CudaAllocator::allocate_block(std::size_t bytes, std::size_t size) {
   }
   if (code != ErrorCode::ok) {
     if (code != ErrorCode::out_of_memory) throw_error(core_->status_of(code, str_cat("allocating ", bytes, " bytes")));
-    throw_error(resource_exhausted(str_cat("GPU ", core_->device(), " has no ", bytes, " bytes: ", stats_.bytes_in_use,
-                                           " are in use",
-                                           options_.limit_bytes == std::numeric_limits<std::size_t>::max()
-                                               ? std::string()
-                                               : std::string(str_cat(" of a limit of ", options_.limit_bytes)))));
+    throw_error(Status::resource_exhausted(
+        str_cat("GPU ", core_->device(), " has no ", bytes, " bytes: ", stats_.bytes_in_use, " are in use",
+                options_.limit_bytes == std::numeric_limits<std::size_t>::max()
+                    ? std::string()
+                    : std::string(str_cat(" of a limit of ", options_.limit_bytes)))));
   }
   ++stats_.num_allocations;
   stats_.bytes_in_use += size;

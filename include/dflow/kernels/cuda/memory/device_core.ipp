@@ -49,7 +49,7 @@ void DeviceCore::order(StreamHandle later, const DeviceCore& of, StreamHandle ea
 
 EventHandle DeviceCore::take_event() const {
   if (capturing() != nullptr)
-    throw_error(unimplemented("work that is captured cannot be ordered with that of other streams"));
+    throw_error(Status::unimplemented("work that is captured cannot be ordered with that of other streams"));
   {
     const std::lock_guard lock(mutex_);
     if (!events_.empty()) {

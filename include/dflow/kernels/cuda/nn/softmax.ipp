@@ -82,7 +82,7 @@ void sparse_cross_entropy(KernelContext& context, const KernelFunction& function
   const CudaStep::Note note = step_of(context).note(context, [classes = shape[1]](const ErrorSlot& slot) {
     std::int64_t label = 0;
     std::memcpy(&label, slot.values[0], sizeof(label));
-    return invalid_argument(str_cat("labels[", slot.position, "] = ", label, " is outside [0, ", classes, ")"));
+    return Status::invalid_argument(str_cat("labels[", slot.position, "] = ", label, " is outside [0, ", classes, ")"));
   });
   args.errors = note.slot;
   args.kernel = note.kernel;

@@ -52,10 +52,10 @@ SortedRows::SortedRows(const KernelContext& context, const AnyTensor& indices, R
 CudaStep::Note note_rows(const KernelContext& context, std::string_view what, std::int64_t limit,
                          std::string_view outside) {
   return step_of(context).note(context, [what, limit, outside](const ErrorSlot& slot) {
-    if (slot.detail == 1) return invalid_argument("integer division by zero");
+    if (slot.detail == 1) return Status::invalid_argument("integer division by zero");
     std::int64_t index = 0;
     std::memcpy(&index, slot.values[0], sizeof(index));
-    return invalid_argument(
+    return Status::invalid_argument(
         str_cat(what, "[", slot.position, "] = ", index, outside, limit, outside.ends_with("[0, ") ? ")" : ""));
   });
 }

@@ -30,7 +30,7 @@ void at_member(const Node& node, F&& run) {
 /// As `require_scalar`, of an input that the node numbers so.
 inline void require_factor(int input, const Shape& shape) {
   if (shape.rank() == 0) return;
-  throw_error(invalid_argument(str_cat("input ", input, " must be a scalar, got shape ", shape.to_string())));
+  throw_error(Status::invalid_argument(str_cat("input ", input, " must be a scalar, got shape ", shape.to_string())));
 }
 
 /// What is launched: updates of different variables.

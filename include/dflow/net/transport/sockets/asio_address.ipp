@@ -24,9 +24,10 @@ std::string AsioAddress::text() const {
 
 AsioAddress parse_asio_address(const std::string& address) {
   const auto refuse = [&](std::string_view why) {
-    throw_error(invalid_argument(str_cat("'", address, "' is no address: ", why)));
+    throw_error(Status::invalid_argument(str_cat("'", address, "' is no address: ", why)));
   };
-  if (address.find('\0') != std::string::npos) throw_error(invalid_argument("an address cannot have a zero byte"));
+  if (address.find('\0') != std::string::npos)
+    throw_error(Status::invalid_argument("an address cannot have a zero byte"));
   AsioAddress parsed;
   std::string_view rest = address;
   if (const std::size_t end = rest.find("://"); end != std::string_view::npos) {

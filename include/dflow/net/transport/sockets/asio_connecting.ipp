@@ -51,7 +51,7 @@ class AsioConnecting final : public AsioEndable, public std::enable_shared_from_
 
  private:
   Status cancelled_connect() const {
-    return cancelled(str_cat("cannot connect to '", peer_, "': the transport is destroyed"));
+    return Status::cancelled(str_cat("cannot connect to '", peer_, "': the transport is destroyed"));
   }
   void end_later(Status status) noexcept {
     try {
@@ -69,7 +69,7 @@ class AsioConnecting final : public AsioEndable, public std::enable_shared_from_
       end(status_of_current_exception());
     }
   }
-  Status late() const { return failed(deadline_exceeded("the deadline has passed")); }
+  Status late() const { return failed(Status::deadline_exceeded("the deadline has passed")); }
   Status failed(const Status& status) const { return status.with_prefix(str_cat("cannot connect to '", peer_, "': ")); }
 
   void run() {
@@ -102,7 +102,7 @@ class AsioConnecting final : public AsioEndable, public std::enable_shared_from_
         address_.host, std::to_string(address_.port), Resolver::numeric_service,
         [self = shared_from_this()](const asio::error_code& error, const Resolver::results_type& found) {
           self->guarded([&] {
-            if (error) return self->end(self->failed(unavailable(error.message())));
+            if (error) return self->end(self->failed(Status::unavailable(error.message())));
             for (const auto& entry : found) self->add_endpoint(entry.endpoint());
             self->try_next();
           });
@@ -151,7 +151,7 @@ class AsioConnecting final : public AsioEndable, public std::enable_shared_from_
       return;
     }
     const bool is_full = address_.scheme == AsioAddress::Scheme::unix_socket && error_ == EAGAIN;
-    end(failed(unavailable(is_full ? "too many connections wait to be accepted" : text_of_errno(error_))));
+    end(failed(Status::unavailable(is_full ? "too many connections wait to be accepted" : text_of_errno(error_))));
   }
 
   /// The system may connect a socket to itself, where it picks the port that is asked for.

@@ -60,7 +60,7 @@ class AsioConnection : public std::enable_shared_from_this<AsioConnection<Socket
       if (is_closed_) {
         refused = closed();
       } else if (reader_) {
-        refused = failed_precondition("the stream is being read already");
+        refused = Status::failed_precondition("the stream is being read already");
       } else {
         count = 0;
         into_ = into;
@@ -81,7 +81,7 @@ class AsioConnection : public std::enable_shared_from_this<AsioConnection<Socket
       if (is_closed_) {
         refused = closed();
       } else if (writer_) {
-        refused = failed_precondition("the stream is being written already");
+        refused = Status::failed_precondition("the stream is being written already");
       } else {
         parts_ = std::move(parts);
         part_ = 0;
@@ -138,10 +138,10 @@ class AsioConnection : public std::enable_shared_from_this<AsioConnection<Socket
  private:
   static constexpr std::size_t max_gathered = 64;  // what Asio hands to one system call
 
-  Status closed() const { return unavailable(str_cat("the connection to '", peer_, "' is closed")); }
+  Status closed() const { return Status::unavailable(str_cat("the connection to '", peer_, "' is closed")); }
   Status lost(const asio::error_code& error) const {
     if (is_closed_ || error == asio::error::eof || error == asio::error::operation_aborted) return closed();
-    return unavailable(str_cat("the connection to '", peer_, "' is lost: ", error.message()));
+    return Status::unavailable(str_cat("the connection to '", peer_, "' is lost: ", error.message()));
   }
 
   void refuse(Completion done, Status status) noexcept {

@@ -55,7 +55,7 @@ class AsioListening final : public std::enable_shared_from_this<AsioListening> {
       if (is_closed_) {
         status = closed();
       } else if (acceptor_) {
-        status = failed_precondition("the listener is accepting already");
+        status = Status::failed_precondition("the listener is accepting already");
       } else if (!ready_.empty()) {
         stream = std::move(ready_.front());
         ready_.pop_front();
@@ -99,7 +99,7 @@ class AsioListening final : public std::enable_shared_from_this<AsioListening> {
     bool is_waiting = false;
   };
 
-  static Status closed() { return cancelled("the listener is closed"); }
+  static Status closed() { return Status::cancelled("the listener is closed"); }
   static constexpr Duration pause = std::chrono::milliseconds(50);
 
   bool is_tls() const noexcept { return address_.scheme == AsioAddress::Scheme::tls; }
@@ -170,7 +170,8 @@ class AsioListening final : public std::enable_shared_from_this<AsioListening> {
       }
     }
     if (done) {
-      complete(done, resource_exhausted(str_cat("cannot accept at '", address_.text(), "': ", text_of_errno(error))));
+      complete(done,
+               Status::resource_exhausted(str_cat("cannot accept at '", address_.text(), "': ", text_of_errno(error))));
     }
   }
 

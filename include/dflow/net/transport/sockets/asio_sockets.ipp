@@ -152,7 +152,7 @@ inline OwnedFd open_listener(AsioAddress& address, const AsioEndpoint& endpoint,
   const auto fail = [&] {
     const int error = errno;
     const std::string text = str_cat("cannot listen at '", address.text(), "': ", text_of_errno(error));
-    throw_error(error == EADDRINUSE ? already_exists(text) : unavailable(text));
+    throw_error(error == EADDRINUSE ? Status::already_exists(text) : Status::unavailable(text));
   };
   OwnedFd fd = open_socket(family);
   if (fd.get() < 0) fail();
@@ -206,8 +206,8 @@ inline OwnedFd open_local_listener(const AsioAddress& address, int tcp_listener,
     const bool is_heard =
         probe.get() >= 0 && ::connect(probe.get(), endpoint->data(), static_cast<socklen_t>(endpoint->size())) == 0;
     if (!is_heard || !is_of_same_user(probe.get())) return OwnedFd();
-    throw_error(already_exists(str_cat("cannot listen at '", address.text(),
-                                       "': another process listens at the Unix socket of that address's name")));
+    throw_error(Status::already_exists(str_cat(
+        "cannot listen at '", address.text(), "': another process listens at the Unix socket of that address's name")));
   }
   if (::listen(fd.get(), options.max_waiting) != 0) return OwnedFd();
   return fd;

@@ -33,7 +33,7 @@ inline std::unique_ptr<asio::ssl::context> make_tls_context(const TlsOptions& op
   ::SSL_CTX_set_session_cache_mode(context->native_handle(), SSL_SESS_CACHE_OFF);
   ::SSL_CTX_set_options(context->native_handle(), SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
   const auto check = [](const asio::error_code& error, const char* what, const std::string& file) {
-    if (error) throw_error(invalid_argument(str_cat("cannot use ", what, " '", file, "': ", error.message())));
+    if (error) throw_error(Status::invalid_argument(str_cat("cannot use ", what, " '", file, "': ", error.message())));
   };
   asio::error_code error;
   if (!options.certificate_chain_file.empty()) {
@@ -48,7 +48,7 @@ inline std::unique_ptr<asio::ssl::context> make_tls_context(const TlsOptions& op
   }
   if (options.verifies_peers) {
     if (options.ca_file.empty()) {
-      throw_error(invalid_argument("TLS needs a file of certificates to trust, or not to verify peers"));
+      throw_error(Status::invalid_argument("TLS needs a file of certificates to trust, or not to verify peers"));
     }
     context->set_verify_mode(asio::ssl::verify_peer | asio::ssl::verify_fail_if_no_peer_cert);
   } else {
@@ -67,15 +67,15 @@ inline void expect_host(AsioTlsSocket& socket, const std::string& host) {
   const bool is_set = no_address ? ::X509_VERIFY_PARAM_set1_host(wanted, host.c_str(), host.size()) == 1 &&
                                        ::SSL_set_tlsext_host_name(ssl, host.c_str()) == 1
                                  : ::X509_VERIFY_PARAM_set1_ip_asc(wanted, host.c_str()) == 1;
-  if (!is_set) throw_error(invalid_argument(str_cat("TLS cannot ask for the host '", host, "'")));
+  if (!is_set) throw_error(Status::invalid_argument(str_cat("TLS cannot ask for the host '", host, "'")));
 }
 
 /// Why a handshake has failed.
 inline Status refused_by_tls(AsioTlsSocket& socket, const asio::error_code& error) {
   const long verified = ::SSL_get_verify_result(socket.native_handle());
-  if (verified != X509_V_OK) return unauthenticated(::X509_verify_cert_error_string(verified));
-  if (error.category() == asio::error::get_ssl_category()) return unauthenticated(error.message());
-  return unavailable(error.message());
+  if (verified != X509_V_OK) return Status::unauthenticated(::X509_verify_cert_error_string(verified));
+  if (error.category() == asio::error::get_ssl_category()) return Status::unauthenticated(error.message());
+  return Status::unavailable(error.message());
 }
 
 }  // namespace dflow::net::detail

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: the transport of a cluster over sockets: TCP, TLS and Unix sockets.
+
 #include <dflow/base/clock.hpp>
 #include <dflow/base/duration.hpp>
 #include <dflow/net/transport/transport.hpp>

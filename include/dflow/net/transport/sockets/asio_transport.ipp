@@ -51,10 +51,11 @@ bool AsioTransport::has_tls() noexcept {
 }
 
 AsioTransport::AsioTransport(const AsioTransportOptions& options) {
-  if (options.threads < 1) throw_error(invalid_argument("a transport needs at least one thread"));
-  if (options.max_waiting < 1) throw_error(invalid_argument("a listener needs room for one connection at least"));
+  if (options.threads < 1) throw_error(Status::invalid_argument("a transport needs at least one thread"));
+  if (options.max_waiting < 1)
+    throw_error(Status::invalid_argument("a listener needs room for one connection at least"));
   if (options.send_buffer_bytes < 0 || options.receive_buffer_bytes < 0) {
-    throw_error(invalid_argument("the size of a buffer cannot be negative"));
+    throw_error(Status::invalid_argument("the size of a buffer cannot be negative"));
   }
   threads_ = std::make_unique<Threads>();
   try {
@@ -63,7 +64,7 @@ AsioTransport::AsioTransport(const AsioTransportOptions& options) {
 #if defined(DFLOW_HAS_OPENSSL)
     if (options.tls) shared_->tls = detail::make_tls_context(*options.tls);
 #else
-    if (options.tls) throw_error(unimplemented("this build of dflow has no TLS"));
+    if (options.tls) throw_error(Status::unimplemented("this build of dflow has no TLS"));
 #endif
     for (const Shared::Loop& loop : shared_->loops) threads_->loops.push_back(loop.loop);
     threads_->all.reserve(threads_->loops.size());
@@ -76,7 +77,7 @@ AsioTransport::AsioTransport(const AsioTransportOptions& options) {
   } catch (const std::system_error& error) {
     shared_.reset();
     threads_->end(true);
-    throw_error(resource_exhausted(str_cat("cannot start the threads of a transport: ", error.what())));
+    throw_error(Status::resource_exhausted(str_cat("cannot start the threads of a transport: ", error.what())));
   } catch (...) {
     shared_.reset();
     threads_->end(true);
@@ -115,9 +116,9 @@ bool AsioTransport::is_exposed(const std::string& text) const {
 std::unique_ptr<Listener> AsioTransport::listen(const std::string& text) {
   detail::AsioAddress address = detail::parse_asio_address(text);
   if (address.scheme == detail::AsioAddress::Scheme::tls) {
-    if (!has_tls()) throw_error(unimplemented(str_cat("this build of dflow has no TLS for '", text, "'")));
+    if (!has_tls()) throw_error(Status::unimplemented(str_cat("this build of dflow has no TLS for '", text, "'")));
     if (!shared_->options.tls || shared_->options.tls->certificate_chain_file.empty()) {
-      throw_error(failed_precondition(str_cat("to listen at '", text, "' takes a certificate")));
+      throw_error(Status::failed_precondition(str_cat("to listen at '", text, "' takes a certificate")));
     }
   }
   std::vector<detail::AsioEndpoint> endpoints;
@@ -129,10 +130,10 @@ std::unique_ptr<Listener> AsioTransport::listen(const std::string& text) {
     asio::error_code error;
     const auto found = Resolver(context).resolve(address.host, std::to_string(address.port),
                                                  Resolver::passive | Resolver::numeric_service, error);
-    if (error) throw_error(unavailable(str_cat("cannot listen at '", text, "': ", error.message())));
+    if (error) throw_error(Status::unavailable(str_cat("cannot listen at '", text, "': ", error.message())));
     for (const auto& entry : found) endpoints.push_back(entry.endpoint());
   }
-  Status status = unavailable(str_cat("cannot listen at '", text, "': the host has no address"));
+  Status status = Status::unavailable(str_cat("cannot listen at '", text, "': the host has no address"));
   for (const detail::AsioEndpoint& endpoint : endpoints) {
     try {
       detail::UnixFile file;
@@ -146,7 +147,7 @@ std::unique_ptr<Listener> AsioTransport::listen(const std::string& text) {
     } catch (const Error& error) {
       status = error.status();
     } catch (const std::system_error& error) {
-      status = unavailable(str_cat("cannot listen at '", text, "': ", error.what()));
+      status = Status::unavailable(str_cat("cannot listen at '", text, "': ", error.what()));
     }
   }
   throw_error(std::move(status));
@@ -158,9 +159,10 @@ void AsioTransport::connect(const std::string& text, Clock::time_point deadline,
   try {
     detail::AsioAddress address = detail::parse_asio_address(text);
     const bool is_tls = address.scheme == detail::AsioAddress::Scheme::tls;
-    if (is_tls && !has_tls()) throw_error(unimplemented(str_cat("this build of dflow has no TLS for '", text, "'")));
+    if (is_tls && !has_tls())
+      throw_error(Status::unimplemented(str_cat("this build of dflow has no TLS for '", text, "'")));
     if (is_tls && !shared_->options.tls) {
-      throw_error(failed_precondition(str_cat("to connect to '", text, "' takes options for TLS")));
+      throw_error(Status::failed_precondition(str_cat("to connect to '", text, "' takes options for TLS")));
     }
     const auto connecting =
         std::make_shared<detail::AsioConnecting>(shared_, std::move(address), deadline, stream, std::move(done));
