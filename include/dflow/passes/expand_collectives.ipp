@@ -569,10 +569,10 @@ class CollectiveExpander {
     const std::optional<Shape> shape =
         others.size() > 1 && !is_everywhere && !is_together ? large_shape(nodes, {&value, 1}) : std::nullopt;
     if (is_together) {
-      const auto results = nodes.compute_together(CollectiveKind::broadcast, {&value, 1}, whole, devices);
-      fresh.targets.push_back(results.front().node);  // nobody reads it
+      const auto sent = nodes.compute_together(CollectiveKind::broadcast, {&value, 1}, whole, devices);
+      fresh.targets.push_back(sent.front().node);  // nobody reads it
       for (std::size_t m = 0; m < others.size(); ++m) {
-        others[m].result = nodes.finish(results[m + 1], others[m].device);
+        others[m].result = nodes.finish(sent[m + 1], others[m].device);
       }
     } else if (shape) {
       const StepEndpoint flat = nodes.reshape(value, {shape->num_elements()}, root);

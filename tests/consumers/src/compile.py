@@ -7,7 +7,7 @@ NAME is one of:
     parts      all ops: the parts of <dflow/src.hpp> in units of their own, and a program
     few        a program of one file with an op table of its own
     missing    the same without a part that it needs: an error that names the part and the op
-Each is compiled at -O0 without optional libraries, with -Wall -Wextra -Werror. Prints CPU time and peak memory of each
+Each is compiled at -O0 without optional libraries, with -Wall -Wextra -Wshadow -Werror. Prints CPU time and peak memory of each
 unit, and fails where a unit takes more than LIMIT_MB.
 """
 
@@ -23,7 +23,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent.parent
 INCLUDE = ROOT / "include"
-FLAGS = ["-std=c++20", "-O0", "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}", "-isystem", "/usr/include/eigen3"]
+FLAGS = ["-std=c++20", "-O0", "-Wall", "-Wextra", "-Wshadow", "-Werror", f"-I{INCLUDE}", "-isystem", "/usr/include/eigen3"]
 LIMIT_MB = {"few": 4000}  # 2000 for the others
 
 

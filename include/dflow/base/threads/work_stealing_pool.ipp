@@ -112,9 +112,9 @@ struct WorkStealingPool::State {
     explicit operator bool() const noexcept { return task || loop != nullptr; }
   };
 
-  State(int num_threads, const ThreadPoolOptions& options)
+  State(int num_threads, const ThreadPoolOptions& pool_options)
       : num_workers(num_threads),
-        options(options),
+        options(pool_options),
         workers(std::make_unique<Worker[]>(static_cast<std::size_t>(num_threads))) {}
 
   const int num_workers;

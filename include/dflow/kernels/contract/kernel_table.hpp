@@ -91,8 +91,8 @@ using DeviceCheck = Status (*)(const DeviceContext& device);
 class KernelTable {
  public:
   /// Precondition: the rows are static.
-  KernelTable(std::string_view device_type, KernelRows rows, DeviceCheck check = nullptr)
-      : device_type_(device_type), rows_(rows), check_(check) {}
+  KernelTable(std::string_view device_type, KernelRows rows, DeviceCheck device_check = nullptr)
+      : device_type_(device_type), rows_(rows), check_(device_check) {}
   /// A table made at run time, in any order. Errors: InvalidArgument if an op is in it twice, or a row lacks `op` or
   /// `make`.
   KernelTable(std::string device_type, std::vector<KernelEntry> entries, DeviceCheck check = nullptr);

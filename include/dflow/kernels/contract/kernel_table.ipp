@@ -11,7 +11,8 @@ struct KernelTable::Owned {
   std::vector<KernelEntry> entries;
 };
 
-KernelTable::KernelTable(std::string device_type, std::vector<KernelEntry> entries, DeviceCheck check) : check_(check) {
+KernelTable::KernelTable(std::string device_type, std::vector<KernelEntry> entries, DeviceCheck device_check)
+    : check_(device_check) {
   for (const KernelEntry& entry : entries) {
     if (entry.op != nullptr && entry.make != nullptr) continue;
     throw_error(Status::invalid_argument(

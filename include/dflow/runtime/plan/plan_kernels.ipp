@@ -158,7 +158,7 @@ const AnyKernel& PlanKernels::make(const KernelInit& init) {
   // With the op: in another step a pass may have put another in the node's place.
   const auto key = [&node] { return str_cat(node.op->name, ' ', without_copy(node.name)); };
   if (options_.kept != nullptr && node.op->is_stateful) {
-    if (std::shared_ptr<AnyKernel> kept = options_.kept->find(device.name, key())) return own_kept(std::move(kept));
+    if (std::shared_ptr<AnyKernel> found = options_.kept->find(device.name, key())) return own_kept(std::move(found));
   }
   std::unique_ptr<AnyKernel> kernel;
   try {

@@ -44,12 +44,12 @@ struct EventWriter::State {
   bool is_closed = false;
   Status failed;
 
-  State(FileSystem& files, std::string directory, const Clock& clock, EventWriterOptions options)
-      : files(files),
-        directory(std::move(directory)),
-        clock(clock),
-        options(std::move(options)),
-        flushed_at(clock.now()) {}
+  State(FileSystem& file_system, std::string folder, const Clock& time, EventWriterOptions writer_options)
+      : files(file_system),
+        directory(std::move(folder)),
+        clock(time),
+        options(std::move(writer_options)),
+        flushed_at(time.now()) {}
 
   /// With the mutex held.
   void add(const Event& event) {
