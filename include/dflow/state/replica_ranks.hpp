@@ -13,7 +13,7 @@
 
 namespace dflow::detail {
 
-// What the resources have in common at which replicas meet.
+// Shared by the resources at which replicas meet.
 
 /// Errors: InvalidArgument unless it is in [0, replicas).
 inline void require_rank(std::int64_t rank, std::int64_t replicas, const Resource& of) {

@@ -6,7 +6,7 @@
 
 namespace dflow {
 
-/// What devices compute together, each of them a member. Every member gets the result, the same bits.
+/// A collective computation of several devices, its members. Every member gets the same bits as the result.
 enum class CollectiveKind : std::uint8_t {
   sum,        ///< of all members' values
   product,    ///< the same
