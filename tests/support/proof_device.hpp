@@ -35,7 +35,8 @@ struct Proof {
 
 namespace dflow::testing {
 
-/// Pages that can be read and written only while an Access lives.
+/// Pages that can be read and written only while an Access lives. With a protection key of its own (pkeys(7)) that goes
+/// for each thread by itself, and takes no call of the kernel; processors without them change the rights of all threads.
 ///
 /// Thread safety: safe.
 class ProofAllocator final : public Allocator {
@@ -48,8 +49,16 @@ class ProofAllocator final : public Allocator {
     if (region == MAP_FAILED) throw Error(Status::resource_exhausted("no address space for the device's memory"));
     region_ = static_cast<std::byte*>(region);
     free_.emplace(0, capacity_);
+    key_ = ::pkey_alloc(0, PKEY_DISABLE_ACCESS);
+    if (key_ >= 0 && ::pkey_mprotect(region_, capacity_, PROT_READ | PROT_WRITE, key_) != 0) {
+      ::pkey_free(key_);
+      key_ = -1;
+    }
   }
-  ~ProofAllocator() override { ::munmap(region_, capacity_); }
+  ~ProofAllocator() override {
+    ::munmap(region_, capacity_);
+    if (key_ >= 0) ::pkey_free(key_);
+  }
 
   void* allocate(std::size_t bytes, std::size_t /*alignment*/ = default_alignment) override {
     const std::size_t size = pages(bytes);
@@ -99,13 +108,14 @@ class ProofAllocator final : public Allocator {
 
   class Access {
    public:
-    explicit Access(ProofAllocator& of) : of_(of) { of_.open(); }
+    explicit Access(ProofAllocator& of) : of_(of), rights_before_(of.open()) {}
     Access(const Access&) = delete;
     Access& operator=(const Access&) = delete;
-    ~Access() { of_.close(); }
+    ~Access() { of_.close(rights_before_); }
 
    private:
     ProofAllocator& of_;
+    int rights_before_;
   };
 
  private:
@@ -113,17 +123,29 @@ class ProofAllocator final : public Allocator {
     return (std::max<std::size_t>(bytes, 1) + page_bytes - 1) / page_bytes * page_bytes;
   }
   void protect(std::size_t from, std::size_t to, int rights) noexcept { ::mprotect(region_ + from, to - from, rights); }
-  void open() noexcept {
+  /// The rights that this thread has had, for close.
+  int open() noexcept {
+    if (key_ >= 0) {
+      const int before = ::pkey_get(key_);
+      ::pkey_set(key_, 0);
+      return before;
+    }
     const std::lock_guard lock(mutex_);
     if (num_open_++ == 0 && touched_ != 0) protect(0, touched_, PROT_READ | PROT_WRITE);
+    return 0;
   }
-  void close() noexcept {
+  void close(int rights_before) noexcept {
+    if (key_ >= 0) {
+      ::pkey_set(key_, static_cast<unsigned>(rights_before));
+      return;
+    }
     const std::lock_guard lock(mutex_);
     if (--num_open_ == 0 && touched_ != 0) protect(0, touched_, PROT_NONE);
   }
 
   const std::size_t capacity_;
   std::byte* region_ = nullptr;
+  int key_ = -1;  ///< -1: none is to be had
   mutable std::mutex mutex_;
   std::map<std::size_t, std::size_t> free_;  ///< size by offset
   std::size_t touched_ = 0;                  ///< no block has ever lain beyond

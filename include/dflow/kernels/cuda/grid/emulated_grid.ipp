@@ -4,9 +4,11 @@
 #include <dflow/base/str_cat.hpp>
 #include <dflow/kernels/cuda/grid/emulated_grid.hpp>
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -26,112 +28,149 @@
 
 namespace dflow::cuda {
 
+/// A stack on which bodies run, one after the other. Both sides change over by a jump that leaves the signal mask alone,
+/// which takes no call of the kernel; only a fibre's first begin does.
 struct EmulatedBlock::Fibre {
   static constexpr std::size_t stack_bytes = std::size_t{1} << 16;
 
-  ucontext_t context{};
-  std::unique_ptr<std::byte[]> stack;
-  State* state = nullptr;
+  std::unique_ptr<std::byte[]> stack = std::make_unique_for_overwrite<std::byte[]>(stack_bytes);
+  ::jmp_buf inside{}, outside{};
+  bool has_begun = false;
+  State* state = nullptr;  ///< of the body; null tells the fibre to end
   std::uint32_t index = 0;
-  bool ended = false;
-  void* fake_stack = nullptr;
+  bool is_done = true;  ///< with its body
+  // What AddressSanitizer knows of the stacks.
+  void* inside_fake_stack = nullptr;
+  void* outside_fake_stack = nullptr;
+  const void* outside_stack = nullptr;
+  std::size_t outside_bytes = 0;
+
+  Fibre() = default;
+  Fibre(const Fibre&) = delete;
+  Fibre& operator=(const Fibre&) = delete;
+  /// A body that waits at a barrier is left there.
+  ~Fibre() {
+    state = nullptr;
+    if (has_begun && is_done) resume();
+  }
+
+  void begin(State& of, std::uint32_t thread) noexcept {
+    state = &of;
+    index = thread;
+    is_done = false;
+  }
+  /// Goes on inside, until that leaves.
+  void resume();
+  /// Goes on outside, until that resumes.
+  void leave(bool for_ever = false);
+
+ private:
+  [[noreturn]] void enter();
+  static void run_bodies(unsigned low, unsigned high);
+  void run_body() noexcept;
 };
 
 struct EmulatedBlock::State {
   FunctionRef<void(EmulatedBlock&, std::uint32_t)> body;
-  std::vector<Fibre> fibres;
-  ucontext_t scheduler{};
-  void* scheduler_fake_stack = nullptr;
-  const void* scheduler_stack = nullptr;
-  std::size_t scheduler_stack_bytes = 0;
   Fibre* running = nullptr;
   std::vector<std::max_align_t> shared;
   std::size_t shared_bytes = 0;
   std::exception_ptr error;
 
   explicit State(FunctionRef<void(EmulatedBlock&, std::uint32_t)> of) : body(of) {}
-
-  static void enter(unsigned low, unsigned high);
-  void resume(Fibre& fibre);
-  void leave(Fibre& fibre);
 };
 
-void EmulatedBlock::State::enter(unsigned low, unsigned high) {
+void EmulatedBlock::Fibre::resume() {
+#if defined(DFLOW_FIBRES_TELL_ADDRESS_SANITIZER)
+  __sanitizer_start_switch_fiber(&outside_fake_stack, stack.get(), stack_bytes);
+#endif
+  if (::_setjmp(outside) == 0) enter();
+#if defined(DFLOW_FIBRES_TELL_ADDRESS_SANITIZER)
+  __sanitizer_finish_switch_fiber(outside_fake_stack, nullptr, nullptr);
+#endif
+}
+
+void EmulatedBlock::Fibre::leave([[maybe_unused]] bool for_ever) {
+#if defined(DFLOW_FIBRES_TELL_ADDRESS_SANITIZER)
+  __sanitizer_start_switch_fiber(for_ever ? nullptr : &inside_fake_stack, outside_stack, outside_bytes);
+#endif
+  if (::_setjmp(inside) == 0) ::_longjmp(outside, 1);
+#if defined(DFLOW_FIBRES_TELL_ADDRESS_SANITIZER)
+  __sanitizer_finish_switch_fiber(inside_fake_stack, &outside_stack, &outside_bytes);
+#endif
+}
+
+void EmulatedBlock::Fibre::enter() {
+  if (has_begun) ::_longjmp(inside, 1);
+  has_begun = true;
+  ucontext_t context{};
+  ::getcontext(&context);
+  context.uc_stack.ss_sp = stack.get();
+  context.uc_stack.ss_size = stack_bytes;
+  context.uc_link = nullptr;
+  const auto at = reinterpret_cast<std::uintptr_t>(this);
+  ::makecontext(&context, reinterpret_cast<void (*)()>(&Fibre::run_bodies), 2, static_cast<unsigned>(at),
+                static_cast<unsigned>(at >> 32));
+  ::setcontext(&context);
+  std::abort();  // it returns only if the context is none
+}
+
+void EmulatedBlock::Fibre::run_bodies(unsigned low, unsigned high) {
   // makecontext() carries integers alone.
   const std::uintptr_t at = std::uintptr_t{low} | std::uintptr_t{high} << 32;
   auto& fibre = *reinterpret_cast<Fibre*>(at);  // NOLINT(performance-no-int-to-ptr)
-  State& state = *fibre.state;
 #if defined(DFLOW_FIBRES_TELL_ADDRESS_SANITIZER)
-  __sanitizer_finish_switch_fiber(nullptr, &state.scheduler_stack, &state.scheduler_stack_bytes);
+  __sanitizer_finish_switch_fiber(nullptr, &fibre.outside_stack, &fibre.outside_bytes);
 #endif
-  try {
-    EmulatedBlock block(state);
-    state.body(block, fibre.index);
-  } catch (...) {
-    if (!state.error) state.error = std::current_exception();
+  while (fibre.state != nullptr) {
+    fibre.run_body();
+    fibre.leave();
   }
-  fibre.ended = true;
-  state.leave(fibre);
+  fibre.leave(true);
 }
 
-void EmulatedBlock::State::resume(Fibre& fibre) {
-  running = &fibre;
-#if defined(DFLOW_FIBRES_TELL_ADDRESS_SANITIZER)
-  __sanitizer_start_switch_fiber(&scheduler_fake_stack, fibre.stack.get(), Fibre::stack_bytes);
-#endif
-  ::swapcontext(&scheduler, &fibre.context);
-#if defined(DFLOW_FIBRES_TELL_ADDRESS_SANITIZER)
-  __sanitizer_finish_switch_fiber(scheduler_fake_stack, nullptr, nullptr);
-#endif
-}
-
-void EmulatedBlock::State::leave(Fibre& fibre) {
-#if defined(DFLOW_FIBRES_TELL_ADDRESS_SANITIZER)
-  __sanitizer_start_switch_fiber(fibre.ended ? nullptr : &fibre.fake_stack, scheduler_stack, scheduler_stack_bytes);
-#endif
-  ::swapcontext(&fibre.context, &scheduler);
-#if defined(DFLOW_FIBRES_TELL_ADDRESS_SANITIZER)
-  __sanitizer_finish_switch_fiber(fibre.fake_stack, &scheduler_stack, &scheduler_stack_bytes);
-#endif
+void EmulatedBlock::Fibre::run_body() noexcept {
+  try {
+    EmulatedBlock block(*state);
+    state->body(block, index);
+  } catch (...) {
+    if (!state->error) state->error = std::current_exception();
+  }
+  is_done = true;
 }
 
 void EmulatedBlock::run(std::uint32_t threads, std::uint64_t order,
                         FunctionRef<void(EmulatedBlock&, std::uint32_t)> body) {
+  // For the next block: as many as the largest has had threads that waited at once.
+  thread_local std::vector<std::unique_ptr<Fibre>> idle;
   State state(body);
-  state.fibres.resize(threads);
-  for (std::uint32_t t = 0; t < threads; ++t) {
-    Fibre& fibre = state.fibres[t];
-    fibre.stack = std::make_unique_for_overwrite<std::byte[]>(Fibre::stack_bytes);
-    fibre.state = &state;
-    fibre.index = t;
-    ::getcontext(&fibre.context);
-    fibre.context.uc_stack.ss_sp = fibre.stack.get();
-    fibre.context.uc_stack.ss_size = Fibre::stack_bytes;
-    fibre.context.uc_link = nullptr;
-    const auto at = reinterpret_cast<std::uintptr_t>(&fibre);
-    ::makecontext(&fibre.context, reinterpret_cast<void (*)()>(&State::enter), 2, static_cast<unsigned>(at),
-                  static_cast<unsigned>(at >> 32));
-  }
+  std::vector<std::unique_ptr<Fibre>> fibres(threads);
   const detail::GridOrder in_order(threads, order);
-  for (;;) {
-    std::uint32_t ended = 0;
+  for (std::uint32_t ended = 0; ended < threads && !state.error;) {
     for (std::uint32_t i = 0; i < threads; ++i) {
-      Fibre& fibre = state.fibres[in_order(i)];
-      if (!fibre.ended) state.resume(fibre);
-      ended += fibre.ended ? 1 : 0;
+      std::unique_ptr<Fibre>& fibre = fibres[in_order(i)];
+      if (!fibre) {
+        if (idle.empty()) idle.push_back(std::make_unique<Fibre>());
+        fibre = std::move(idle.back());
+        idle.pop_back();
+        fibre->begin(state, in_order(i));
+      }
+      state.running = fibre.get();
+      fibre->resume();
+      if (!fibre->is_done) continue;
+      ++ended;
+      idle.push_back(std::move(fibre));
     }
-    if (state.error || ended == threads) break;
-    if (ended != 0) {
+    if (!state.error && ended != 0 && ended != threads) {
       state.error = std::make_exception_ptr(Error(
           Status::internal(str_cat(ended, " of ", threads, " threads of a block end while others wait at a barrier"))));
-      break;
     }
   }
   // Fibres that have not ended keep nothing: a body holds trivial values alone.
   if (state.error) std::rethrow_exception(state.error);
 }
 
-void EmulatedBlock::barrier() { state_->leave(*state_->running); }
+void EmulatedBlock::barrier() { state_->running->leave(); }
 
 void* EmulatedBlock::shared(std::size_t bytes) {
   if (state_->shared_bytes == 0) {
