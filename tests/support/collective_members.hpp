@@ -67,10 +67,11 @@ T reduced(const std::vector<T>& elements, ReduceBy reduction) {
 template <class T>
 Tensor<T> reduced(const std::vector<Tensor<T>>& values, ReduceBy reduction) {
   Tensor<T> result(values.front().shape());
-  for (std::size_t i = 0; i < result.span().size(); ++i) {
-    std::vector<T> elements;
-    for (const Tensor<T>& value : values) elements.push_back(value.span()[i]);
-    result.span()[i] = reduced(elements, reduction);
+  std::vector<T> elements(values.size());
+  const std::span<T> to = result.span();
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    for (std::size_t v = 0; v < values.size(); ++v) elements[v] = values[v].span()[i];
+    to[i] = reduced(elements, reduction);
   }
   return result;
 }
@@ -94,8 +95,10 @@ Tensor<T> gathered(const std::vector<Tensor<T>>& values) {
 template <class T>
 bool are_equal(const Tensor<T>& a, const Tensor<T>& b) {
   if (a.shape() != b.shape()) return false;
-  for (std::size_t i = 0; i < a.span().size(); ++i) {
-    if (!(a.span()[i] == b.span()[i])) return false;
+  const T* const x = a.data();
+  const T* const y = b.data();
+  for (std::int64_t i = 0, n = a.num_elements(); i < n; ++i) {
+    if (!(x[i] == y[i])) return false;
   }
   return true;
 }

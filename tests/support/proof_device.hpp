@@ -36,7 +36,8 @@ struct Proof {
 namespace dflow::testing {
 
 /// Pages that can be read and written only while an Access lives. With a protection key of its own (pkeys(7)) that goes
-/// for each thread by itself, and takes no call of the kernel; processors without them change the rights of all threads.
+/// for each thread by itself, and takes no call of the kernel; processors without them change the rights of all
+/// threads.
 ///
 /// Thread safety: safe.
 class ProofAllocator final : public Allocator {

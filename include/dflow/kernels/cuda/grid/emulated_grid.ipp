@@ -28,8 +28,8 @@
 
 namespace dflow::cuda {
 
-/// A stack on which bodies run, one after the other. Both sides change over by a jump that leaves the signal mask alone,
-/// which takes no call of the kernel; only a fibre's first begin does.
+/// A stack on which bodies run, one after the other. Both sides change over by a jump that leaves the signal mask
+/// alone, which takes no call of the kernel; only a fibre's first begin does.
 struct EmulatedBlock::Fibre {
   static constexpr std::size_t stack_bytes = std::size_t{1} << 16;
 
