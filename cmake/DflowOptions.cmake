@@ -31,6 +31,11 @@ if(PROJECT_IS_TOP_LEVEL)
   endif()
   set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
   add_compile_options(-Wall -Wextra)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # GCC throws garbage away each time when its heap has grown by 128 MB; a unit of tests takes an eighth less time where it
+    # waits for the first gigabyte.
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=1000000>)
+  endif()
 
   find_program(DFLOW_CCACHE ccache)
   if(DFLOW_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)

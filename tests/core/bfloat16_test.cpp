@@ -7,7 +7,7 @@
 #include <limits>
 
 using dflow::BFloat16;
-using Limits = std::numeric_limits<BFloat16>;
+using BFloat16Limits = std::numeric_limits<BFloat16>;
 
 TEST_CASE("every bfloat16 that is no NaN survives the way to float and back", "[bfloat16]") {
   for (std::uint32_t b = 0; b < 0x10000; ++b) {
@@ -42,9 +42,9 @@ TEST_CASE("bfloat16 arithmetic, comparison and limits", "[bfloat16]") {
   CHECK(float(-a) == -1.5f);
   CHECK(BFloat16(256.0f) + BFloat16(1.0f) == BFloat16(256.0f));
   CHECK(a < b);
-  CHECK(float(Limits::max()) == 0x1.fep127f);
-  CHECK(float(Limits::epsilon()) == 0x1p-7f);
-  CHECK(float(Limits::min()) == std::numeric_limits<float>::min());
-  CHECK(std::isnan(float(Limits::quiet_NaN())));
+  CHECK(float(BFloat16Limits::max()) == 0x1.fep127f);
+  CHECK(float(BFloat16Limits::epsilon()) == 0x1p-7f);
+  CHECK(float(BFloat16Limits::min()) == std::numeric_limits<float>::min());
+  CHECK(std::isnan(float(BFloat16Limits::quiet_NaN())));
   static_assert(BFloat16(2.5f).bits() == 0x4020);
 }

@@ -7,7 +7,7 @@
 #include <limits>
 
 using dflow::Half;
-using Limits = std::numeric_limits<Half>;
+using HalfLimits = std::numeric_limits<Half>;
 
 namespace {
 std::uint16_t bits(double value) { return Half(static_cast<float>(value)).bits(); }
@@ -73,17 +73,17 @@ TEST_CASE("half arithmetic is float arithmetic, rounded", "[half]") {
   CHECK(float(sum) == 1.875f);
   CHECK(a > b);
   CHECK(Half(0.0f) == Half(-0.0f));
-  CHECK_FALSE(Limits::quiet_NaN() == Limits::quiet_NaN());
+  CHECK_FALSE(HalfLimits::quiet_NaN() == HalfLimits::quiet_NaN());
   CHECK(a * 2.0f == 3.0f);
   static_assert(Half(2.5f).bits() == 0x4100 && float(Half(2.5f)) == 2.5f);
 }
 
 TEST_CASE("the limits of half", "[half]") {
-  CHECK(float(Limits::max()) == 65504.0f);
-  CHECK(float(Limits::lowest()) == -65504.0f);
-  CHECK(float(Limits::min()) == 0x1p-14f);
-  CHECK(float(Limits::denorm_min()) == 0x1p-24f);
-  CHECK(float(Limits::epsilon()) == 0x1p-10f);
-  CHECK(std::isinf(float(Limits::infinity())));
-  CHECK(std::isnan(float(Limits::signaling_NaN())));
+  CHECK(float(HalfLimits::max()) == 65504.0f);
+  CHECK(float(HalfLimits::lowest()) == -65504.0f);
+  CHECK(float(HalfLimits::min()) == 0x1p-14f);
+  CHECK(float(HalfLimits::denorm_min()) == 0x1p-24f);
+  CHECK(float(HalfLimits::epsilon()) == 0x1p-10f);
+  CHECK(std::isinf(float(HalfLimits::infinity())));
+  CHECK(std::isnan(float(HalfLimits::signaling_NaN())));
 }

@@ -42,7 +42,7 @@ Tensor<float> waves(const Shape& shape) {
 }
 
 /// Says on which device the next layer is.
-using Place = std::function<std::string(int layer)>;
+using LayerPlace = std::function<std::string(int layer)>;
 
 /// What a step trains, with what it is fed.
 struct Training {
@@ -50,9 +50,9 @@ struct Training {
   Operation train;
   std::vector<Feed> feeds;
 };
-using Build = Training (*)(Graph&, const Place&);
+using Build = Training (*)(Graph&, const LayerPlace&);
 
-Training mlp(Graph& graph, const Place& place, const train::Optimizer& optimizer) {
+Training mlp(Graph& graph, const LayerPlace& place, const train::Optimizer& optimizer) {
   const auto x = placeholder<float>(graph, {8, 5}), y = placeholder<float>(graph, {8, 2});
   Output<float> hidden, loss;
   {
@@ -67,10 +67,12 @@ Training mlp(Graph& graph, const Place& place, const train::Optimizer& optimizer
   loss = reduce_mean(square(dense(hidden, 2) - y));
   return {loss, optimizer.minimize(loss), {{x, waves({8, 5})}, {y, waves({8, 2})}}};
 }
-Training mlp_by_descent(Graph& graph, const Place& place) { return mlp(graph, place, train::GradientDescent(0.1f)); }
-Training mlp_by_adam(Graph& graph, const Place& place) { return mlp(graph, place, train::Adam(0.01f)); }
+Training mlp_by_descent(Graph& graph, const LayerPlace& place) {
+  return mlp(graph, place, train::GradientDescent(0.1f));
+}
+Training mlp_by_adam(Graph& graph, const LayerPlace& place) { return mlp(graph, place, train::Adam(0.01f)); }
 
-Training convolutions(Graph& graph, const Place& place) {
+Training convolutions(Graph& graph, const LayerPlace& place) {
   const auto x = placeholder<float>(graph, {4, 6, 6, 2});
   const auto labels = placeholder<std::int32_t>(graph, {4});
   Output<float> maps, loss;
@@ -85,7 +87,7 @@ Training convolutions(Graph& graph, const Place& place) {
           {{x, waves({4, 6, 6, 2})}, {labels, Tensor<std::int32_t>({4}, {0, 2, 1, 2})}}};
 }
 
-Training embeddings(Graph& graph, const Place& place) {
+Training embeddings(Graph& graph, const LayerPlace& place) {
   const auto ids = placeholder<std::int32_t>(graph, {3, 2});
   const auto y = placeholder<float>(graph, {3, 1});
   Output<float> rows, loss;
@@ -100,7 +102,7 @@ Training embeddings(Graph& graph, const Place& place) {
           {{ids, Tensor<std::int32_t>({3, 2}, {1, 8, 1, 0, 3, 8})}, {y, waves({3, 1})}}};
 }
 
-Training thinned(Graph& graph, const Place& place) {
+Training thinned(Graph& graph, const LayerPlace& place) {
   const auto x = placeholder<float>(graph, {8, 5});
   Output<float> hidden, loss;
   {
@@ -112,7 +114,7 @@ Training thinned(Graph& graph, const Place& place) {
   return {loss, train::Momentum(0.05f, 0.9f).minimize(loss), {{x, waves({8, 5})}}};
 }
 
-Training normalized(Graph& graph, const Place& place) {
+Training normalized(Graph& graph, const LayerPlace& place) {
   const auto x = placeholder<float>(graph, {8, 5});
   Output<float> hidden, loss;
   {
@@ -126,7 +128,7 @@ Training normalized(Graph& graph, const Place& place) {
 }
 
 /// The losses of some steps.
-std::vector<AnyTensor> trained(Build build, const Place& place, Devices devices) {
+std::vector<AnyTensor> trained(Build build, const LayerPlace& place, Devices devices) {
   Graph graph({.seed = 11});
   const Training training = build(graph, place);
   const Operation initialize = initialize_variables(graph);
@@ -165,7 +167,7 @@ TEST_CASE("a training gives the same bits on the device, split with the CPU, and
     INFO(name);
     const std::vector<AnyTensor> expected = trained(build, nowhere, {cpu_device()});
     CHECK_FALSE(bitwise_equal(expected.front(), expected.back()));
-    const auto check = [&](std::string_view how, const Place& place, Devices devices) {
+    const auto check = [&](std::string_view how, const LayerPlace& place, Devices devices) {
       INFO(how);
       const std::vector<AnyTensor> got = trained(build, place, std::move(devices));
       for (std::size_t i = 0; i < expected.size(); ++i) {
