@@ -7,11 +7,11 @@ installed, or with --core without them. Bodies that stand behind others in a lar
 noticing. Without a name all units are checked, but those of kernels: what they instantiate takes minutes.
 A header that another one includes before anything else of its own may stand before that one in the same unit: what it has
 seen by then is what the other would have included by itself. So the headers come in as few rows as that allows, and each
-row is a unit.
-ccache spares those that have not changed since an earlier run.
+row is a unit. For the same reason a row may stand behind a precompiled header that all of it include first of all.
 """
 
 import argparse
+import functools
 import os
 import re
 import shutil
@@ -103,6 +103,26 @@ def rows(names, includes):
     return result
 
 
+def precompiled(names, includes, most=16):
+    """For each name the header that it stands behind, precompiled, or None: one that it includes first of all. What a header
+    costs is the number of those that it includes."""
+    cost = functools.cache(lambda name: len(includes.closure(name, 1)))
+    may = {a: {b for b in includes.closure(a, 0) if b in names and a not in includes.closure(b, 1)} for a in names}
+    behind = dict.fromkeys(names)
+
+    def saved(by):
+        return sum(max(0, cost(by) - (cost(behind[name]) if behind[name] else 0)) for name in names if by in may[name])
+
+    for _ in range(most):
+        best = max(names, key=lambda name: saved(name) - cost(name))
+        if saved(best) < 3 * cost(best):
+            break
+        for name in names:
+            if best in may[name] and (behind[name] is None or cost(best) > cost(behind[name])):
+                behind[name] = best
+    return behind
+
+
 def check_units(command, units, jobs):
     """Compiles each alone; the exit status."""
 
@@ -142,23 +162,18 @@ def main():
     headers = named or sorted(path for path in (INCLUDE / "dflow").rglob("*.hpp") if not path.is_relative_to(INCLUDE / "dflow/src"))
     headers = [path for path in headers if path != INCLUDE / "dflow/src.hpp"]
 
-    # ccache keeps objects of files alone; objects of headers are next to empty.
-    ccache = shutil.which("ccache")
-    if ccache:
-        command = [ccache, *command]
-        environment = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1", "CCACHE_DEPEND": "1", **os.environ}
-        BUILD.mkdir(parents=True, exist_ok=True)
-
-    def compiles(row):
+    def compiles(unit):
+        row, behind = unit
         source = "".join(f"#include <{name}>\n" for name in row)
-        if not ccache:
-            return row, subprocess.run(
-                [*command, "-fsyntax-only", "-x", "c++", "-"], input=source, capture_output=True, text=True, check=False)
-        file = BUILD / (row[-1].replace("/", "_") + ".cpp")
-        file.write_text(source)
-        return row, subprocess.run(
-            [*command, "-MD", "-c", file, "-o", file.with_suffix(".o")],
-            cwd=BUILD, env=environment, capture_output=True, text=True, check=False)
+        first = ["-include", BUILD / behind] if behind else []
+        return row, subprocess.run([*command, *first, "-fsyntax-only", "-x", "c++", "-"], input=source,
+                                   capture_output=True, text=True, check=False)  # fmt: skip
+
+    def precompile(name):
+        file = BUILD / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"#include <{name}>\n")
+        subprocess.run([*command, "-x", "c++-header", file, "-o", f"{file}.gch"], capture_output=True, check=False)
 
     names = [str(header.relative_to(INCLUDE)) for header in headers]
     failures = 0
@@ -166,8 +181,13 @@ def main():
         if not re.search(r"^#pragma once$", (INCLUDE / name).read_text(), re.MULTILINE):
             failures += 1
             print(f"include/{name}: may not be included twice")
-    units = rows(names, Includes(INCLUDE))
+    includes = Includes(INCLUDE)
+    behind = precompiled(names, includes)
+    chosen = sorted({name for name in behind.values() if name})
+    units = [(row, header) for header in [None, *chosen] for row in rows([n for n in names if behind[n] == header], includes)]
+    shutil.rmtree(BUILD, ignore_errors=True)
     with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(precompile, chosen))
         for row, result in pool.map(compiles, units):
             if result.returncode != 0:
                 failures += 1

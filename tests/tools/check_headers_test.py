@@ -7,7 +7,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-from check_headers import Includes, rows  # noqa: E402
+from check_headers import Includes, precompiled, rows  # noqa: E402
 
 
 class Rows(unittest.TestCase):
@@ -44,6 +44,26 @@ class Rows(unittest.TestCase):
         texts = {"a.hpp": "int a();\n#if defined(BODIES)\n#include <a.ipp>\n#endif\n", "a.ipp": "#include <b.hpp>\n",
                  "b.hpp": "#include <a.hpp>\nint b();\n"}
         self.assertEqual(self.rows(texts), [["a.hpp"], ["b.hpp"]])
+
+    def behind(self, texts):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in texts.items():
+                (Path(folder) / name).write_text("#pragma once\n\n" + text)
+            return precompiled(sorted(texts), Includes(Path(folder)))
+
+    def test_many_headers_stand_behind_the_dearest_that_all_of_them_include_first(self):
+        texts = {"a.hpp": "int a();\n", "b.hpp": "#include <a.hpp>\nint b();\n"}
+        users = {f"user_{i}.hpp": "#include <b.hpp>\nint user();\n" for i in range(9)}
+        lacking = {"lacking.hpp": "int lacks(B);\n#include <b.hpp>\n", "other.hpp": ""}
+        behind = self.behind({**texts, **users, **lacking})
+        self.assertEqual({behind[name] for name in users}, {"b.hpp"})
+        self.assertEqual({behind[name] for name in ("a.hpp", *lacking)}, {None})
+
+    def test_a_header_never_stands_behind_one_that_includes_it(self):
+        users = {f"user_{i}.hpp": "#include <b.hpp>\nint user();\n" for i in range(9)}
+        behind = self.behind({"b.hpp": "#include <c.hpp>\nint b();\n", "c.hpp": "#include <b.hpp>\nint c();\n", **users})
+        self.assertIsNone(behind["c.hpp"])
+        self.assertIsNone(behind["b.hpp"])
 
 
 if __name__ == "__main__":
