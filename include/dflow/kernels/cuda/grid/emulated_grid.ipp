@@ -25,6 +25,15 @@
 #undef DFLOW_FIBRES_TELL_ADDRESS_SANITIZER
 #define DFLOW_FIBRES_TELL_ADDRESS_SANITIZER 1
 #endif
+// Clang's own pair is a few instructions, and AddressSanitizer, which has been told of both stacks, forgets nothing of
+// them where it is used. Clang has it for x86 alone, and GCC's goes back to the wrong frame here.
+#if defined(__x86_64__) && defined(__clang__)
+#define DFLOW_FIBRES_SET(place) __builtin_setjmp(place)
+#define DFLOW_FIBRES_JUMP(place) __builtin_longjmp(place, 1)
+#else
+#define DFLOW_FIBRES_SET(place) ::_setjmp(place)
+#define DFLOW_FIBRES_JUMP(place) ::_longjmp(place, 1)
+#endif
 
 namespace dflow::cuda {
 
@@ -34,7 +43,14 @@ struct EmulatedBlock::Fibre {
   static constexpr std::size_t stack_bytes = std::size_t{1} << 16;
 
   std::unique_ptr<std::byte[]> stack = std::make_unique_for_overwrite<std::byte[]>(stack_bytes);
-  ::jmp_buf inside{}, outside{};
+#if defined(__x86_64__) && defined(__clang__)
+  using Place = void* [5];
+#else
+  using Place = ::jmp_buf;
+#endif
+  Place inside{}, outside{};
+  /// Of the first begin. Not in the frame that it leaves for ever, whose borders AddressSanitizer would go on to watch.
+  ucontext_t context{};
   bool has_begun = false;
   State* state = nullptr;  ///< of the body; null tells the fibre to end
   std::uint32_t index = 0;
@@ -60,12 +76,12 @@ struct EmulatedBlock::Fibre {
     is_done = false;
   }
   /// Goes on inside, until that leaves.
-  void resume();
+  [[gnu::noinline, gnu::no_sanitize_address]] void resume();
   /// Goes on outside, until that resumes.
-  void leave(bool for_ever = false);
+  [[gnu::noinline, gnu::no_sanitize_address]] void leave(bool for_ever = false);
 
  private:
-  [[noreturn]] void enter();
+  [[noreturn, gnu::noinline, gnu::no_sanitize_address]] void enter();
   static void run_bodies(unsigned low, unsigned high);
   void run_body() noexcept;
 };
@@ -84,7 +100,7 @@ void EmulatedBlock::Fibre::resume() {
 #if defined(DFLOW_FIBRES_TELL_ADDRESS_SANITIZER)
   __sanitizer_start_switch_fiber(&outside_fake_stack, stack.get(), stack_bytes);
 #endif
-  if (::_setjmp(outside) == 0) enter();
+  if (DFLOW_FIBRES_SET(outside) == 0) enter();
 #if defined(DFLOW_FIBRES_TELL_ADDRESS_SANITIZER)
   __sanitizer_finish_switch_fiber(outside_fake_stack, nullptr, nullptr);
 #endif
@@ -94,16 +110,15 @@ void EmulatedBlock::Fibre::leave([[maybe_unused]] bool for_ever) {
 #if defined(DFLOW_FIBRES_TELL_ADDRESS_SANITIZER)
   __sanitizer_start_switch_fiber(for_ever ? nullptr : &inside_fake_stack, outside_stack, outside_bytes);
 #endif
-  if (::_setjmp(inside) == 0) ::_longjmp(outside, 1);
+  if (DFLOW_FIBRES_SET(inside) == 0) DFLOW_FIBRES_JUMP(outside);
 #if defined(DFLOW_FIBRES_TELL_ADDRESS_SANITIZER)
   __sanitizer_finish_switch_fiber(inside_fake_stack, &outside_stack, &outside_bytes);
 #endif
 }
 
 void EmulatedBlock::Fibre::enter() {
-  if (has_begun) ::_longjmp(inside, 1);
+  if (has_begun) DFLOW_FIBRES_JUMP(inside);
   has_begun = true;
-  ucontext_t context{};
   ::getcontext(&context);
   context.uc_stack.ss_sp = stack.get();
   context.uc_stack.ss_size = stack_bytes;
@@ -185,3 +200,5 @@ void* EmulatedBlock::shared(std::size_t bytes) {
 }  // namespace dflow::cuda
 
 #undef DFLOW_FIBRES_TELL_ADDRESS_SANITIZER
+#undef DFLOW_FIBRES_SET
+#undef DFLOW_FIBRES_JUMP
