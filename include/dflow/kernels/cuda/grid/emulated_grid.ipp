@@ -25,12 +25,14 @@
 #undef DFLOW_FIBRES_TELL_ADDRESS_SANITIZER
 #define DFLOW_FIBRES_TELL_ADDRESS_SANITIZER 1
 #endif
-// Clang's own pair is a few instructions, and AddressSanitizer, which has been told of both stacks, forgets nothing of
-// them where it is used. Clang has it for x86 alone, and GCC's goes back to the wrong frame here.
-#if defined(__x86_64__) && defined(__clang__)
+// AddressSanitizer forgets the borders of all frames at each longjmp, with a call of the kernel, though it has been
+// told of both stacks. It leaves clang's own pair alone, which clang has for x86.
+#if defined(DFLOW_FIBRES_TELL_ADDRESS_SANITIZER) && defined(__clang__) && defined(__x86_64__)
+#define DFLOW_FIBRES_PLACE void* [5]
 #define DFLOW_FIBRES_SET(place) __builtin_setjmp(place)
 #define DFLOW_FIBRES_JUMP(place) __builtin_longjmp(place, 1)
 #else
+#define DFLOW_FIBRES_PLACE ::jmp_buf
 #define DFLOW_FIBRES_SET(place) ::_setjmp(place)
 #define DFLOW_FIBRES_JUMP(place) ::_longjmp(place, 1)
 #endif
@@ -38,18 +40,15 @@
 namespace dflow::cuda {
 
 /// A stack on which bodies run, one after the other. Both sides change over by a jump that leaves the signal mask
-/// alone, which takes no call of the kernel; only a fibre's first begin does.
+/// alone: only the first begin of a fibre takes a call of the kernel.
 struct EmulatedBlock::Fibre {
   static constexpr std::size_t stack_bytes = std::size_t{1} << 16;
 
   std::unique_ptr<std::byte[]> stack = std::make_unique_for_overwrite<std::byte[]>(stack_bytes);
-#if defined(__x86_64__) && defined(__clang__)
-  using Place = void* [5];
-#else
-  using Place = ::jmp_buf;
-#endif
+  using Place = DFLOW_FIBRES_PLACE;
   Place inside{}, outside{};
-  /// Of the first begin. Not in the frame that it leaves for ever, whose borders AddressSanitizer would go on to watch.
+  /// Of the first begin. It is no local of enter(): AddressSanitizer would go on to watch the borders of that frame,
+  /// which is left for ever.
   ucontext_t context{};
   bool has_begun = false;
   State* state = nullptr;  ///< of the body; null tells the fibre to end
@@ -156,7 +155,7 @@ void EmulatedBlock::Fibre::run_body() noexcept {
 
 void EmulatedBlock::run(std::uint32_t threads, std::uint64_t order,
                         FunctionRef<void(EmulatedBlock&, std::uint32_t)> body) {
-  // For the next block: as many as the largest has had threads that waited at once.
+  // For the next block: as many as the largest has had threads that waited at once, 1,024 at most, with 64 KiB each.
   thread_local std::vector<std::unique_ptr<Fibre>> idle;
   State state(body);
   std::vector<std::unique_ptr<Fibre>> fibres(threads);
@@ -200,5 +199,6 @@ void* EmulatedBlock::shared(std::size_t bytes) {
 }  // namespace dflow::cuda
 
 #undef DFLOW_FIBRES_TELL_ADDRESS_SANITIZER
+#undef DFLOW_FIBRES_PLACE
 #undef DFLOW_FIBRES_SET
 #undef DFLOW_FIBRES_JUMP
