@@ -610,30 +610,31 @@ TEST_CASE("a call on two devices that waits for many nodes of one is waited for 
   for (const int num_before : {1, 3, 4, 5, 9}) {
     for (const int kind : {0, 1, 2}) {
       INFO(num_before << " nodes before, kind " << kind);
-      Graph graph;
-      const auto x = placeholder<float>(graph, {});
-      std::vector<Operation> before;
+      df::Graph graph;
+      const auto x = df::placeholder<float>(graph, {});
+      std::vector<df::Operation> before;
       {
         const auto on = graph.device("/cpu:0");
         for (int i = 0; i < num_before; ++i) {
-          before.push_back(Variable<float>(graph, 0.0f, {.name = str_cat("v", i)}).assign(x));
+          before.push_back(df::Variable<float>(graph, 0.0f, {.name = df::str_cat("v", i)}).assign(x));
         }
       }
-      Output<float> y, z;
+      df::Output<float> y, z;
       {
         const auto waits = graph.control_dependencies(before);
         const auto on = graph.device("/cpu:0");
-        const auto far = [&](Output<float> k) {
+        const auto far = [&](df::Output<float> k) {
           const auto there = graph.device("/cpu:1");
           return k * 2.0f;
         };
         if (kind == 0) {
-          y = while_loop([&](auto k) { return k < 100.0f; }, [&](auto k) { return Output<float>(far(k) + 1.0f); }, x);
+          y = df::while_loop([&](auto k) { return k < 100.0f; },
+                             [&](auto k) { return df::Output<float>(far(k) + 1.0f); }, x);
         } else if (kind == 1) {
-          y = cond(
-              x > 0.0f, [&] { return Output<float>(far(x) + 1.0f); }, [&] { return identity(x); });
+          y = df::cond(
+              x > 0.0f, [&] { return df::Output<float>(far(x) + 1.0f); }, [&] { return df::identity(x); });
         } else {
-          y = function(graph, "f", [&](Output<float> k) { return Output<float>(far(k) + 1.0f); })(x);
+          y = df::function(graph, "f", [&](df::Output<float> k) { return df::Output<float>(far(k) + 1.0f); })(x);
         }
       }
       {
@@ -641,8 +642,8 @@ TEST_CASE("a call on two devices that waits for many nodes of one is waited for 
         const auto on = graph.device("/cpu:1");
         z = x + 1.0f;
       }
-      Session session(graph, {.num_threads = 2, .num_cpu_devices = 2});
-      session.run(initialize_variables(graph));
+      df::Session session(graph, {.num_threads = 2, .num_cpu_devices = 2});
+      session.run(df::initialize_variables(graph));
       CHECK(session.run({{x, 1.0f}}, z).scalar() == 2.0f);
       const auto [both_y, both_z] = session.run({{x, 1.0f}}, y, z);
       CHECK(both_z.scalar() == 2.0f);
@@ -652,28 +653,29 @@ TEST_CASE("a call on two devices that waits for many nodes of one is waited for 
 }
 
 TEST_CASE("a call that is built on a device in a body runs there, and the call around it where it was") {
-  const auto built = [](Graph& graph, Output<float> x, bool has_other) {
-    const auto loop = [](Output<float> from) {
-      return while_loop([](auto k) { return k < 100.0f; }, [](auto k) { return Output<float>(k * 2.0f + 1.0f); }, from);
+  const auto built = [](df::Graph& graph, df::Output<float> x, bool has_other) {
+    const auto loop = [](df::Output<float> from) {
+      return df::while_loop([](auto k) { return k < 100.0f; },
+                            [](auto k) { return df::Output<float>(k * 2.0f + 1.0f); }, from);
     };
-    return cond(
+    return df::cond(
         x > 0.0f,
         [&] {
           const auto on = graph.device("/cpu:1");
-          return Output<float>(loop(x));
+          return df::Output<float>(loop(x));
         },
         [&] {
-          if (!has_other) return Output<float>(x * 5.0f);
+          if (!has_other) return df::Output<float>(x * 5.0f);
           const auto on = graph.device("/cpu:0");
-          return Output<float>(loop(x + 1.0f));
+          return df::Output<float>(loop(x + 1.0f));
         },
         {.name = "branch"});
   };
   for (const bool has_other : {false, true}) {
-    Graph graph;
-    const auto x = placeholder<float>(graph, {});
+    df::Graph graph;
+    const auto x = df::placeholder<float>(graph, {});
     const auto y = built(graph, x, has_other);
-    Session session(graph, {.num_threads = 2, .num_cpu_devices = 2});
+    df::Session session(graph, {.num_threads = 2, .num_cpu_devices = 2});
     CHECK(session.run({{x, 1.0f}}, y).scalar() == 127.0f);
     CHECK(session.run({{x, -1.0f}}, y).scalar() == (has_other ? 127.0f : -5.0f));
     CHECK(session.device_of(y.operation()).ends_with("CPU:0"));
