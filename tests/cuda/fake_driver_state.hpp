@@ -2,7 +2,7 @@
 
 #include "cuda/fake_driver.hpp"
 
-#include "support/proof_device.hpp"
+#include "support/proof_allocator.hpp"
 
 #include <dflow/base/str_cat.hpp>
 

@@ -1,9 +1,11 @@
 #pragma once
 
-// A device as a third party would write it, in one file, on the public headers alone; docs/adding-a-device.md quotes
-// it. It proves the seam: its memory has no access rights but while its kernels run, so whatever touches it from
-// elsewhere dies at once; its kernels run in order on a thread of its own, after the call that issued them has
-// returned.
+// A device as a third party would write it, in this file and its allocator's, on the public headers alone;
+// docs/adding-a-device.md quotes it. It proves the seam: its memory has no access rights but while its kernels run, so
+// whatever touches it from elsewhere dies at once; its kernels run in order on a thread of its own, after the call that
+// issued them has returned.
+
+#include "support/proof_allocator.hpp"
 
 #include <dflow/core/device_memory.hpp>
 #include <dflow/kernels/contract/typed_kernel.hpp>
@@ -12,13 +14,9 @@
 #include <dflow/runtime/device.hpp>
 #include <dflow/runtime/op_set.hpp>
 
-#include <sys/mman.h>
-
-#include <atomic>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -34,126 +32,6 @@ struct Proof {
 };
 
 namespace dflow::testing {
-
-/// Pages that can be read and written only while an Access lives. With a protection key of its own (pkeys(7)) that goes
-/// for each thread by itself, and takes no call of the kernel; processors without them change the rights of all
-/// threads.
-///
-/// Thread safety: safe.
-class ProofAllocator final : public Allocator {
- public:
-  static constexpr std::size_t page_bytes = 4096;
-
-  explicit ProofAllocator(std::size_t capacity_bytes = std::size_t{1} << 32)
-      : Allocator(false), capacity_(capacity_bytes) {
-    void* region = ::mmap(nullptr, capacity_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (region == MAP_FAILED) throw Error(Status::resource_exhausted("no address space for the device's memory"));
-    region_ = static_cast<std::byte*>(region);
-    free_.emplace(0, capacity_);
-    key_ = ::pkey_alloc(0, PKEY_DISABLE_ACCESS);
-    if (key_ >= 0 && ::pkey_mprotect(region_, capacity_, PROT_READ | PROT_WRITE, key_) != 0) {
-      ::pkey_free(key_);
-      key_ = -1;
-    }
-  }
-  ~ProofAllocator() override {
-    ::munmap(region_, capacity_);
-    if (key_ >= 0) ::pkey_free(key_);
-  }
-
-  void* allocate(std::size_t bytes, std::size_t /*alignment*/ = default_alignment) override {
-    const std::size_t size = pages(bytes);
-    const std::lock_guard lock(mutex_);
-    for (auto at = free_.begin(); at != free_.end(); ++at) {
-      if (at->second < size) continue;
-      const std::size_t offset = at->first, rest = at->second - size;
-      free_.erase(at);
-      if (rest != 0) free_.emplace(offset + size, rest);
-      in_use_ += size;
-      ++count_;
-      if (offset + size > touched_) {
-        if (num_open_ != 0) protect(touched_, offset + size, PROT_READ | PROT_WRITE);
-        touched_ = offset + size;
-      }
-      return region_ + offset;
-    }
-    throw Error(Status::resource_exhausted("the device's memory is full"));
-  }
-  void deallocate(void* block, std::size_t bytes) noexcept override {
-    const std::lock_guard lock(mutex_);
-    std::size_t offset = static_cast<std::size_t>(static_cast<std::byte*>(block) - region_), size = pages(bytes);
-    in_use_ -= size;
-    auto after = free_.lower_bound(offset);
-    if (after != free_.end() && offset + size == after->first) {
-      size += after->second;
-      after = free_.erase(after);
-    }
-    if (after != free_.begin()) {
-      const auto before = std::prev(after);
-      if (before->first + before->second == offset) {
-        before->second += size;
-        return;
-      }
-    }
-    free_.emplace(offset, size);
-  }
-  std::string_view name() const noexcept override { return "proof"; }
-  AllocatorStats stats() const noexcept override {
-    const std::lock_guard lock(mutex_);
-    AllocatorStats stats;
-    stats.num_allocations = count_;
-    stats.bytes_in_use = in_use_;
-    stats.peak_bytes_in_use = in_use_;
-    return stats;
-  }
-
-  class Access {
-   public:
-    explicit Access(ProofAllocator& of) : of_(of), rights_before_(of.open()) {}
-    Access(const Access&) = delete;
-    Access& operator=(const Access&) = delete;
-    ~Access() { of_.close(rights_before_); }
-
-   private:
-    ProofAllocator& of_;
-    int rights_before_;
-  };
-
- private:
-  static std::size_t pages(std::size_t bytes) noexcept {
-    return (std::max<std::size_t>(bytes, 1) + page_bytes - 1) / page_bytes * page_bytes;
-  }
-  void protect(std::size_t from, std::size_t to, int rights) noexcept { ::mprotect(region_ + from, to - from, rights); }
-  /// The rights that this thread has had, for close.
-  int open() noexcept {
-    if (key_ >= 0) {
-      const int before = ::pkey_get(key_);
-      ::pkey_set(key_, 0);
-      return before;
-    }
-    const std::lock_guard lock(mutex_);
-    if (num_open_++ == 0 && touched_ != 0) protect(0, touched_, PROT_READ | PROT_WRITE);
-    return 0;
-  }
-  void close(int rights_before) noexcept {
-    if (key_ >= 0) {
-      ::pkey_set(key_, static_cast<unsigned>(rights_before));
-      return;
-    }
-    const std::lock_guard lock(mutex_);
-    if (--num_open_ == 0 && touched_ != 0) protect(0, touched_, PROT_NONE);
-  }
-
-  const std::size_t capacity_;
-  std::byte* region_ = nullptr;
-  int key_ = -1;  ///< -1: none is to be had
-  mutable std::mutex mutex_;
-  std::map<std::size_t, std::size_t> free_;  ///< size by offset
-  std::size_t touched_ = 0;                  ///< no block has ever lain beyond
-  std::size_t in_use_ = 0;
-  std::uint64_t count_ = 0;
-  int num_open_ = 0;
-};
 
 /// A thread that does what it is given in order: the device's stream. A device may be destroyed on any thread, its own
 /// included: by the last step that lets go of it.
