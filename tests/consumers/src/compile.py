@@ -96,7 +96,7 @@ class Consumer:
         text = (HERE / "few_ops.cpp").read_text()
         source = self.work / "missing.cpp"
         source.write_text(text.replace("#include <dflow/src/ops/nn.hpp>\n", ""))
-        status, output, _, _ = run([self.compiler, *FLAGS, "-fsyntax-only", source])
+        status, output, self.seconds, _ = run([self.compiler, *FLAGS, "-fsyntax-only", source])
         if status == 0 or "dflow/src/ops/nn.hpp" not in output or "Softmax" not in output:
             self.fail("a part that is missing is not named", output)
 
