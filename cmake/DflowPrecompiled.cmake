@@ -1,0 +1,16 @@
+# dflow_precompile(TARGET SOURCE): where the source includes <dflow/dflow.hpp>, it finds it compiled, once for all targets of
+# the folder, whose flags must be the same. It then stands before all other lines of the source.
+function(dflow_precompile target source)
+  file(STRINGS "${source}" includes REGEX "^#include <dflow/dflow.hpp>")
+  if(NOT includes)
+    return()
+  endif()
+  get_property(owner DIRECTORY PROPERTY dflow_precompiled)
+  if(owner)
+    target_precompile_headers(${target} REUSE_FROM ${owner})
+  else()
+    target_precompile_headers(${target} PRIVATE <dflow/dflow.hpp>)
+    set_property(DIRECTORY PROPERTY dflow_precompiled ${target})
+  endif()
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+endfunction()
