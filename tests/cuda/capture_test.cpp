@@ -3,6 +3,7 @@
 
 #include "ops/op_runner.hpp"
 #include "support/errors.hpp"
+#include "support/sanitized.hpp"
 
 #include <dflow/dflow.hpp>
 #include <dflow/kernels/cuda/standard_kernels.hpp>
@@ -25,12 +26,6 @@ using namespace dflow;
 using namespace dflow::testing;
 
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool is_sanitized = true;
-#else
-constexpr bool is_sanitized = false;
-#endif
 
 constexpr cuda::GraphRecorder::Options captures_at_once{.runs_before = 1, .min_nodes = 1};
 constexpr cuda::GraphRecorder::Options captures_nothing{.runs_before = -1};

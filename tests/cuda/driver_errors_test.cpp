@@ -1,4 +1,5 @@
 #include "cuda/gpu_that_is_none.hpp"
+#include "support/sanitized.hpp"
 
 #include <dflow/dflow.hpp>
 
@@ -13,11 +14,7 @@ using cuda::ErrorCode;
 namespace {
 
 // Threads and mappings are slow with sanitizers.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t every = 7;
-#else
-constexpr std::uint64_t every = 1;
-#endif
+constexpr std::uint64_t every = is_sanitized ? 7 : 1;
 
 /// A step with copies in and out, kernels, one that checks its elements, and a copy between two GPUs.
 struct StepOnTwoGpus {

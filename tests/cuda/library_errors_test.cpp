@@ -1,5 +1,6 @@
 // Decompositions, transforms and moves of rows on a GPU whose driver and libraries fail.
 #include "cuda/gpu_that_is_none.hpp"
+#include "support/sanitized.hpp"
 
 #include <dflow/dflow.hpp>
 
@@ -71,7 +72,7 @@ TEST_CASE("libraries on a GPU may fail at every call: the step says so, and noth
   std::uint64_t first = 0;
   for (const auto code :
        {cuda::ErrorCode::out_of_memory, cuda::ErrorCode::library_failed, cuda::ErrorCode::illegal_address}) {
-    for (std::uint64_t n = first++; n < calls; n += 3) {
+    for (std::uint64_t n = first++; n < calls; n += is_sanitized ? 9 : 3) {
       INFO("call " << n << ", " << name_of(code));
       const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.seed = n});
       driver->fail_call(n, code);

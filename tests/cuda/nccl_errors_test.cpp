@@ -3,6 +3,7 @@
 
 #include "support/collective_members.hpp"
 #include "support/errors.hpp"
+#include "support/sanitized.hpp"
 
 #include <dflow/dflow.hpp>
 
@@ -26,11 +27,7 @@ using cuda::ErrorCode;
 namespace {
 
 // Threads and mappings are slow with sanitizers.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t call_stride = 17;
-#else
-constexpr std::uint64_t call_stride = 3;
-#endif
+constexpr std::uint64_t call_stride = is_sanitized ? 17 : 3;
 
 /// A sum, rows and copies of three GPUs, each of which is a collective.
 struct CollectivesOnGpus {

@@ -3,6 +3,7 @@
 #include <dflow/op/op_table.hpp>
 
 #include "catch.hpp"
+#include "support/sanitized.hpp"
 
 #include <algorithm>
 #include <array>
@@ -20,11 +21,7 @@ namespace {
 constexpr std::array<std::pair<std::string_view, std::string_view>, 1> left_out{
     {{"WriteFile", "it would write files of any name"}}};
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int usual_calls = 30;
-#else
-constexpr int usual_calls = 200;
-#endif
+constexpr int usual_calls = is_sanitized ? 30 : 200;
 constexpr std::size_t num_parts = 8;
 
 std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {

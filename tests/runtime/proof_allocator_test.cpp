@@ -42,7 +42,8 @@ class OtherThread {
 
 }  // namespace
 
-TEST_CASE("a proof allocator's blocks are closed but while an Access lives, with a key or without", "[runtime][proof]") {
+TEST_CASE("a proof allocator's blocks are closed but while an Access lives, with a key or without",
+          "[runtime][proof]") {
   std::vector<std::unique_ptr<ProofAllocator>> allocators;
   int without_key = 0;
   for (int i = 0; i < 20; ++i) {  // more than there are keys

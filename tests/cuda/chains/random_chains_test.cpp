@@ -1,5 +1,6 @@
 // Random graphs of elementwise nodes, and of some that are none, with chains and without: the same bits.
 #include "cuda/chains/chain_beside.hpp"
+#include "support/sanitized.hpp"
 
 #include <dflow/dflow.hpp>
 
@@ -200,21 +201,22 @@ class RandomGraph {
 }  // namespace
 
 TEST_CASE("random graphs have the same bits with chains and without", "[cuda]") {
+  constexpr unsigned count = is_sanitized ? 15 : 40;
   std::uint64_t made = 0, apart = 0, failed = 0, launches = 0, before = 0;
-  for (unsigned seed = 0; seed < 40; ++seed) {
+  for (unsigned seed = 0; seed < count; ++seed) {
     INFO("seed " << seed);
     const RandomGraph random(seed);
     const auto beside = run_beside(random.graph, random.feeds, random.fetches, {}, seed);
     made += beside.chains.made;
     apart += beside.chains.runs_apart;
     failed += beside.status.ok() ? 0 : 1;
-    for (const auto& [name, count] : beside.launches) launches += count;
-    for (const auto& [name, count] : beside.launches_before) before += count;
+    for (const auto& [name, number] : beside.launches) launches += number;
+    for (const auto& [name, number] : beside.launches_before) before += number;
     CHECK(beside.chains.refused == 0);
   }
-  std::cout << "count: 40 random graphs with " << made << " chains, " << apart << " run member by member; " << launches
-            << " launches instead of " << before << "; " << failed << " that fail either way\n";
-  CHECK(made > 60);
-  CHECK(failed < 20);
+  std::cout << "count: " << count << " random graphs with " << made << " chains, " << apart << " run member by member; "
+            << launches << " launches instead of " << before << "; " << failed << " that fail either way\n";
+  CHECK(made > count * 3 / 2);
+  CHECK(failed < count / 2);
   CHECK(launches < before);
 }

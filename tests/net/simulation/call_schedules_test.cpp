@@ -222,21 +222,21 @@ void run_schedules() {
 }  // namespace
 
 TEST_CASE("Calls of several clients to a queue have an order in which a sequential queue gives the same",
-          "[simulation]") {
+          "[simulation][one_thread]") {
   run_schedules<QueueCalls, QueueSetting>();
 }
 
 TEST_CASE("Calls of several clients to a barrier have an order in which a sequential barrier gives the same",
-          "[simulation]") {
+          "[simulation][one_thread]") {
   run_schedules<BarrierCalls, BarrierSetting>();
 }
 
 TEST_CASE("Calls of several clients to an accumulator have an order in which a sequential one gives the same",
-          "[simulation]") {
+          "[simulation][one_thread]") {
   run_schedules<AccumulatorCalls, AccumulatorSetting>();
 }
 
-TEST_CASE("An order of calls that cannot have been is refused", "[simulation]") {
+TEST_CASE("An order of calls that cannot have been is refused", "[simulation][one_thread]") {
   using What = QueueCall::What;
   using Event = CallEvent::What;
   const QueueModel empty{QueueSetting{}};
@@ -266,7 +266,7 @@ TEST_CASE("An order of calls that cannot have been is refused", "[simulation]") 
   CHECK_FALSE(is_possible(20, 20, together));
 }
 
-TEST_CASE("A schedule is the same for the same number", "[simulation]") {
+TEST_CASE("A schedule is the same for the same number", "[simulation][one_thread]") {
   const auto trace = [](std::uint64_t number) {
     CallSchedule<QueueCalls, QueueSetting> schedule(number);
     static_cast<void>(schedule.run());

@@ -6,6 +6,7 @@
 #include "barrier_calls.hpp"
 #include "catch.hpp"
 #include "queue_calls.hpp"
+#include "support/sanitized.hpp"
 
 #include <dflow/dflow.hpp>
 
@@ -42,7 +43,7 @@ void run_programs() {
   };
   std::map<Setting, Made> all;
   const auto only = number_in("DFLOW_QUEUE_PROGRAM");
-  const std::uint64_t count = number_in("DFLOW_QUEUE_PROGRAMS").value_or(10'000);
+  const std::uint64_t count = number_in("DFLOW_QUEUE_PROGRAMS").value_or(dflow::testing::is_sanitized ? 2'000 : 10'000);
   for (std::uint64_t number = only.value_or(0); number < (only ? *only + 1 : count); ++number) {
     const Setting setting = Setting::of(number);
     Made& made = all[setting];
@@ -56,14 +57,14 @@ void run_programs() {
 
 }  // namespace
 
-TEST_CASE("Random programs of queue operations do what a sequential queue does") {
+TEST_CASE("Random programs of queue operations do what a sequential queue does", "[one_thread]") {
   run_programs<QueueCalls, QueueSetting>();
 }
 
-TEST_CASE("Random programs of calls to a barrier do what a sequential barrier does") {
+TEST_CASE("Random programs of calls to a barrier do what a sequential barrier does", "[one_thread]") {
   run_programs<BarrierCalls, BarrierSetting>();
 }
 
-TEST_CASE("Random programs of calls to accumulators do what sequential accumulators do") {
+TEST_CASE("Random programs of calls to accumulators do what sequential accumulators do", "[one_thread]") {
   run_programs<AccumulatorCalls, AccumulatorSetting>();
 }

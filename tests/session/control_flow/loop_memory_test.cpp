@@ -3,6 +3,7 @@
 
 #include "catch.hpp"
 #include "support/control_flow_forms.hpp"
+#include "support/sanitized.hpp"
 
 #include <cstdint>
 #include <fstream>
@@ -23,20 +24,6 @@ std::int64_t peak_memory() {
   return 0;
 }
 bool forget_peak() { return static_cast<bool>(std::ofstream("/proc/self/clear_refs") << "5" << std::flush); }
-
-/// Memory that was freed is not there again at once.
-constexpr bool is_sanitized =
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-    true;
-#else
-    false;
-#endif
-#else
-    false;
-#endif
 
 }  // namespace
 
@@ -63,7 +50,8 @@ TEST_CASE("a million iterations take no more memory than a thousand, in each for
   };
   count_to(1'000);
   converge_in(1'000);
-  if (is_sanitized || !forget_peak()) return;
+  // With a sanitizer memory that was freed is not there again at once.
+  if (df::testing::is_sanitized || !forget_peak()) return;
   const std::int64_t before = peak_memory();
   REQUIRE(before > 0);
   count_to(1'000'000);
@@ -87,7 +75,7 @@ TEST_CASE("what the gradient of a loop keeps takes the memory that the loop says
         .scalar();
   };
   CHECK(run(100) > 0);
-  if (is_sanitized || !forget_peak()) return;
+  if (df::testing::is_sanitized || !forget_peak()) return;
   const std::int64_t before = peak_memory();
   REQUIRE(before > 0);
   CHECK(run(2'000) > 0);  // which keep 131 MB

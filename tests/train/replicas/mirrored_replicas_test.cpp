@@ -264,8 +264,8 @@ TEST_CASE("a replica's penalties are those of its own variables", "[replicas]") 
         get_variable<float>(graph, "w", {3}, {.initializer = init::ones(), .regularizer = regularizer::l2(0.25)});
     return reduce_sum(w.read()) + regularization_loss<float>(graph);
   };
-  const Variable<float> before =
-      get_variable<float>(graph, "before", {2}, {.initializer = init::ones(), .regularizer = regularizer::l2(0.25)});
+  static_cast<void>(
+      get_variable<float>(graph, "before", {2}, {.initializer = init::ones(), .regularizer = regularizer::l2(0.25)}));
   MirroredReplicas mirrored(train::GradientDescent(0.1f), {"/cpu:0", "/cpu:1", "/cpu:2"});
   const Operation step = mirrored.minimize(graph, [&](std::size_t) { return dense_loss(); });
   Session session(graph, {.devices = mirrored_cpus(3)});
