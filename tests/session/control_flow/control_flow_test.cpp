@@ -772,32 +772,3 @@ TEST_CASE("calls run in prepared, asynchronous, partial and traced steps, on eac
   CHECK(strict.run({{x, one}}, apart).scalar() == 2);
   CHECK(strict.run({{x, df::Tensor<float>(-1.0f)}}, apart).scalar() == -3);
 }
-
-TEST_CASE("functions that are nested too deep, and arguments of absurd numbers, are refused where a graph is read") {
-  const auto imports = [](int depth, std::int64_t number) {
-    df::GraphDef def;
-    def.version = df::GraphDef::current_version;
-    std::string around;
-    for (int i = 0; i < depth; ++i) {
-      df::NodeDef begin;
-      begin.op = "Function";
-      begin.name = "f" + std::to_string(i);
-      begin.function = around;
-      around = begin.name;
-      def.nodes.push_back(begin);
-    }
-    df::NodeDef argument;
-    argument.op = "FunctionArgument";
-    argument.name = "argument";
-    argument.function = around;
-    argument.types.emplace_back("dtype", df::DType::float32);
-    argument.attrs = {{"number", number}};
-    def.nodes.push_back(argument);
-    return code_of([&] { df::import_graph(def, df::standard_op_table()); });
-  };
-  CHECK(imports(3, 0) == df::Code::ok);
-  CHECK(imports(256, 200) == df::Code::ok);
-  CHECK(imports(300, 0) == df::Code::resource_exhausted);
-  CHECK(imports(1, 65535) == df::Code::invalid_argument);
-  CHECK(imports(1, -1) == df::Code::invalid_argument);
-}
