@@ -39,8 +39,8 @@ if(PROJECT_IS_TOP_LEVEL)
 
   find_program(DFLOW_CCACHE ccache)
   if(DFLOW_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
-    # Precompiled headers are cached only with these relaxations. The rest lets one cache serve all checkouts, and builds
-    # inside another project, which leave the compiler's memory alone.
+    # Precompiled headers are cached only with these relaxations. The other variables let one cache serve all
+    # checkouts. Builds inside another project do not pass --param=ggc-*, which changes no object, and hit the cache too.
     set(CMAKE_CXX_COMPILER_LAUNCHER
         ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
         "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "CCACHE_IGNOREOPTIONS=--param=ggc-*" ${DFLOW_CCACHE})

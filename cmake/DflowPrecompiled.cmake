@@ -1,5 +1,5 @@
-# dflow_precompile(TARGET SOURCE): where the source includes <dflow/dflow.hpp>, it finds it compiled, once for all targets of
-# the folder, whose flags must be the same. It then stands before all other lines of the source.
+# dflow_precompile(TARGET SOURCE): precompiles <dflow/dflow.hpp> for a source that includes this header. The targets of a
+# folder share one precompiled header, so their flags must be the same. The compiler reads the header before the source.
 function(dflow_precompile target source)
   file(STRINGS "${source}" includes REGEX "^#include <dflow/dflow.hpp>")
   if(NOT includes)

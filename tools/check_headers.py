@@ -114,7 +114,7 @@ def precompiled(names, includes, most=16):
         return sum(max(0, cost(by) - (cost(behind[name]) if behind[name] else 0)) for name in names if by in may[name])
 
     for _ in range(most):
-        # To precompile takes longer than to read once, and a program of its own.
+        # A precompiled header costs a run of the compiler of its own, and takes longer to write than to compile once.
         best = max(names, key=lambda name: saved(name) - cost(name))
         if saved(best) < 3 * cost(best):
             break

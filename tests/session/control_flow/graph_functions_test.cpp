@@ -1,4 +1,4 @@
-// Graphs that are functions of others.
+// Graphs that become functions of others, and functions of graphs that are read.
 #include <dflow/dflow.hpp>
 #include "catch.hpp"
 #include "support/control_flow_forms.hpp"
