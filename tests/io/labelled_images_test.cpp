@@ -2,6 +2,7 @@
 
 #include "catch.hpp"
 #include "support/errors.hpp"
+#include "support/source_folder.hpp"
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
@@ -62,7 +63,7 @@ TEST_CASE("Rows that are no images of digits are DataLoss") {
 
 TEST_CASE("The digits of the examples are the published ones") {
   dflow::PosixFileSystem files;
-  const std::string path = DFLOW_EXAMPLES_DATA_DIR "/optdigits.csv.gz";
+  const std::string path = dflow::testing::source_folder() + "/examples/data/optdigits.csv.gz";
   dflow::LabelledImages digits;
   try {
     digits = dflow::read_digits(files, path);

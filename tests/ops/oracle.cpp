@@ -1,5 +1,7 @@
 #include "oracle.hpp"
 
+#include "support/source_folder.hpp"
+
 #include <dflow/base/status.hpp>
 
 #include <cmath>
@@ -92,11 +94,12 @@ OracleCase parse_case(const json& entry, const std::string& file) {
 
 std::vector<OracleCase> read_all(const char* section) {
   std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(DFLOW_TEST_ORACLE_DIR)) {
+  const std::string folder = testing::source_folder() + "/tests/oracle";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() == ".json") paths.push_back(entry.path());
   }
   std::sort(paths.begin(), paths.end());
-  if (paths.empty()) throw std::runtime_error("no oracle files in " DFLOW_TEST_ORACLE_DIR);
+  if (paths.empty()) throw std::runtime_error("no oracle files in " + folder);
   std::vector<OracleCase> cases;
   for (const auto& path : paths) {
     std::ifstream stream(path);

@@ -9,6 +9,7 @@
 
 #include "catch.hpp"
 #include "support/errors.hpp"
+#include "support/source_folder.hpp"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -533,9 +534,7 @@ TEST_CASE("slices at whose end something is missing are no checkpoint") {
 
 // Run by a test of its own, which says that it is not run where there is no Python.
 TEST_CASE("a reader written from the document alone reads a checkpoint", "[.python]") {
-  const std::filesystem::path source = __FILE__;
-  const std::filesystem::path program =
-      source.parent_path().parent_path().parent_path() / "tools" / "read_checkpoint.py";
+  const std::filesystem::path program = testing::source_folder() + "/tests/tools/read_checkpoint.py";
   REQUIRE(std::filesystem::exists(program));
   PosixFileSystem files;
   const RealFolder folder;

@@ -2,6 +2,7 @@
 #include <dflow/io/checkpoint/tensorflow/tensor_bundle.hpp>
 
 #include "catch.hpp"
+#include "support/source_folder.hpp"
 
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/base/str_cat.hpp>
@@ -91,8 +92,7 @@ std::string line_of(const NamedTensor& named) {
 
 // Run by a test of its own, which says that it is not run where there is no TensorFlow.
 TEST_CASE("TensorFlow reads a tensor bundle of every element type", "[.tensorflow]") {
-  const std::filesystem::path source = __FILE__;
-  const std::filesystem::path program = source.parent_path().parent_path().parent_path() / "tools" / "read_bundle.py";
+  const std::filesystem::path program = testing::source_folder() + "/tests/tools/read_bundle.py";
   REQUIRE(std::filesystem::exists(program));
   std::vector<NamedTensor> tensors;
   for_each_type<AllTypes>([&]<class T>() {

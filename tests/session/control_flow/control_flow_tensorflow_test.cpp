@@ -3,6 +3,7 @@
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
+#include "support/source_folder.hpp"
 
 #if defined(DFLOW_TEST_HAS_JSON)
 #include <nlohmann/json.hpp>
@@ -417,7 +418,7 @@ void check_program_of_tensorflow(const nlohmann::json& record, const BuildProgra
 }  // namespace
 
 TEST_CASE("programs with control flow and their gradients are TensorFlow's own") {
-  std::ifstream stream(DFLOW_TEST_ORACLE_DIR "/programs/control_flow.json");
+  std::ifstream stream(dflow::testing::source_folder() + "/tests/oracle/programs/control_flow.json");
   const nlohmann::json file = nlohmann::json::parse(stream);
   const ProgramTable in_double = program_table<double>(), in_float = program_table<float>();
   std::set<std::string> done;

@@ -6,6 +6,7 @@
 #include <dflow/ops/summary/summary.hpp>
 
 #include "catch.hpp"
+#include "support/source_folder.hpp"
 
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/core/tensor.hpp>
@@ -74,8 +75,7 @@ void write_events_of_each_kind(FileSystem& files, const std::string& folder) {
 
 // Run by a test of its own, which says that it is not run where there is no TensorBoard.
 TEST_CASE("TensorBoard reads everything that an event file holds", "[.tensorboard]") {
-  const std::filesystem::path source = __FILE__;
-  const std::filesystem::path program = source.parent_path().parent_path().parent_path() / "tools" / "read_events.py";
+  const std::filesystem::path program = testing::source_folder() + "/tests/tools/read_events.py";
   REQUIRE(std::filesystem::exists(program));
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / str_cat("dflow_tensorboard_", static_cast<std::int64_t>(::getpid()));
