@@ -13,6 +13,7 @@
 #include <optional>
 
 #include <execinfo.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -149,14 +150,27 @@ Outcome live(std::int64_t n, int threads, float expected) {
   ::_exit(terminated);
 }
 
-/// In a process of its own, so that one that ends takes nobody with it.
-int outcome_of_life(std::int64_t n, int threads, float expected) {
+/// Calls that fail in turn, one in each life: `first`, and every `step`-th after it before `end`.
+struct Calls {
+  std::int64_t first, step, end;
+};
+
+/// In a process of their own, so that one that ends takes nobody with it: lives until one is not fine, but no more than
+/// a few, for a fork with AddressSanitizer takes as long as a life. `last` is the call that failed last: memory that
+/// both processes see.
+int outcome_of_lives(const Calls& calls, int threads, float expected, std::int64_t& last) {
+  constexpr int most = 16;
   std::cout.flush();
   const pid_t child = ::fork();
   if (child == 0) {
-    ::alarm(60);
     std::set_terminate(say_where_and_end);
-    const Outcome outcome = live(n, threads, expected);
+    Outcome outcome = fine;
+    std::int64_t n = calls.first;
+    for (int lives = 0; outcome == fine && lives < most && n < calls.end; ++lives, n += calls.step) {
+      ::alarm(60);
+      last = n;
+      outcome = live(n, threads, expected);
+    }
     if (outcome != fine && outcome != not_reached) ::backtrace_symbols_fd(failed_at, failed_depth, 2);
     ::_exit(outcome);
   }
@@ -196,15 +210,22 @@ TEST_CASE("whichever call of operator new fails, nothing but an exception comes 
   const char* only = std::getenv("DFLOW_FAILURE");
   const bool is_sample = std::getenv("DFLOW_EVERY_FAILURE") == nullptr;
   const std::int64_t step = is_sample ? calls / 400 + 1 : 1;
-  int failures = 0;
-  for (std::int64_t n = only != nullptr ? std::atoll(only) : 1 + threads % step; n < calls; n += step) {
-    const int outcome = outcome_of_life(n, threads, expected);
+  const std::int64_t first = only != nullptr ? std::atoll(only) : 1 + threads % step;
+  Calls left{first, step, only != nullptr ? first + 1 : calls};
+  void* const shared = ::mmap(nullptr, sizeof left.first, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(shared != MAP_FAILED);
+  std::int64_t& last = *static_cast<std::int64_t*>(shared);
+  std::int64_t failures = 0;
+  while (left.first < left.end) {
+    last = left.first;
+    const int outcome = outcome_of_lives(left, threads, expected, last);
+    failures += (last - left.first) / step + (outcome == not_reached ? 0 : 1);
     if (outcome == not_reached) break;
-    ++failures;
-    INFO("threads: " << threads << ", reproduce: DFLOW_FAILURE=" << n);
+    INFO("threads: " << threads << ", reproduce: DFLOW_FAILURE=" << last);
     if (outcome != fine) FAIL_CHECK(name_of(outcome));
-    if (only != nullptr) break;
+    left.first = last + step;
   }
+  ::munmap(shared, sizeof left.first);
   CHECK(failures > 0);
   std::cout << "count: " << failures << " of " << calls << " calls of operator new failed in turn, threads: " << threads
             << '\n';
