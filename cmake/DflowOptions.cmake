@@ -38,13 +38,15 @@ if(PROJECT_IS_TOP_LEVEL)
   endif()
 
   find_program(DFLOW_CCACHE ccache)
-  if(DFLOW_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
-    # Precompiled headers are cached only with these relaxations. The other variables let one cache serve all
-    # checkouts. Builds inside another project do not pass --param=ggc-*, which changes no object, and hit the cache too.
-    set(CMAKE_CXX_COMPILER_LAUNCHER
-        ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
-        "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "CCACHE_IGNOREOPTIONS=--param=ggc-*" ${DFLOW_CCACHE})
-  endif()
+  foreach(language IN ITEMS CXX CUDA)
+    if(DFLOW_CCACHE AND NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
+      # Precompiled headers are cached only with these relaxations. The other variables let one cache serve all
+      # checkouts. Builds inside another project do not pass --param=ggc-*, which changes no object, and hit the cache too.
+      set(CMAKE_${language}_COMPILER_LAUNCHER
+          ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+          "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "CCACHE_IGNOREOPTIONS=--param=ggc-*" ${DFLOW_CCACHE})
+    endif()
+  endforeach()
 
   # Debug builds link some fifty programs, which takes LLVM's linker a fraction of the other's time.
   include(CheckLinkerFlag)
