@@ -78,9 +78,9 @@ function(dflow_units out)
   set(${out} ${sources} PARENT_SCOPE)
 endfunction()
 
-# Writes a source of that name which includes the units, if it is not there as it should be, and adds it to OUT.
+# Writes a source of the library by that name which includes the units, if it is not there as it should be, and adds it to OUT.
 function(dflow_write_unit out name)
-  set(text "")
+  set(text "#define DFLOW_IN_LIBRARY\n#include <dflow/base/one_copy.hpp>\n")
   foreach(unit IN LISTS ARGN)
     string(APPEND text "#include <dflow/src/units/${unit}.hpp>\n")
   endforeach()

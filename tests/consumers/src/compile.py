@@ -4,7 +4,7 @@
 Usage: tests/consumers/src/compile.py --work DIR [--jobs N] [NAME[:COMPILER]...]
 
 NAME is one of:
-    few        a program of one file with an op table of its own
+    few        a program with an op table of its own
     missing    the same without a part that it needs: an error that names the part and the op
     parts      all ops: the parts of <dflow/src.hpp> in units of their own, and a program
 The compiler is g++ where none is named. All is compiled at -O0 without optional libraries, with -Wall -Wextra -Wshadow -Werror. Prints CPU time and peak memory of each
@@ -46,11 +46,11 @@ class Consumer:
         self.failures.append(what)
         print(f"{what}\n{output[-3000:]}")
 
-    def compile(self, name, text):
+    def compile(self, name, text, *flags):
         """Compiles a unit; its object, or None."""
         source, target = self.work / f"{name}.cpp", self.work / f"{name}.o"
         source.write_text(text)
-        status, output, seconds, megabytes = run([self.compiler, *FLAGS, "-c", source, "-o", target])
+        status, output, seconds, megabytes = run([self.compiler, *FLAGS, *flags, "-c", source, "-o", target])
         print(f"  {Path(self.compiler).name} {name}: {seconds:.1f} s of CPU time, {megabytes:.0f} MB", flush=True)
         self.seconds += seconds
         if status != 0:
@@ -90,7 +90,9 @@ class Consumer:
         self.link_and_run("parts", objects)
 
     def few(self):
-        self.link_and_run("few", [self.compile("few", (HERE / "few_ops.cpp").read_text())])
+        # Its unit is also part of the programs of tests/consumers/run that hold a second dflow.
+        few = self.compile("few", (HERE / "few_ops.cpp").read_text(), "-fvisibility=hidden", "-Dmain=run_own")
+        self.link_and_run("few", [few, self.compile("main", "int run_own();\nint main() { return run_own(); }\n")])
 
     def missing(self):
         text = (HERE / "few_ops.cpp").read_text()
