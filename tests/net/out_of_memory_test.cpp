@@ -3,6 +3,7 @@
 
 #include "catch.hpp"
 #include "support/failing_new.hpp"
+#include "support/sanitized.hpp"
 
 #include <dflow/dflow.hpp>
 #include <dflow/net/client/remote_master.hpp>
@@ -152,7 +153,7 @@ int fail_each_in_cluster(const Before& before, const Operation& operation) {
     return has_failed;
   };
   fail(0);
-  for (int n = 1;; ++n) {
+  for (int n = 1;; n += dflow::testing::is_sanitized ? 3 : 1) {
     INFO("allocation " << n);
     const long live = failing_new::num_live;
     const bool has_failed = fail(n);

@@ -26,7 +26,7 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
 // DFLOW_SIMULATION_LOG: says what happens.
 void simulate_seeds(TrainingOutcome (*simulate)(std::uint64_t seed, const TrainingOptions& options), bool is_odd) {
   const std::uint64_t first = number_from("DFLOW_SIMULATION_FIRST_SEED", 1);
-  constexpr std::uint64_t usual_count = dflow::testing::is_sanitized ? 10 : 100;
+  constexpr std::uint64_t usual_count = dflow::testing::is_sanitized ? 6 : 100;
   const std::uint64_t count = number_from("DFLOW_SIMULATION_SEEDS", usual_count);
   TrainingOptions options;
   options.is_verbose = std::getenv("DFLOW_SIMULATION_LOG") != nullptr;

@@ -290,7 +290,7 @@ TEST_CASE("a function that calls itself computes with constants, and begins a lo
   }
 }
 
-TEST_CASE("functions that call others twice are differentiated as far as that is of use", "[recursion][one_thread]") {
+TEST_CASE("functions that call others twice are differentiated as far as that is of use", "[recursion][long]") {
   Graph graph;
   const auto x = placeholder<float>(graph, {});
   std::function<Output<float>(Output<float>)> f = [](Output<float> v) { return v * 2.0f; };
