@@ -155,9 +155,9 @@ struct Calls {
   std::int64_t first, step, end;
 };
 
-/// In a process of their own, so that one that ends takes nobody with it: lives until one is not fine, but no more than
-/// a few, for a fork with AddressSanitizer takes as long as a life. `last` is the call that failed last: memory that
-/// both processes see.
+/// Up to 16 lives in one child process, so that a life that ends its process takes nobody else with it. The child stops
+/// at the first life that is not fine. With AddressSanitizer a fork takes longer than a life, so each fork serves
+/// several. The child writes the number of the call that fails into `last`, in memory that both processes see.
 int outcome_of_lives(const Calls& calls, int threads, float expected, std::int64_t& last) {
   constexpr int most = 16;
   std::cout.flush();
