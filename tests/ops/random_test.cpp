@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace dflow;
@@ -187,6 +189,70 @@ TEST_CASE("a million draws have the moments of their distribution") {
   CHECK(mt.variance == Catch::Approx(0.0077374).margin(0.00005));
   CHECK(mt.low > -0.2f);
   CHECK(mt.high < 0.2f);
+}
+
+namespace {
+/// The least and the greatest of so many numbers.
+template <class T>
+std::pair<double, double> ends_of_uniform(double minval, double maxval, std::int64_t count = 200'000) {
+  Graph graph({.seed = 5});
+  const auto x = random_uniform<T>(graph, {count}, {.minval = minval, .maxval = maxval}, {.name = "numbers"});
+  CHECK(x.name() == "numbers");
+  Session session(graph, {.num_threads = 2});
+  const std::vector<double> numbers = wide(session.run(x));
+  CHECK(std::ranges::all_of(numbers, [](double number) { return std::isfinite(number); }));
+  const auto [low, high] = std::ranges::minmax(numbers);
+  return {low, high};
+}
+
+template <class T>
+void check_uniform_ends() {
+  constexpr double last = std::numeric_limits<T>::epsilon();  // of the numbers from 1 to 2
+  for (const auto& [minval, maxval] : {std::pair(1.0, 2.0),
+                                       {5.0, 6.0},
+                                       {10.0, 11.0},
+                                       {0.0, 3.0},
+                                       {0.0, 1 + last},
+                                       {-6.0, -5.0},
+                                       {-1.0, 0.0},
+                                       {-2.0, 1.0},
+                                       {1.0, 1 + 2 * last}}) {
+    const auto [low, high] = ends_of_uniform<T>(minval, maxval);
+    INFO(dtype_name(dtype_of<T>) << " from " << minval << " to " << maxval << ": " << low << " to " << high);
+    CHECK(low >= minval);
+    CHECK(low <= minval + (maxval - minval) / 32);
+    CHECK(high < maxval);
+    CHECK(high >= maxval - std::max((maxval - minval) / 32, 8 * last));
+  }
+  CHECK(ends_of_uniform<T>(5, 5) == std::pair(5.0, 5.0));
+}
+}  // namespace
+
+// With 7 bits behind the point, one number in sixty would be the end of the range.
+TEST_CASE("uniform numbers are below the end of their range, however they are rounded") {
+  check_uniform_ends<BFloat16>();
+  check_uniform_ends<Half>();
+  check_uniform_ends<float>();
+  check_uniform_ends<double>();
+  CHECK(ends_of_uniform<float>(1000, 1001, 1'000'000).second < 1001);
+  CHECK(ends_of_uniform<Half>(-30000, 30000).second < 30000);
+  CHECK(ends_of_uniform<Half>(60000, 66000).second <= 65504);
+}
+
+TEST_CASE("a range of uniform numbers that the element type cannot hold is refused") {
+  Graph graph;
+  const auto error_from = [&]<class T>(double minval, double maxval, T) {
+    return error_of([&] { random_uniform<T>(graph, {2}, {.minval = minval, .maxval = maxval}); });
+  };
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (const std::string& error :
+       {error_from(-1e308, 1e308, 0.0), error_from(0, infinity, 0.0), error_from(-infinity, 0, 0.0),
+        error_from(infinity, infinity, 0.0), error_from(-3e38, 3e38, 0.0f), error_from(0, 1e39, 0.0f),
+        error_from(0, 1e6, Half()), error_from(-65504, 65504, Half()), error_from(1e6, 1e6 + 1, Half())}) {
+    INFO(error);
+    CHECK(error.find("INVALID_ARGUMENT") != std::string::npos);
+    CHECK(error.find("is not finite in ") != std::string::npos);
+  }
 }
 
 TEST_CASE("integers fill their range evenly and never leave it") {

@@ -48,6 +48,8 @@ struct TruncatedNormal : StatefulOp<"TruncatedNormal", FloatTypes, IndexTypes> {
   static void infer(InferContext& context);
 };
 
+/// Numbers are at least `minval` and below `maxval`, however the element type rounds them; equal ends give that number.
+/// Errors: InvalidArgument for `minval` above `maxval`, and for a range that is not finite.
 struct UniformOptions {
   double minval = 0;
   double maxval = 1;
