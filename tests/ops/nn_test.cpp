@@ -13,6 +13,7 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace dflow;
@@ -250,6 +251,47 @@ TEST_CASE("dropout keeps the expectation, scales what it keeps, and lets the gra
   is_invalid([&] { dropout(x, 0.0f); }, "keep_prob");
   is_invalid([&] { dropout(x, 1.5f); }, "keep_prob");
   CHECK(dropout(x, 1.0f) == x);
+}
+
+namespace {
+/// How many of a million ones are dropped, by a constant and by the same number fed.
+template <class T>
+std::pair<double, double> num_dropped(float keep_prob) {
+  Graph graph({.seed = 7});
+  const auto x = placeholder<T>(graph, {dynamic}), keep = placeholder<T>(graph, {});
+  const auto y = dropout(x, keep_prob), fed = dropout(x, keep);
+  const auto dy = gradients(y, x);
+  Session session(graph, {.num_threads = 2});
+  const auto [values, other, slopes] =
+      session.run({{x, Tensor<T>::full({1'000'000}, T(1))}, {keep, T(keep_prob)}}, y, fed, dy);
+  const T kept = T(1) / T(keep_prob);
+  double by_constant = 0, by_fed = 0;
+  for (std::size_t i = 0; i < values.span().size(); ++i) {
+    by_constant += values.span()[i] == T(0);
+    by_fed += other.span()[i] == T(0);
+    if (slopes.span()[i] != values.span()[i] || (values.span()[i] != T(0) && values.span()[i] != kept)) return {-1, i};
+  }
+  return {by_constant, by_fed};
+}
+}  // namespace
+
+TEST_CASE("dropout of 16-bit floats draws with the probability that it is given") {
+  // Five standard deviations of a binomial distribution of a million.
+  const auto is_near = [](double count, double probability) {
+    INFO(count << " dropped, of a million with probability " << probability);
+    CHECK(std::abs(count - 1e6 * probability) < 5 * std::sqrt(1e6 * probability * (1 - probability)));
+  };
+  for (const float keep : {0.999f, 0.9f, 0.3f, 0.001f}) {
+    const auto [half, half_fed] = num_dropped<Half>(keep);
+    const auto [brain, brain_fed] = num_dropped<BFloat16>(keep);
+    is_near(half, 1 - static_cast<double>(keep));
+    is_near(brain, 1 - static_cast<double>(keep));
+    is_near(half_fed, 1 - static_cast<double>(Half(keep)));
+    if (BFloat16(keep) != BFloat16(1)) is_near(brain_fed, 1 - static_cast<double>(BFloat16(keep)));
+  }
+  const auto [single, single_fed] = num_dropped<float>(0.999f);
+  is_near(single, 0.001);
+  is_near(single_fed, 0.001);
 }
 
 TEST_CASE("a fed keep_prob of 1 keeps everything") {

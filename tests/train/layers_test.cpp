@@ -1,6 +1,7 @@
 #include <dflow/train/layers.hpp>
 
 #include "catch.hpp"
+#include "support/errors.hpp"
 
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/math/matmul.hpp>
@@ -119,6 +120,33 @@ TEST_CASE("Dropout thins in training only") {
   }
   CHECK(dropped > 180);
   CHECK(dropped < 320);
+}
+
+namespace {
+template <class T>
+int num_dropped_by_switch(float keep_prob) {
+  df::Graph graph({.seed = 11});
+  const auto x = df::placeholder<T>(graph, {df::dynamic});
+  const auto training = df::placeholder<bool>(graph, df::Shape{});
+  const auto y = df::dropout(x, keep_prob, df::Training(training));
+  df::Session session(graph);
+  const auto ones = df::Tensor<T>::full({100'000}, T(1));
+  for (const T value : session.run({{x, ones}, {training, false}}, y)) REQUIRE(value == T(1));
+  int dropped = 0;
+  for (const T value : session.run({{x, ones}, {training, true}}, y)) dropped += value == T(0) ? 1 : 0;
+  return dropped;
+}
+}  // namespace
+
+TEST_CASE("Dropout of 16-bit floats with a switch draws with the probability that it is given") {
+  for (const int dropped : {num_dropped_by_switch<df::Half>(0.999f), num_dropped_by_switch<df::BFloat16>(0.999f)}) {
+    CHECK(dropped > 50);
+    CHECK(dropped < 150);
+  }
+  for (const int dropped : {num_dropped_by_switch<df::Half>(0.001f), num_dropped_by_switch<df::BFloat16>(0.001f)}) {
+    CHECK(dropped > 100'000 - 150);
+    CHECK(dropped < 100'000 - 50);
+  }
 }
 
 TEST_CASE("Batch normalisation uses the batch in training and moving averages after") {

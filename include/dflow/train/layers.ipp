@@ -132,7 +132,7 @@ AnyOutput any_switched_dropout(const AnyOutput& x, float keep_prob, const Traini
   }
   if (training.is_never()) return x;
   const ScopeGuard place = enter_place(*x.graph(), at.where);
-  const Expr switched = cast_to(training.edge(), x.dtype());
+  const Expr switched = cast_to(training.edge(), is_16_bit_float(x.dtype()) ? DType::float32 : x.dtype());
   return dropout_by(x, 1.0 - (1.0 - static_cast<double>(keep_prob)) * switched, options, at);
 }
 

@@ -19,7 +19,8 @@ AnyOutput any_dropout(const AnyOutput& x, const AnyOutput& keep_prob, const Drop
 }  // namespace detail
 
 /// Each element of x is kept with probability `keep_prob`, and divided by it, so that its expectation stays; the others
-/// become 0, NaNs too (Srivastava et al. 2014). Which ones is drawn anew in each step; the gradient passes where x did.
+/// become 0, NaNs too (Srivastava et al. 2014). Which ones is drawn anew in each step, in float where x has 16 bits;
+/// the gradient passes where x did.
 ///
 /// ```cpp
 /// auto thinned = df::dropout(hidden, 0.5f);

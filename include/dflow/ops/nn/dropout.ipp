@@ -5,6 +5,7 @@
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/control/check.hpp>
 #include <dflow/ops/control/dependencies.hpp>
+#include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/math/unary.hpp>
 #include <dflow/ops/nn/activation.hpp>
@@ -18,17 +19,19 @@ namespace dflow {
 namespace detail {
 
 /// x / keep_prob where floor(keep_prob + u) is not 0, with u uniform in [0, 1), as in TensorFlow; 0 elsewhere. ReluGrad
-/// chooses so, and unlike a product with the mask it makes 0 of what is not finite as well.
-AnyOutput dropout_by(const Expr& x, const Expr& keep_prob, const DropoutOptions& options, const At& at) {
+/// chooses so, and unlike a product with the mask it makes 0 of what is not finite as well. keep_prob and u are float
+/// where x has 16 bits: a sum of such numbers has one of 256 values below 1.
+AnyOutput dropout_by(const Expr& x, const Expr& probability, const DropoutOptions& options, const At& at) {
   GraphStore& graph = *x.graph();
   const ScopeGuard place = enter_place(graph, at.where);
+  const Expr keep_prob = widened(probability);
   const AnyOutput shape = shape_of(x);
   TypeArgs types;
-  types.push_back(x.dtype());
+  types.push_back(keep_prob.dtype());
   const RandomAttrs attrs{.seed = static_cast<std::int64_t>(next_op_seed(graph, options.seed))};
   const Expr uniform = AnyOutput(build<RandomUniform>(graph, {&shape, 1}, attrs, {}, types));
   const AnyOutput mask = build<Floor>({uniform + keep_prob});
-  return build<ReluGrad>({x / keep_prob, mask}, {}, at);
+  return build<ReluGrad>({x / cast_to(keep_prob, x.dtype()), cast_to(mask, x.dtype())}, {}, at);
 }
 
 /// keep_prob itself, which fails the step unless it is a scalar in (0, 1].
@@ -59,7 +62,9 @@ AnyOutput detail::any_dropout(const AnyOutput& x, double keep_prob, const Dropou
                     .with_location(at.where));
   }
   if (keep_prob == 1) return x;
-  return dropout_by(x, scalar_like(x, keep_prob), options, at);
+  if (!is_16_bit_float(x.dtype())) return dropout_by(x, scalar_like(x, keep_prob), options, at);
+  Tensor<float> wide({}, {static_cast<float>(keep_prob)});
+  return dropout_by(x, any_constant(*x.graph(), std::move(wide), {.where = at.where}), options, at);
 }
 
 AnyOutput detail::any_dropout(const AnyOutput& x, const AnyOutput& keep_prob, const DropoutOptions& options,
