@@ -49,6 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (name == "SLURM_TASKS_PER_NODE") return rest;
       if (name == "SLURM_NTASKS") return "7";
       if (name == "SLURM_PROCID") return "3";
+      if (name == "SLURM_STEP_ID") return "0";
       return std::nullopt;
     }));
   });

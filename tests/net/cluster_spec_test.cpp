@@ -72,6 +72,7 @@ constexpr std::string_view long_secret = "0123456789abcdef0123456789abcdef";
 const std::map<std::string, std::string> three_nodes{{"SLURM_JOB_NODELIST", "gpu[08-10],login"},
                                                      {"SLURM_NTASKS", "7"},
                                                      {"SLURM_TASKS_PER_NODE", "2(x3),1"},
+                                                     {"SLURM_STEP_ID", "0"},
                                                      {"SLURM_PROCID", "3"}};
 
 std::map<std::string, std::string> with(std::map<std::string, std::string> variables, const std::string& name,
@@ -259,6 +260,21 @@ TEST_CASE("TF_CONFIG is read in TensorFlow's form", "[net]") {
   CHECK(ClusterSpec::from_tf_config(R"({"session_master": "grpc://x:1"})") == ClusterSpec::local());
 }
 
+TEST_CASE("a TF_CONFIG without an index is of the only task of its job", "[net]") {
+  const auto spec_of = [](std::string_view type) {
+    return ClusterSpec::from_tf_config(str_cat(
+        R"({"cluster": {"chief": ["a:1"], "ps": {"4": "b:1"}, "worker": ["c:1", "d:1", "e:1"]}, "task": {"type": ")",
+        type, R"("}})"));
+  };
+  CHECK(spec_of("chief").task_name() == ClusterSpec::task_name("chief", 0));
+  CHECK(spec_of("ps").task_name() == ClusterSpec::task_name("ps", 4));
+  CHECK(spec_of("evaluator").task_name() == ClusterSpec::task_name("evaluator", 0));
+  const std::string error = error_of([&] { spec_of("worker"); });
+  CHECK(contains(error, "INVALID_ARGUMENT"));
+  CHECK(contains(error, "'task' has no 'index', and job 'worker' has 3 tasks"));
+  CHECK(contains(error_of([&] { spec_of("trainer"); }), "'trainer'"));
+}
+
 TEST_CASE("a TF_CONFIG that is none is refused by name", "[net]") {
   CHECK(contains(tf_config_error("{"), "no JSON"));
   CHECK(contains(tf_config_error("[]"), "an object is due, not array"));
@@ -305,6 +321,21 @@ TEST_CASE("a step of Slurm is a cluster", "[net]") {
   step["SLURM_STEP_NUM_TASKS"] = "4";
   step["SLURM_STEP_TASKS_PER_NODE"] = "4";
   CHECK(ClusterSpec::from_slurm(only(step)).address("worker", 1) == "gpu10:2225");
+}
+
+// A batch script has the job's variables, and the rank 0, before it calls srun.
+TEST_CASE("a process of a Slurm job that no step runs is told of srun", "[net]") {
+  std::map<std::string, std::string> script = three_nodes;
+  script.erase("SLURM_STEP_ID");
+  for (const std::string& error :
+       {slurm_error(script), error_of([&] { ClusterSpec::from_environment(only(script)); })}) {
+    CHECK(contains(error, "INVALID_ARGUMENT"));
+    CHECK(contains(error, "SLURM_NTASKS is 7, but no step of Slurm runs this process: start the program by srun"));
+  }
+  CHECK(ClusterSpec::from_environment(only(with(script, "SLURM_NTASKS", "1"))) == ClusterSpec::local());
+  for (const char* of_step : {"SLURM_STEP_ID", "SLURM_STEPID", "SLURM_STEP_NUM_TASKS"}) {
+    CHECK(ClusterSpec::from_slurm(only(with(script, of_step, "7"))).num_tasks() == 7);
+  }
 }
 
 TEST_CASE("what Slurm says must agree with itself", "[net]") {

@@ -102,13 +102,15 @@ class ClusterSpec {
 
   /// TensorFlow's TF_CONFIG: {"cluster": {"ps": ["host:port"], "worker": [...]}, "task": {"type": "ps", "index": 0}}.
   /// A job may be an object of indices instead: {"worker": {"1": "host:port"}}. Without "cluster", or with an empty
-  /// one, it is local(); "task" may be left out; an "evaluator" need not be in the cluster. Other members say nothing
-  /// here, but one that TensorFlow does not know is an error beside no "cluster", which it may have been meant as.
+  /// one, it is local(); "task" may be left out, and its index where the job has one task; an "evaluator" need not be
+  /// in the cluster. Other members say nothing here, but one that TensorFlow does not know is an error beside no
+  /// "cluster", which it may have been meant as.
   static ClusterSpec from_tf_config(std::string_view json);
 
   /// A step of Slurm, ranks in blocks: SLURM_STEP_NODELIST, SLURM_STEP_TASKS_PER_NODE and SLURM_STEP_NUM_TASKS, or
-  /// those of the job where there is no step (SLURM_JOB_NODELIST, SLURM_TASKS_PER_NODE, SLURM_NTASKS); SLURM_PROCID.
-  /// Errors also: InvalidArgument where SLURM_NODEID and SLURM_LOCALID say that ranks are not in blocks.
+  /// those of the job where the step has none (SLURM_JOB_NODELIST, SLURM_TASKS_PER_NODE, SLURM_NTASKS); SLURM_PROCID.
+  /// Errors also: InvalidArgument for several tasks without a step (SLURM_STEP_ID or one of the step's own), as in a
+  /// batch script that does not call srun; where SLURM_NODEID and SLURM_LOCALID say that ranks are not in blocks.
   static ClusterSpec from_slurm(const Environment& environment, const TaskLayout& layout = {});
 
   /// An indexed job of Kubernetes whose pods have a headless service: pod i is "<job>-<i>.<service>". Of the

@@ -24,6 +24,13 @@ inline constexpr std::string_view cluster_spaces = " \t\r";
 
 [[noreturn]] inline void fail_spec(std::string message) { throw_error(Status::invalid_argument(std::move(message))); }
 
+/// The index of the job's only task; 0 for a job that is not there, nothing for one with several.
+inline std::optional<int> only_index(const ClusterSpec& spec, std::string_view job) {
+  const std::vector<int> indices = spec.indices(job);
+  if (indices.size() > 1) return std::nullopt;
+  return indices.empty() ? 0 : indices.front();
+}
+
 /// Text from outside as a message shows it.
 inline std::string quoted_text(std::string_view text) {
   constexpr std::size_t most = 80;
@@ -434,11 +441,9 @@ ClusterSpec ClusterSpec::from_flags(int argc, const char* const* argv, const Env
     if (flags["task"]) {
       index = detail::read_count(*flags["task"]);
       if (!index) detail::fail_spec(str_cat("--task is ", detail::quoted_text(*flags["task"]), ", not an index"));
-    } else if (const std::vector<int> indices = spec.indices(job); indices.size() <= 1) {
-      index = indices.empty() ? 0 : indices.front();
-    } else {
+    } else if (index = detail::only_index(spec, job); !index) {
       detail::fail_spec(
-          str_cat("--job ", detail::quoted_text(job), " has ", indices.size(), " tasks: --task says which"));
+          str_cat("--job ", detail::quoted_text(job), " has ", spec.num_tasks(job), " tasks: --task says which"));
     }
     spec.set_task(job, *index);
   }

@@ -187,11 +187,19 @@ inline TaskLayout layout_of(const ClusterSpec::Environment& environment) {
 ClusterSpec ClusterSpec::from_slurm(const Environment& environment, const TaskLayout& layout) {
   const auto nodes = detail::required(environment, {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"});
   const bool is_step = nodes.first == "SLURM_STEP_NODELIST";
+  const bool has_step =
+      is_step || detail::first_set(environment, {"SLURM_STEP_ID", "SLURM_STEPID", "SLURM_STEP_NUM_TASKS"});
   const std::vector<std::string> hosts = detail::expand_node_list(nodes.second);
 
   const auto number = is_step ? detail::required(environment, {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS"})
                               : detail::required(environment, {"SLURM_NTASKS", "SLURM_NPROCS"});
   const int ranks = detail::number_of(number, 1, detail::most_tasks);
+  if (ranks > 1 && !has_step) {
+    detail::fail_spec(str_cat(number.first, " is ", ranks,
+                              ", but no step of Slurm runs this process: start the program by "
+                              "srun, or with ",
+                              number.first, "=1 to run it alone"));
+  }
   const auto per_node = is_step ? detail::first_set(environment, {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"})
                                 : detail::first_set(environment, {"SLURM_TASKS_PER_NODE"});
   std::vector<int> counts;

@@ -96,8 +96,15 @@ ClusterSpec ClusterSpec::from_tf_config(std::string_view json) {
     const json::Value* type = detail::json_member(*task, "type");
     const json::Value* index = detail::json_member(*task, "index");
     if (type == nullptr) detail::fail_spec("'task' has no 'type'");
-    spec.set_task(detail::json_text(*type, "'type' of 'task'"),
-                  index == nullptr ? 0 : detail::json_index(*index, "'index' of 'task'"));
+    const std::string& job = detail::json_text(*type, "'type' of 'task'");
+    const std::optional<int> number =
+        index == nullptr ? detail::only_index(spec, job) : detail::json_index(*index, "'index' of 'task'");
+    // TensorFlow takes 0: then each of the job's tasks is the same one.
+    if (!number) {
+      detail::fail_spec(
+          str_cat("'task' has no 'index', and job ", detail::quoted_text(job), " has ", spec.num_tasks(job), " tasks"));
+    }
+    spec.set_task(job, *number);
   }
   return spec;
 }
