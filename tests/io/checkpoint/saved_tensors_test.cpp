@@ -101,3 +101,29 @@ TEST_CASE("a checkpoint of dflow's own and one of TensorFlow's are told apart by
   files.write_file_atomically("/worse", std::string_view("neither"));
   CHECK(code_of([&] { return dflow::open_saved_tensors(files, "/worse"); }) == Code::data_loss);
 }
+
+TEST_CASE("a file of a checkpoint in place of its prefix is named as that") {
+  dflow::MemoryFileSystem files;
+  files.create_directories("/d");
+  for (const std::string name :
+       {"m.5-7.index", "m.5-7.meta", "m.5-7.data-00000-of-00001", "checkpoint", "notes.txt", ".index"}) {
+    files.write_file_atomically("/d/" + name, "no table");
+  }
+  for (const std::string name : {"m.5-7.index", "m.5-7.meta", "m.5-7.data-00000-of-00001"}) {
+    const dflow::Status status = status_of([&] { dflow::open_saved_tensors(files, "/d/" + name); });
+    CHECK(status.code() == Code::invalid_argument);
+    CHECK(status.to_string().find("'/d/" + name + "' is a file of the checkpoint '/d/m.5-7'") != std::string::npos);
+  }
+  const dflow::Status state = status_of([&] { dflow::open_saved_tensors(files, "/d/checkpoint"); });
+  CHECK(state.code() == Code::invalid_argument);
+  CHECK(state.to_string().find("latest_checkpoint") != std::string::npos);
+  CHECK(status_of([&] { dflow::open_saved_tensors(files, "/d/notes.txt"); }).code() == Code::data_loss);
+  // A file of version 1 may have any name: it is read as one.
+  files.write_file_atomically("/d/m.5-7.old", "no table");
+  CHECK(status_of([&] { dflow::open_saved_tensors(files, "/d/m.5-7.old"); }).code() == Code::data_loss);
+  files.create_directories("/e/checkpoint");
+  CHECK(status_of([&] { dflow::open_saved_tensors(files, "/e/checkpoint"); }).code() == Code::not_found);
+  CHECK(status_of([&] { dflow::open_saved_tensors(files, "/d/m.5-8.index"); }).code() == Code::not_found);
+  CHECK(dflow::has_saved_tensors(files, "/d/m.5-7"));
+  CHECK_FALSE(dflow::has_saved_tensors(files, "/d/m.5-8"));
+}

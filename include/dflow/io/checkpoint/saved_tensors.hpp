@@ -39,9 +39,14 @@ class SavedTensors {
   virtual std::vector<AnyTensor> read_slices(std::string_view name, std::span<const CheckpointSlice> slices) const = 0;
 };
 
+/// Whether there is a checkpoint of that prefix, of any form that `open_saved_tensors` reads. Blocks.
+/// Errors: NotFound if shards of TensorFlow's version 1 are missing; those of the file system.
+bool has_saved_tensors(FileSystem& files, const std::string& prefix);
+
 /// Opens the checkpoint of that prefix, known by its files: PREFIX.index of dflow's or of TensorFlow's version 2, else
 /// PREFIX or PREFIX-00000-of-0000N of TensorFlow's version 1. Blocks.
-/// Errors: NotFound if there is none; those of its reader.
+/// Errors: NotFound if there is none; InvalidArgument for a file of a checkpoint in place of its prefix; those of its
+/// reader.
 std::unique_ptr<SavedTensors> open_saved_tensors(FileSystem& files, const std::string& prefix);
 
 }  // namespace dflow

@@ -67,9 +67,33 @@ class TensorFlowSavedTensors final : public SavedTensors {
   Reader reader_;
 };
 
+/// Errors: InvalidArgument if the path is of a file beside PREFIX.index, or of the state of a directory.
+void check_prefix(FileSystem& files, const std::string& path) {
+  if (!files.exists(path) || files.is_directory(path)) return;
+  const std::size_t name = path.find_last_of('/') + 1;
+  if (path.compare(name, std::string::npos, "checkpoint") == 0 && !SortedTableReader::is_table(files, path)) {
+    throw_error(Status::invalid_argument(
+        str_cat("'", path, "' says which checkpoints its directory has: latest_checkpoint() reads it")));
+  }
+  for (const std::string_view suffix :
+       {std::string_view(".index"), std::string_view(".meta"), std::string_view(".data-")}) {
+    const std::size_t dot = path.rfind(suffix);
+    if (dot == std::string::npos || dot <= name) continue;
+    if (!suffix.ends_with('-') && dot + suffix.size() != path.size()) continue;
+    const std::string prefix = path.substr(0, dot);
+    if (!files.exists(checkpoint_index_path(prefix))) continue;
+    throw_error(Status::invalid_argument(
+        str_cat("'", path, "' is a file of the checkpoint '", prefix, "', and that is the path to give")));
+  }
+}
+
 }  // namespace detail
 
 SavedTensors::~SavedTensors() = default;
+
+bool has_saved_tensors(FileSystem& files, const std::string& prefix) {
+  return files.exists(checkpoint_index_path(prefix)) || !SavedSlicesReader::paths(files, prefix).empty();
+}
 
 std::unique_ptr<SavedTensors> open_saved_tensors(FileSystem& files, const std::string& prefix) {
   const std::string index = checkpoint_index_path(prefix);
@@ -77,6 +101,7 @@ std::unique_ptr<SavedTensors> open_saved_tensors(FileSystem& files, const std::s
     if (!SortedTableReader::is_table(files, index)) return std::make_unique<detail::OwnSavedTensors>(files, prefix);
     return std::make_unique<detail::TensorFlowSavedTensors<TensorBundleReader>>(files, prefix);
   }
+  detail::check_prefix(files, prefix);
   if (SavedSlicesReader::paths(files, prefix).empty()) {
     return std::make_unique<detail::OwnSavedTensors>(files, prefix);  // which says what is missing
   }

@@ -357,7 +357,7 @@ void Supervisor::drop_session(const Status& lost) noexcept {
 void Supervisor::initialize_or_restore(Session& session, bool is_ready) {
   const bool restores = !is_ready || !has_begun_;
   std::optional<std::string> latest;
-  if (restores && saves()) latest = options_.saver->latest_if_any(options_.checkpoint_dir);
+  if (restores && saves()) latest = options_.saver->latest(options_.checkpoint_dir);
   // A checkpoint of all variables makes them ready at once; what else was saved may not name all of them.
   if (!is_ready && !(latest && has_own_saver_)) {
     if (rewind_.is_valid()) session.run(rewind_);  // so that values drawn again are the ones drawn before

@@ -34,8 +34,10 @@ std::string checkpoint_state_path(const std::string& directory);
 /// Blocks. What the directory's file says; none if there is no such file. Errors: DataLoss, those of the file system.
 std::optional<CheckpointState> read_checkpoint_state(FileSystem& files, const std::string& directory);
 
-/// Blocks. The path of the newest checkpoint that the directory's state names and that is there; none if there is none.
-/// Errors: DataLoss for a state that nobody can read; those of the file system.
+/// Blocks. The path of the newest checkpoint that the directory's state names and that is there, of any form that
+/// `Saver::restore` reads: at the path that is named, else beside the state, where a directory was moved. None without
+/// a state, or with one that names nothing. Errors: NotFound if nothing that the state names is there, so that training
+/// does not begin anew by mistake; DataLoss for a state that nobody can read; those of the file system.
 std::optional<std::string> latest_checkpoint(FileSystem& files, const std::string& directory);
 /// The same among the machine's files.
 std::optional<std::string> latest_checkpoint(const std::string& directory);

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/base/status.hpp>
-#include <dflow/io/checkpoint/own/checkpoint_index.hpp>
+#include <dflow/io/checkpoint/saved_tensors.hpp>
 #include <dflow/train/saving/checkpoint_state.hpp>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <utility>
 
 namespace dflow::train {
 
@@ -135,16 +136,48 @@ std::optional<CheckpointState> read_checkpoint_state(FileSystem& files, const st
   }
 }
 
-std::optional<std::string> latest_checkpoint(FileSystem& files, const std::string& directory) {
-  const std::optional<CheckpointState> state = read_checkpoint_state(files, directory);
-  if (!state) return std::nullopt;
-  std::vector<std::string> newest_first{state->model_checkpoint_path};
-  newest_first.insert(newest_first.end(), state->all_model_checkpoint_paths.rbegin(),
-                      state->all_model_checkpoint_paths.rend());
-  for (const std::string& path : newest_first) {
+namespace detail {
+
+/// Where the checkpoints of a state may be, the newest first: at the paths that it names, and beside the state.
+std::vector<std::string> places_of(const CheckpointState& state, const std::string& directory) {
+  std::vector<std::string> named{state.model_checkpoint_path};
+  named.insert(named.end(), state.all_model_checkpoint_paths.rbegin(), state.all_model_checkpoint_paths.rend());
+  std::vector<std::string> places;
+  for (const std::string& path : named) {
     if (path.empty()) continue;
-    std::string prefix = join_path(directory, path);
-    if (files.exists(checkpoint_index_path(prefix))) return prefix;
+    for (std::string place :
+         {join_path(directory, path), join_path(directory, path.substr(path.find_last_of('/') + 1))}) {
+      if (std::ranges::find(places, place) == places.end()) places.push_back(std::move(place));
+    }
+  }
+  return places;
+}
+
+}  // namespace detail
+
+std::optional<std::string> latest_checkpoint(FileSystem& files, const std::string& directory) {
+  std::optional<CheckpointState> state = read_checkpoint_state(files, directory);
+  constexpr int most_tries = 10;
+  for (int tries = 1; state; ++tries) {
+    const std::vector<std::string> places = detail::places_of(*state, directory);
+    if (places.empty()) return std::nullopt;
+    const std::string& newest =
+        state->model_checkpoint_path.empty() ? state->all_model_checkpoint_paths.back() : state->model_checkpoint_path;
+    Status missing = Status::not_found(
+        str_cat("'", checkpoint_state_path(directory), "' names '", newest,
+                "', and neither that nor an earlier checkpoint is there: remove the file to begin anew"));
+    bool has_failed = false;
+    for (const std::string& place : places) {
+      try {
+        if (has_saved_tensors(files, place)) return place;
+      } catch (const Error& error) {
+        if (!std::exchange(has_failed, true)) missing = error.status();
+      }
+    }
+    // A saver may have saved another one meanwhile, and removed all that the state named.
+    std::optional<CheckpointState> now = read_checkpoint_state(files, directory);
+    if (now == state || tries == most_tries) throw_error(std::move(missing));
+    state = std::move(now);
   }
   return std::nullopt;
 }

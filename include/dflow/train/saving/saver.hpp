@@ -117,9 +117,6 @@ class Saver {
 
   /// Blocks. `latest_checkpoint` of a directory, in the files that this saver sees.
   std::optional<std::string> latest(const std::string& directory) const;
-  /// The same, but for a directory whose state names checkpoints of which none is there (NotFound): what was trained is
-  /// not to begin anew without a word.
-  std::optional<std::string> latest_if_any(const std::string& directory) const;
   /// The checkpoints that are there for later saves to remove, the oldest first.
   const std::vector<std::string>& checkpoints() const noexcept { return paths_; }
 

@@ -505,15 +505,6 @@ std::optional<std::string> Saver::latest(const std::string& directory) const {
   return latest_checkpoint(*options_.files, directory);
 }
 
-std::optional<std::string> Saver::latest_if_any(const std::string& directory) const {
-  if (std::optional<std::string> latest = this->latest(directory)) return latest;
-  const std::optional<CheckpointState> state = read_checkpoint_state(*options_.files, directory);
-  if (!state || state->model_checkpoint_path.empty()) return std::nullopt;
-  throw_error(
-      Status::not_found(str_cat("'", join_path(directory, "checkpoint"), "' names '", state->model_checkpoint_path,
-                                "', and neither that nor an earlier checkpoint is there: remove it to begin anew")));
-}
-
 /// What sets the states to those of a checkpoint.
 std::vector<std::function<void()>> Saver::read_states(Session& session, const Feed& prefix) {
   std::vector<AnyTensor> read(options_.states.size());
