@@ -35,7 +35,7 @@ endif()
 if(NOT DFLOW_CPU_VARIANTS OR NOT dflow_can_build_variants)
   dflow_add_variant(baseline)
 else()
-  # For processors of before 2013: a quarter of the code, in half the time.
+  # For processors without AVX2: a quarter of the code, which compiles in half the time.
   dflow_add_variant(baseline -fno-tree-vectorize)
   dflow_add_variant(v3 -march=x86-64-v3)
   dflow_add_variant(v4 -march=x86-64-v4 -mprefer-vector-width=512)
