@@ -1,16 +1,14 @@
 // dflow-launch: starts the tasks of a cluster on this host and takes them down whole.
+#include "free_addresses.hpp"
 #include "launch_plan.hpp"
 
 #include <CLI/CLI.hpp>
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -57,25 +55,6 @@ void write_all(int descriptor, std::string_view text) {
     if (written <= 0) return;  // nobody reads us any more
     text.remove_prefix(static_cast<std::size_t>(written));
   }
-}
-
-/// Loopback ports that were free just now: all are held at once, so that no two are the same.
-std::vector<std::string> free_addresses(std::size_t count) {
-  std::vector<std::string> addresses;
-  std::vector<int> sockets;
-  for (std::size_t i = 0; i < count; ++i) {
-    const int socket = checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket");
-    sockets.push_back(socket);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    checked(::bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof address), "bind");
-    socklen_t size = sizeof address;
-    checked(::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size), "getsockname");
-    addresses.push_back(str_cat("127.0.0.1:", ntohs(address.sin_port)));
-  }
-  for (const int socket : sockets) ::close(socket);
-  return addresses;
 }
 
 /// A private file with 256 random bits in hexadecimal.

@@ -6,6 +6,7 @@
 #include <dflow/dflow.hpp>
 #include <dflow/net/transport/sockets/asio_transport.hpp>
 
+#include "../../tools/free_addresses.hpp"
 #include "catch.hpp"
 #include "cluster_harness.hpp"
 #include "simulation/simulated_tasks.hpp"
@@ -38,13 +39,8 @@ class TcpWorkers {
     const auto transport =
         std::make_shared<df::net::AsioTransport>(df::net::AsioTransportOptions{.uses_local_sockets = false});
     df::net::ClusterSpec spec;
-    {
-      std::vector<std::unique_ptr<df::net::Listener>> free_ports;
-      for (int i = 0; i < count; ++i) {
-        free_ports.push_back(transport->listen("tcp://127.0.0.1:0"));
-        spec.add_task("worker", i, free_ports.back()->address());
-      }
-    }
+    const std::vector<std::string> addresses = df::launch::free_addresses(static_cast<std::size_t>(count));
+    for (int i = 0; i < count; ++i) spec.add_task("worker", i, addresses[static_cast<std::size_t>(i)]);
     for (int i = 0; i < count; ++i) {
       spec.set_task("worker", i);
       servers_.push_back(std::make_unique<df::net::Server>(

@@ -1,6 +1,7 @@
 """Tasks of a cluster as processes of this machine, for the rigs that stop, kill and replace them."""
 
 import contextlib
+import random
 import re
 import signal
 import socket
@@ -11,11 +12,17 @@ from pathlib import Path
 
 
 def free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
+    """Ports that the system gives to nobody by itself: they stay free until their tasks start."""
+    end = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    sockets = {}
+    while len(sockets) < count:
+        port = random.randrange(10000, end) if end > 11000 else 0
+        with contextlib.suppress(OSError):
+            each = socket.create_server(("127.0.0.1", port))
+            sockets[each.getsockname()[1]] = each
+    for each in sockets.values():
         each.close()
-    return ports
+    return list(sockets)
 
 
 class Task:

@@ -6,22 +6,19 @@ DFLOW_INSPECT names the program, DFLOW_TASK one that is a task of the job "ps" u
 
 import json
 import os
-import socket
+import secrets
 import subprocess
+import sys
 import tempfile
 import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "rigs"))
+from cluster_tasks import free_ports  # noqa: E402
 
 INSPECT = os.environ.get("DFLOW_INSPECT", "dflow-inspect")
 TASK = os.environ.get("DFLOW_TASK", "dflow_snippets_distributed")
 LIMIT = 60  # seconds, for what must end
-
-
-def free_addresses(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    addresses = [f"127.0.0.1:{s.getsockname()[1]}" for s in sockets]
-    for s in sockets:
-        s.close()
-    return addresses
 
 
 class DflowInspect(unittest.TestCase):
@@ -30,9 +27,10 @@ class DflowInspect(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         secret = os.path.join(folder.name, "secret")
         with open(secret, "w", encoding="utf-8") as file:
-            file.write("a secret of sixteen bytes or more\n")
+            file.write(secrets.token_hex(16) + "\n")
         os.chmod(secret, 0o600)
-        self.cluster = ["--dflow_cluster", "ps=" + ",".join(free_addresses(2)), "--secret_file", secret]
+        addresses = ",".join(f"127.0.0.1:{port}" for port in free_ports(2))
+        self.cluster = ["--dflow_cluster", f"ps={addresses}", "--secret_file", secret]
         self.tasks = [self.start(index) for index in range(2)]
 
     def start(self, index):

@@ -1,5 +1,6 @@
 #include <dflow/net/transport/sockets/asio_transport.hpp>
 
+#include "../../../../tools/free_addresses.hpp"
 #include "../transport_contract.hpp"
 #include "catch.hpp"
 #include "support/errors.hpp"
@@ -79,10 +80,7 @@ struct BlackHole {
   }
 };
 
-std::string free_port() {
-  AsioTransport transport;
-  return transport.listen("tcp://127.0.0.1:0")->address();
-}
+std::string free_port() { return "tcp://" + dflow::launch::free_addresses(1)[0]; }
 
 #if defined(__linux__)
 /// Of the Unix socket by which a listener at that address of 127.0.0.1 is reached on its machine.
