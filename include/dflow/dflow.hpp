@@ -1,7 +1,7 @@
 #pragma once
 
 /// Public: everything an application needs to build, differentiate, train, run, read, save and trace typed dataflow
-/// graphs: all that the pages in docs/ use but where they name another header, on one process or a cluster. It needs
+/// graphs, on one process or a cluster. The pages in docs/ need no other header, except where they name one. It needs
 /// none of the libraries that dflow is built with. Nothing inside the library includes this header.
 
 #include <dflow/autodiff/gradients.hpp>

@@ -17,7 +17,7 @@
 
 namespace dflow {
 
-/// The gradient of a sum of ys with respect to one x: an edge, or rows of it where x is only gathered from, or nothing
+/// The gradient of a sum of ys with respect to one x: an edge, or rows of it if x is only gathered from. It is empty
 /// if no y depends on x.
 struct Gradient {
   AnyOutput dense;
@@ -29,52 +29,54 @@ struct Gradient {
 /// The gradient as one edge of x's shape: rows are scattered into zeros, a missing gradient is zeros.
 AnyOutput densify(const Gradient& gradient, const AnyOutput& x);
 
-/// The gradients themselves, each available once all are: TensorFlow's `tuple`. Of rows the values wait. What does not
-/// exist stays so, one alone is as it was, and lists are waited for but do not wait.
+/// The same gradients, each available only when all of them are: TensorFlow's `tuple`. If a gradient consists of rows,
+/// its values wait. A gradient that does not exist stays so, and a single gradient stays as it was. Lists do not wait,
+/// but the other gradients wait for them.
 ///
 /// Thread safety: builds; see Graph.
 /// Errors: InvalidArgument if they belong to different graphs.
 std::vector<Gradient> gate(std::span<const Gradient> gradients);
 
-/// How the gradients are added up that flow into one edge from all that read it. Rows are joined and not added, unless
-/// another part is dense.
+/// How to add up the gradients that flow into one edge from all nodes that read it. Rows are joined and not added,
+/// unless another part is dense.
 enum class GradientAggregation : std::uint8_t {
   add_n,       ///< by one AddN when all are there: TensorFlow's default, ADD_N
-  accumulate,  ///< each to the sum of those before it, which may free it before others are computed: what TensorFlow's
-               ///< EXPERIMENTAL_TREE and EXPERIMENTAL_ACCUMULATE_N are for
+  accumulate,  ///< each added to the sum so far, which may free its memory before the others are computed: the
+               ///< purpose of TensorFlow's EXPERIMENTAL_TREE and EXPERIMENTAL_ACCUMULATE_N
 };
 
 struct GradientOptions {
   /// Gradients with respect to the ys, in their order; an invalid edge, or none at all, stands for ones.
   std::span<const AnyOutput> grad_ys = {};
-  /// Edges taken for constants: nothing flows through them. One that is an x gets its gradient all the same, the
-  /// partial derivative.
+  /// Edges that count as constants: no gradient flows through them. A stopped edge that is an x still gets its
+  /// gradient, the partial derivative.
   std::span<const AnyOutput> stop_gradients = {};
   GradientAggregation aggregation = GradientAggregation::add_n;
-  /// Of each op that is differentiated all gradients that are asked for are computed before any of them is used: a
-  /// `gate` of them. In bodies of branches, loops and functions too.
+  /// Each differentiated op computes all its requested gradients before any of them is used: they pass through a
+  /// `gate`. The same holds in bodies of branches, loops and functions.
   bool gate_gradients = false;
   std::source_location where = std::source_location::current();
 };
 
-/// Appends to the graph the nodes that compute d(sum of ys)/dx for every x, by reverse accumulation (Speelpenning 1980;
-/// Griewank and Walther, Evaluating Derivatives, 2008, chapter 3). The result is part of the graph like any other edge,
-/// so it can be differentiated again. An x that reads a variable, as `Variable` itself does, stands for the variable:
-/// all of its reads count, `read()` too. The new nodes are named "gradients/..."; they have the device constraints of
-/// the nodes they differentiate, and their place in the program: an error in one names the line that built what is
-/// differentiated.
+/// Appends to the graph the nodes that compute d(sum of ys)/dx for every x, by reverse accumulation (Speelpenning
+/// 1980; Griewank and Walther, Evaluating Derivatives, 2008, chapter 3). The result is part of the graph like any
+/// other edge, so it can be differentiated again. An x that reads a variable, as `Variable` itself does, stands for
+/// the variable: all reads of the variable count, `read()` too. The new nodes are named "gradients/...". They have the
+/// device constraints of the nodes that they differentiate, and their place in the program: an error in a new node
+/// names the line that built the differentiated node.
 ///
 /// Thread safety: builds; see Graph.
-/// Errors: InvalidArgument if ys and xs do not belong to one graph, or a grad_y has another element type or shape
-/// than its y; Unimplemented, naming op, node and line, if an op on the way has no gradient, or the graph between xs
-/// and ys has a loop.
+/// Errors: InvalidArgument if ys and xs do not belong to one graph, or a grad_y has another element type or shape than
+/// its y. Unimplemented, naming op, node and line, if an op on the way has no gradient, or the graph between xs and ys
+/// has a loop.
 std::vector<Gradient> gradients(std::span<const AnyOutput> ys, std::span<const AnyOutput> xs,
                                 const GradientOptions& options = {});
 
 namespace detail {
 
-/// The same where the ys are in a body: the first xs are what it was given, and each is that edge alone, though it read
-/// a variable; the others, which are around it, have what flows to none of them.
+/// The same for ys in a body. The first `num_given` xs are the edges that the body was given; each stands for that
+/// edge alone, even if it reads a variable. The other xs lie around the body. They get the gradients that flow to none
+/// of the given edges.
 std::vector<Gradient> gradients_in_body(std::span<const AnyOutput> ys, std::span<const AnyOutput> xs,
                                         std::size_t num_given, const GradientOptions& options);
 

@@ -40,11 +40,11 @@ class Clock {
   /// Calls `callback` once when now() has reached `time`; at once if it already has, but never inside this call.
   /// The callback runs on the clock's own thread, must be short and must not throw.
   virtual TimerId schedule_at(time_point time, UniqueFunction<void()> callback) = 0;
-  /// Forgets the timer; true if its callback had not begun and now never will. Does not wait for one that runs.
+  /// Forgets the timer; true if its callback had not begun and now never will. Does not wait for a running callback.
   virtual bool cancel(TimerId id) = 0;
 
   TimerId schedule_after(Duration delay, UniqueFunction<void()> callback);
-  /// now() + delay, `never` where that overflows.
+  /// now() + delay, or `never` if the sum overflows.
   time_point after(Duration delay) const;
 };
 
@@ -66,7 +66,7 @@ class RealClock final : public Clock {
 };
 
 /// A clock that stands still until it is told to move. Callbacks run in the thread that calls advance, in order of
-/// their time and, for equal times, of their scheduling, with now() at the time each was scheduled for.
+/// their time and, for equal times, of their scheduling, with now() at the scheduled time of each.
 class VirtualClock final : public Clock {
  public:
   /// Steady time starts at 0, calendar time at `wall_start` after 1970.
@@ -78,7 +78,8 @@ class VirtualClock final : public Clock {
   TimerId schedule_at(time_point time, UniqueFunction<void()> callback) override;
   bool cancel(TimerId id) override;
 
-  /// Moves time forward and runs all timers that fall due on the way, also those that they schedule.
+  /// Moves time forward and runs all timers that fall due on the way, including the timers that their callbacks
+  /// schedule.
   void advance(Duration by);
   /// Moves to the earliest timer and runs it alone; false if there is none.
   bool advance_to_next();

@@ -16,7 +16,7 @@
 
 namespace dflow {
 
-/// What went wrong, in the 16 canonical classes of gRPC (and "ok"); the numbers are gRPC's and go over the wire.
+/// The kind of an error: one of the 16 canonical codes of gRPC, or "ok". The numbers are gRPC's and go over the wire.
 enum class Code : int {
   ok = 0,
   cancelled = 1,
@@ -43,7 +43,7 @@ std::string_view code_name(Code code) noexcept;
 /// The code with that number, or Code::unknown for a number outside the table (a newer peer may send one).
 Code code_from_number(int number) noexcept;
 
-/// The outcome of something that can fail: ok, or a code, a message and where in the graph it happened.
+/// The outcome of an operation that can fail: ok, or a code, a message and the place in the graph.
 /// Ok is a null pointer; an error is one shared immutable record, so a copy costs an atomic increment.
 ///
 /// Thread safety: distinct objects may be used from distinct threads, also when they are copies of one another.
@@ -78,7 +78,7 @@ class [[nodiscard]] Status {
   std::string_view node() const noexcept;
   std::string_view device() const noexcept;
   std::string_view task() const noexcept;
-  /// Where the node was built; line() is 0 when that is not known.
+  /// Where the node was built; line() is 0 if the place is not known.
   SourceLocation where() const noexcept;
 
   /// Errors, by code.
@@ -101,8 +101,8 @@ class [[nodiscard]] Status {
   /// ResourceExhausted, "out of memory", without allocating any.
   static Status out_of_memory() noexcept;
 
-  /// These return the status with context added. Context that is already there stays: whoever is closest to the fault
-  /// knows best. An ok status stays ok, and any one stays as it is if there is no memory for more.
+  /// The status with context added. Context that is already there stays: the caller closest to the fault knows best. An
+  /// ok status stays ok. If there is no memory for the context, the status stays as it is.
   Status with_node(std::string_view op, std::string_view node) const noexcept;
   Status with_device(std::string_view device) const noexcept;
   Status with_task(std::string_view task) const noexcept;
@@ -150,14 +150,14 @@ inline void throw_if_error(const Status& status) {
   if (!status.ok()) throw_error(status);
 }
 
-/// Only inside a catch block: the exception being handled as a status. Error gives the status it carries,
-/// std::bad_alloc ResourceExhausted, any other std::exception Internal with its what(), anything else Unknown; without
-/// memory for that it is Status::out_of_memory().
+/// The exception being handled, as a status; call it only inside a catch block. Error gives its own status,
+/// std::bad_alloc ResourceExhausted, any other std::exception Internal with its what(), anything else Unknown. Without
+/// memory for the status the result is Status::out_of_memory().
 Status status_of_current_exception() noexcept;
 
 /// A value, or the status that says why there is none.
 ///
-/// Errors: value() throws Error with that status. Access by * and -> is for a holder known to be ok.
+/// Errors: value() throws Error with that status. Use * and -> only if ok() is true.
 template <class T>
 class [[nodiscard]] StatusOr {
  public:

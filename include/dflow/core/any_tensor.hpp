@@ -20,7 +20,7 @@ class Tensor;
 
 namespace detail {
 [[noreturn]] void throw_element_type_mismatch(DType held, DType wanted);
-/// Where the first byte is that is no truth value; how many there are if all are.
+/// The position of the first byte that is no truth value; the number of bytes if all are truth values.
 inline std::size_t first_no_truth_value(std::span<const std::byte> bytes) noexcept {
   std::size_t at = 0;
   while (at < bytes.size() && bytes[at] <= std::byte{1}) ++at;
@@ -28,21 +28,21 @@ inline std::size_t first_no_truth_value(std::span<const std::byte> bytes) noexce
 }
 }  // namespace detail
 
-/// The bytes of the elements of a tensor, where the element type says how many each takes; none if they are too many.
+/// The size of a tensor's elements in bytes, from the size of the element type; empty if it overflows.
 inline std::optional<std::size_t> num_bytes(DType dtype, const Shape& shape) noexcept {
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(static_cast<std::size_t>(shape.num_elements()), size_of(dtype), &bytes)) return {};
   return bytes;
 }
 
-/// A dense row-major tensor whose element type is known at run time: what travels along an edge.
+/// A dense row-major tensor with an element type known at run time. The edges of a graph carry AnyTensors.
 ///
-/// A copy is a handle to the same elements, as in TensorFlow: it costs one atomic increment, and what is written
-/// through one is seen through all. `deep_copy` makes elements of its own. Slices of the leading dimension and reshapes
-/// are handles as well. The default, and what is left after a move, is uninitialised: no type, no elements.
+/// A copy is a handle to the same elements, as in TensorFlow: it costs one atomic increment, and a write through one
+/// handle is seen through all. `deep_copy` makes new elements. Slices of the leading dimension and reshapes are handles
+/// as well. A default tensor and a moved-from tensor are uninitialised: no type, no elements.
 ///
 /// Thread safety: distinct handles may be used from distinct threads; their elements are guarded by nothing.
-/// Errors: InvalidArgument where type or shape do not fit, ResourceExhausted where memory runs out.
+/// Errors: InvalidArgument if type or shape do not fit, ResourceExhausted if memory runs out.
 class AnyTensor {
  public:
   AnyTensor() noexcept = default;
@@ -77,9 +77,9 @@ class AnyTensor {
 
   static AnyTensor zeros(DType dtype, const Shape& shape, Allocator& allocator = default_cpu_allocator());
 
-  /// A tensor over memory of somebody else, who gives it away: it is the library's to write and keep until `release` is
-  /// called, as BufferRef::external says. With another `lending` it is borrowed. Strings and handles in it stay that
-  /// owner's. Errors: InvalidArgument if `bytes` are too few for the shape.
+  /// A tensor over memory that its owner gives away. The library may write and keep the memory until it calls `release`
+  /// (see BufferRef::external). With another `lending` the memory is borrowed. Strings and handles in the memory stay
+  /// the owner's. Errors: InvalidArgument if `bytes` are too few for the shape.
   static AnyTensor adopt(DType dtype, const Shape& shape, void* data, std::size_t bytes, UniqueFunction<void()> release,
                          Lending lending = Lending::given);
 
@@ -91,7 +91,7 @@ class AnyTensor {
   int rank() const noexcept { return shape_.rank(); }
   std::int64_t dim(int i) const noexcept { return shape_.dim(i); }
   std::int64_t num_elements() const noexcept { return shape_.num_elements(); }
-  /// The bytes that the elements take here; what a string refers to is not counted.
+  /// The size of the elements in bytes, without the memory that strings refer to.
   std::size_t bytes() const noexcept { return static_cast<std::size_t>(shape_.num_elements()) * size_of(dtype_); }
   bool is_initialized() const noexcept { return dtype_ != DType::invalid; }
 
@@ -117,7 +117,7 @@ class AnyTensor {
   template <Element T>
   Tensor<T> as() &&;
 
-  /// Makes this uninitialised and lets go of the elements.
+  /// Makes this tensor uninitialised and releases the elements.
   void reset() noexcept {
     data_ = nullptr;
     buffer_ = BufferRef();
@@ -126,23 +126,23 @@ class AnyTensor {
 
   const BufferRef& buffer() const noexcept { return buffer_; }
   bool shares_buffer_with(const AnyTensor& other) const noexcept { return buffer_ && buffer_ == other.buffer_; }
-  /// True if no other handle shares the elements and they are the library's own: a kernel may write its results there.
-  /// False for borrowed memory, and for an empty tensor, which has no buffer.
+  /// True if no other handle shares the elements and the library owns them: a kernel may write its results there. False
+  /// for borrowed memory, and for an empty tensor, which has no buffer.
   bool buffer_is_unique() const noexcept { return buffer_.is_unique(); }
   /// True for borrowed memory that must not be written.
   bool is_read_only() const noexcept { return buffer_ && buffer_->is_read_only(); }
-  /// True for memory whose lender wants it back unchanged: who keeps the elements for longer copies them.
+  /// True for memory that the lender wants back unchanged. Copy the elements to keep them for longer.
   bool is_borrowed() const noexcept { return buffer_ && buffer_->is_borrowed(); }
-  /// True if the first element lies on a boundary of `Allocator::default_alignment`; slices may not.
+  /// True if the first element lies on a boundary of `Allocator::default_alignment`; slices may be unaligned.
   bool is_aligned() const noexcept {
     return reinterpret_cast<std::uintptr_t>(data_) % Allocator::default_alignment == 0;
   }
 
   /// Rows [begin, end) of the leading dimension, sharing the elements.
   AnyTensor slice(std::int64_t begin, std::int64_t end) const;
-  /// The same elements in another shape of as many.
+  /// The same elements in another shape with as many elements.
   AnyTensor reshaped(const Shape& shape) const;
-  /// Elements of its own. Handles to resources are still shared.
+  /// A tensor with new elements of the same values. Handles to resources are still shared.
   AnyTensor deep_copy(Allocator& allocator = default_cpu_allocator()) const;
 
   /// "float[2,3] [[1, 2, 3], [4, 5, 6]]"; elements past `max_elements` print as "...".

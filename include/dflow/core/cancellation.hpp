@@ -1,6 +1,6 @@
 #pragma once
 
-/// Public: how a step, or whatever waits in it, is told to give up.
+/// Public: the cancellation of a step and of all operations that wait in it.
 
 #include <dflow/base/status.hpp>
 #include <dflow/base/unique_function.hpp>
@@ -29,11 +29,11 @@ class CancellationRegistration {
   CancellationRegistration& operator=(CancellationRegistration&& other) noexcept;
   ~CancellationRegistration() { deregister(); }
 
-  /// Takes the callback out. May block: if the callback is running on another thread, until it has returned, so that
-  /// what it uses may be destroyed next. On the callback's own thread it does not wait for itself.
+  /// Removes the callback. May block: if the callback is running on another thread, until it has returned. After that,
+  /// objects that the callback uses may be destroyed. On the callback's own thread the function does not wait.
   void deregister() noexcept;
-  /// Takes the callback out and never blocks: true if it has not been called and never will be; false if it was called,
-  /// maybe is being called right now. What a pool's thread uses. The registration is empty afterwards.
+  /// Removes the callback and never blocks. True if the callback was not called and never will be; false if it was
+  /// called, and it may still be running. For threads of a pool. The registration is empty afterwards.
   bool try_deregister() noexcept;
 
  private:
@@ -49,7 +49,7 @@ class CancellationRegistration {
 /// Thread safety: all functions may be called from any thread.
 class CancellationToken {
  public:
-  /// Given the status that the source was cancelled with.
+  /// Gets the status that the source was cancelled with.
   using Callback = UniqueFunction<void(const Status&)>;
 
   CancellationToken() noexcept = default;
@@ -59,12 +59,12 @@ class CancellationToken {
   bool is_cancelled() const noexcept {
     return state_ != nullptr && state_->is_cancelled.load(std::memory_order_acquire);
   }
-  /// Why, or ok as long as it is not cancelled.
+  /// The reason for the cancellation, or ok as long as the token is not cancelled.
   Status status() const;
 
-  /// Calls `callback` once when the source is cancelled, on the thread that cancels; at once on this thread if it is
-  /// already. A callback must be short, must not throw and must not block; it may register and deregister others, and
-  /// destroy anything: the source, this token, its own registration.
+  /// Calls `callback` once when the source is cancelled, on the thread that cancels; at once on this thread if the
+  /// source is already cancelled. A callback must be short, must not throw and must not block; it may register and
+  /// deregister others, and destroy anything: the source, this token, its own registration.
   [[nodiscard]] CancellationRegistration on_cancel(Callback callback) const;
 
  private:
@@ -75,20 +75,20 @@ class CancellationToken {
   std::shared_ptr<detail::CancellationFlag> state_;
 };
 
-/// The end that cancels. Copies are the same source.
+/// The cancelling end. Copies are the same source.
 ///
 /// Thread safety: all functions may be called from any thread.
 class CancellationSource {
  public:
   CancellationSource();
-  /// Is cancelled when `parent` is, with its status, or by itself.
+  /// A source that is cancelled with `parent`, with the same status, or by itself.
   explicit CancellationSource(const CancellationToken& parent);
 
   CancellationToken token() const { return CancellationToken(state_); }
   bool is_cancelled() const noexcept;
-  /// Calls the registered callbacks, in the order of registration, then returns true. The first status stays: false if
-  /// it was cancelled before. An ok status counts as Code::cancelled, or as Status::out_of_memory() if there is no
-  /// memory for it: this throws nothing. The source may be destroyed by a callback.
+  /// Calls the registered callbacks, in the order of registration, then returns true. Returns false if the source was
+  /// cancelled before; the first status stays. An ok status counts as Code::cancelled, or as Status::out_of_memory() if
+  /// there is no memory for it: `cancel` never throws. A callback may destroy the source.
   bool cancel(Status status);
   bool cancel();
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Public: a memory that the host does not address, and copies across its border.
+/// Public: a memory that the host does not address, and copies to and from it.
 
 #include <dflow/base/status.hpp>
 #include <dflow/base/unique_function.hpp>
@@ -8,15 +8,15 @@
 
 namespace dflow {
 
-/// A memory that the host does not address, and the ways across its border. Where a pointer to one is null, host memory
-/// is meant.
+/// A memory that the host does not address, and copies to and from it. A null pointer to a DeviceMemory stands for host
+/// memory.
 ///
-/// Copies are ordered after the work on their source that was issued before: a device that computes asynchronously
-/// needs nobody to wait for it. A tensor given to a copy is kept until the copy has ended.
+/// A copy runs after all work on its source that was issued before: callers need not wait for a device that computes
+/// asynchronously. A copy keeps its source tensor until it has ended.
 ///
 /// Thread safety: all functions may be called from any thread. They do not block; `done` is called exactly once, on any
 /// thread, and must be short.
-/// Errors, given to `done`: ResourceExhausted where the destination is full; what the device reports.
+/// Errors, given to `done`: ResourceExhausted if the destination is full; the errors of the device.
 class DeviceMemory {
  public:
   using CopyDone = UniqueFunction<void(Status status, AnyTensor copy)>;
@@ -27,16 +27,16 @@ class DeviceMemory {
   virtual ~DeviceMemory();
 
   virtual Allocator& allocator() = 0;
-  /// A tensor of host memory, brought here.
+  /// Copies a tensor of host memory to this memory.
   virtual void copy_in_async(const AnyTensor& host, CopyDone done) = 0;
-  /// A tensor of this memory, brought to host memory of `allocator`.
+  /// Copies a tensor of this memory to host memory of `allocator`.
   virtual void copy_out_async(const AnyTensor& here, Allocator& allocator, CopyDone done) = 0;
-  /// A tensor of this memory, brought to another one that is not the host's; by way of the host unless overridden.
+  /// Copies a tensor of this memory to another device memory; by way of the host unless overridden.
   virtual void copy_to_async(const AnyTensor& here, DeviceMemory& there, Allocator& host, CopyDone done);
 };
 
-/// Brings a tensor from one memory to another (null: host memory). Inside one memory it is the same tensor, and `done`
-/// is called before this returns. `host` serves what goes to, or by way of, host memory.
+/// Copies a tensor from one memory to another (null: host memory). Inside one memory `done` gets the same tensor and is
+/// called before this returns. `host` allocates the copies in host memory, also copies on the way between two devices.
 void copy_across_async(const AnyTensor& tensor, DeviceMemory* from, DeviceMemory* to, Allocator& host,
                        DeviceMemory::CopyDone done);
 

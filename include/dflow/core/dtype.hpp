@@ -42,7 +42,7 @@ enum class DType : std::uint8_t {
   complex128 = 18,
   float16 = 19,
   resource = 20,  ///< a handle to state that outlives a step
-  variant = 21,   ///< a value that is no array of elements: a list of tensors
+  variant = 21,   ///< a value that is not an array of elements: a list of tensors
   uint32 = 22,
   uint64 = 23,
 };
@@ -100,7 +100,7 @@ inline constexpr auto dtypes_of = detail::DTypesOf<List>::list;
 template <class List>
 inline constexpr std::uint32_t dtype_mask = detail::DTypesOf<List>::mask;
 
-/// In the place of a type list: all types that an edge may have, those without a C++ type too.
+/// In place of a type list: all types that an edge may have, including types without a C++ type.
 struct EdgeTypes {};
 template <>
 inline constexpr std::uint32_t dtype_mask<EdgeTypes> =
@@ -118,12 +118,12 @@ constexpr bool is_unsigned_integer(DType dtype) noexcept { return is_integer(dty
 constexpr bool is_real(DType dtype) noexcept { return in_mask(dtype, dtype_mask<RealTypes>); }
 constexpr bool is_complex(DType dtype) noexcept { return in_mask(dtype, dtype_mask<ComplexTypes>); }
 constexpr bool is_number(DType dtype) noexcept { return in_mask(dtype, dtype_mask<NumberTypes>); }
-/// True for the types that have a C++ type: what a tensor made by the library's users can hold.
+/// True for the types that have a C++ type: users of the library can make tensors of them.
 constexpr bool is_element(DType dtype) noexcept { return in_mask(dtype, dtype_mask<AllTypes>); }
 /// True if a tensor's elements are plain bytes: numbers and bool, not strings and handles.
 constexpr bool is_plain(DType dtype) noexcept { return in_mask(dtype, dtype_mask<PlainTypes>); }
 
-/// True for what stays in the memory of the process that made it, and is neither fed nor fetched.
+/// True for handles: their values stay in the memory of the process that made them, and are neither fed nor fetched.
 constexpr bool is_handle(DType dtype) noexcept { return dtype == DType::resource || dtype == DType::variant; }
 
 namespace detail {
@@ -140,8 +140,8 @@ inline constexpr std::array<std::uint8_t, 32> dtype_sizes = [] {
 [[noreturn]] void throw_not_in_list(DType dtype, const DType* allowed, std::size_t count);
 }  // namespace detail
 
-/// Bytes of one element as it lies in memory: sizeof(std::string) for strings, that of a shared_ptr for resource
-/// handles and values that are no arrays, 0 for what is no type.
+/// Bytes of one element in memory: sizeof(std::string) for strings, the size of a shared_ptr for resource handles and
+/// variants, 0 for a number that stands for no type.
 constexpr std::size_t size_of(DType dtype) noexcept {
   return detail::dtype_sizes[static_cast<std::size_t>(dtype) & 31u];
 }

@@ -8,12 +8,12 @@
 
 namespace dflow {
 
-/// What is known of a tensor's shape before it runs: the rank may be unknown, and so may single dimensions (`dynamic`).
+/// The known part of a tensor's shape before a step runs: the rank may be unknown, or single dimensions (`dynamic`).
 /// The default is a scalar, as for `Shape`.
 ///
 /// Thread safety: a value type.
-/// Errors: every function that makes a shape throws InvalidArgument that prints the extents, if one is below
-/// `dynamic`, there are more than `max_rank`, or the product of the known ones exceeds 2^63-1.
+/// Errors: every function that makes a shape throws InvalidArgument that prints the extents. It throws if an extent is
+/// below `dynamic`, there are more than `max_rank`, or the product of the known extents exceeds 2^63-1.
 class PartialShape {
  public:
   constexpr PartialShape() noexcept = default;
@@ -43,19 +43,20 @@ class PartialShape {
   }
 
   bool is_fully_defined() const noexcept;
-  /// Nothing, unless the shape is fully defined.
+  /// The number of elements; empty unless the shape is fully defined.
   std::optional<std::int64_t> num_elements() const noexcept;
   /// Errors: InvalidArgument unless the shape is fully defined.
   Shape to_shape() const;
 
   /// True if some shape fits both.
   bool is_compatible_with(const PartialShape& other) const noexcept;
-  /// What both say together. Errors: InvalidArgument that prints both, if they contradict each other.
+  /// The shape that unites the facts of both. Errors: InvalidArgument that prints both shapes if they contradict each
+  /// other.
   PartialShape merged_with(const PartialShape& other) const;
-  /// What holds for both: dimensions that differ become `dynamic`, ranks that differ unknown.
+  /// The facts that are true for both shapes: different dimensions become `dynamic`, different ranks become unknown.
   PartialShape generalized_with(const PartialShape& other) const noexcept;
 
-  /// As for `Shape`; of an unknown rank they give an unknown rank.
+  /// As for `Shape`; from an unknown rank they give an unknown rank.
   PartialShape with_dim(int i, std::int64_t extent) const;
   PartialShape inserted(int i, std::int64_t extent) const;
   PartialShape erased(int i) const;
@@ -63,7 +64,7 @@ class PartialShape {
   PartialShape subshape(int first, int last) const;
   PartialShape concatenated(const PartialShape& tail) const;
 
-  /// "[?,784]"; "<unknown>" if the rank is.
+  /// "[?,784]"; "<unknown>" if the rank is unknown.
   std::string to_string() const;
 
   friend bool operator==(const PartialShape& a, const PartialShape& b) noexcept {

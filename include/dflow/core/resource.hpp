@@ -1,6 +1,6 @@
 #pragma once
 
-/// Public: what outlives a step in a container of a device.
+/// Public: resources, which outlive a step in a container of a device.
 
 #include <dflow/base/status.hpp>
 
@@ -21,7 +21,7 @@ namespace dflow {
 
 /// State that kernels own across steps: a variable, a queue, a table.
 ///
-/// Thread safety: several steps may use one at a time, so each class guards its own state.
+/// Thread safety: several steps may use a resource at the same time, so each class guards its own state.
 class Resource {
  public:
   virtual ~Resource();
@@ -29,7 +29,7 @@ class Resource {
   Resource(const Resource&) = delete;
   Resource& operator=(const Resource&) = delete;
 
-  /// What it is, for messages: "Variable(float[784,10])". Callable from any thread.
+  /// A description for messages: "Variable(float[784,10])". Callable from any thread.
   virtual std::string debug_string() const = 0;
 };
 
@@ -59,21 +59,22 @@ class ResourceContainer {
 
   const std::string& name() const noexcept { return name_; }
 
-  /// Errors: NotFound if there is none of that name; InvalidArgument if it is no R, naming both types.
+  /// Errors: NotFound if there is no resource of that name; InvalidArgument that names both types if it is not an R.
   template <ResourceType R>
   std::shared_ptr<R> lookup(std::string_view name) const {
     return cast<R>(name, find(name));
   }
 
-  /// Null if there is none of that name. Errors: InvalidArgument as for `lookup`.
+  /// Null if there is no resource of that name. Errors: InvalidArgument as for `lookup`.
   template <ResourceType R>
   std::shared_ptr<R> lookup_if_exists(std::string_view name) const {
     std::shared_ptr<Resource> found = find_if_exists(name);
     return found == nullptr ? nullptr : cast<R>(name, std::move(found));
   }
 
-  /// What is there, or what `factory()` makes: a std::shared_ptr<R>. However many threads ask, it is called at most
-  /// once at a time and its first result stays. It runs under the container's lock and must not use the container.
+  /// The resource of that name, or a new one from `factory()`, which returns a std::shared_ptr<R>. With any number of
+  /// threads, the factory is called at most once at a time and its first result stays. It runs under the container's
+  /// lock and must not use the container.
   template <ResourceType R, class Factory>
     requires std::is_invocable_r_v<std::shared_ptr<R>, Factory&>
   std::shared_ptr<R> lookup_or_create(std::string_view name, Factory&& factory) {
@@ -87,16 +88,16 @@ class ResourceContainer {
 
   /// Errors: AlreadyExists; InvalidArgument for a null resource or an empty name.
   void insert(std::string_view name, std::shared_ptr<Resource> resource);
-  /// Removes it and hands it out: null if there was none. Of many who take it one gets it, and what another one makes
-  /// under its name stays.
+  /// Removes the resource and returns it: null if there was none. If several threads take a resource, one of them gets
+  /// it. A new resource that another thread makes under the name stays.
   std::shared_ptr<Resource> take(std::string_view name);
-  /// Removes all there are at one moment and hands them out, by name.
+  /// Removes all resources of one moment and returns them by name.
   std::map<std::string, std::shared_ptr<Resource>, std::less<>> take_all();
-  /// False if there was none. Holders keep theirs.
+  /// False if there was none. Holders of the pointer keep the resource.
   bool remove(std::string_view name);
   void clear();
-  /// Another number after each resource that was taken or removed: who keeps what it found here looks again when this
-  /// has changed, so as not to go on alone with a resource that the others no longer find. Costs one load.
+  /// Changes after each resource that was taken or removed. A caller that keeps a found resource looks it up again
+  /// after a change: otherwise the caller may go on alone with a resource that others no longer find. Costs one load.
   std::uint64_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
   std::size_t size() const;
   /// The names, sorted.
@@ -128,8 +129,8 @@ class ResourceContainer {
   std::atomic<std::uint64_t> generation_{0};
 };
 
-/// A device's containers by name: two names are two containers, whatever characters they hold. A container is made when
-/// it is first asked for and stays, empty after a reset: whoever holds it goes on with the same one as all others.
+/// A device's containers by name: two different names, of any characters, are two containers. A container is made at
+/// its first use and stays. A reset empties it, and all holders go on with the same container.
 ///
 /// Thread safety: all functions may be called from any thread.
 class ResourceContainers {
@@ -139,12 +140,12 @@ class ResourceContainers {
   ResourceContainers(const ResourceContainers&) = delete;
   ResourceContainers& operator=(const ResourceContainers&) = delete;
 
-  /// The container of that name; "" is the one of resources that name none.
+  /// The container of that name; "" is the container of resources that name none.
   std::shared_ptr<ResourceContainer> container(std::string_view name = {});
-  /// The containers that have been asked for, sorted.
+  /// The names of the containers that have been made, sorted.
   std::vector<std::string> names() const;
-  /// Drops the resources of one container; false if nobody has asked for it yet. Steps under way keep what they hold;
-  /// later ones find the container empty.
+  /// Drops the resources of one container; false if it has not been made yet. Running steps keep the resources that
+  /// they hold; later steps find the container empty.
   bool reset(std::string_view name);
   /// Drops the resources of all containers.
   void clear();

@@ -26,7 +26,7 @@ inline constexpr std::int64_t dynamic = -1;
 /// empty tensor. Stored inline; the number of elements is kept beside the extents.
 ///
 /// Thread safety: a value type.
-/// Errors: every function that makes a shape throws InvalidArgument that prints the extents, if one is
+/// Errors: every function that makes a shape throws InvalidArgument that prints the extents. It throws if an extent is
 /// negative, there are more than `max_rank`, or their product exceeds 2^63-1.
 class Shape {
  public:
@@ -83,7 +83,7 @@ class Shape {
 
  private:
   /// Copied always; higher dimensions only if there are any. A tensor is copied on every edge, and the compiler's own
-  /// copy of the whole array is slower: it reads back what was just written in other widths.
+  /// copy of the whole array is slower: it reads back the bytes just written in other widths.
   static constexpr int usual_rank = 4;
 
   constexpr void copy_dims(const Shape& other) noexcept {

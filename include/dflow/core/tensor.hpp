@@ -17,7 +17,7 @@ namespace detail {
 [[noreturn]] void throw_not_scalar(const Shape& shape);
 [[noreturn]] void throw_wrong_rank(const Shape& shape, int wanted);
 
-/// Elements that can be assigned from a range's.
+/// A range with elements from which a T can be constructed.
 template <class R, class T>
 concept RangeOf = requires(const R& range) {
   std::begin(range);
@@ -35,9 +35,9 @@ concept RangeOf = requires(const R& range) {
 /// for (float x : t.span()) sum += x;
 /// ```
 ///
-/// It is an AnyTensor whose element type the compiler knows, and has no members of its own: a copy is a handle to the
-/// same elements (`copy` makes new ones), and an AnyTensor of the right type can be looked at as a Tensor<T> in place
-/// (`Tensor<T>::of`), which is how kernels get their typed arguments at no cost.
+/// It is an AnyTensor with an element type that the compiler knows, and has no members of its own. A copy is a handle
+/// to the same elements (`copy` makes new ones). An AnyTensor of the right type can be used as a Tensor<T> in place
+/// (`Tensor<T>::of`): kernels get their typed arguments this way at no cost.
 ///
 /// Thread safety and errors: as for AnyTensor.
 template <Element T>
@@ -50,7 +50,7 @@ class Tensor : public AnyTensor {
   /// Uninitialised numbers, empty strings.
   explicit Tensor(const Shape& shape, Allocator& allocator = default_cpu_allocator())
       : AnyTensor(dtype_of<T>, shape, allocator) {}
-  /// A scalar. Implicit, so that `run({{x, 3.0f}})` works, from what converts to T without narrowing.
+  /// A scalar, from any type that converts to T without narrowing. Implicit, so that `run({{x, 3.0f}})` works.
   template <class U>
     requires(!std::is_base_of_v<AnyTensor, U> && !std::is_same_v<U, Shape> && requires(U u) { T{u}; })
   Tensor(U value) : Tensor(Shape()) {
@@ -72,7 +72,7 @@ class Tensor : public AnyTensor {
     T* to = data();
     for (auto&& value : values) *to++ = T(value);
   }
-  /// The elements as they lie: braces in braces are rows, as deep as the rank, and never a shape and its elements.
+  /// The elements in nested braces: braces in braces are rows, as deep as the rank, and never a shape and its elements.
   /// Implicit, so that `run({{x, {{1, 2}, {3, 4}}}})` works.
   ///
   /// Errors: InvalidArgument if rows side by side have different shapes, or T cannot hold a number.
@@ -83,7 +83,7 @@ class Tensor : public AnyTensor {
     requires std::is_same_v<std::remove_const_t<typename M::element_type>, T>
   static Tensor from_view(const M& view);
 
-  /// A view of the same elements. Errors: InvalidArgument that names both types if `any` holds another one.
+  /// A view of the same elements. Errors: InvalidArgument that names both types if `any` holds another type.
   explicit Tensor(const AnyTensor& any) : AnyTensor(any) { require_dtype(dtype_of<T>); }
   explicit Tensor(AnyTensor&& any) : AnyTensor((any.require_dtype(dtype_of<T>), std::move(any))) {}
 
@@ -93,14 +93,13 @@ class Tensor : public AnyTensor {
     return tensor;
   }
   static Tensor zeros(const Shape& shape) { return full(shape, T()); }
-  /// What was written in braces. Errors: `elements.status()`.
+  /// A tensor of elements that were written in braces. Errors: `elements.status()`.
   static Tensor of_elements(const NestedElements<T>& elements) {
     throw_if_error(elements.status());
     return Tensor(elements.shape(), elements.elements());
   }
 
-  /// `any` looked at as a Tensor<T>, without a check but an assertion. Sound because Tensor<T> adds nothing to
-  /// AnyTensor.
+  /// `any` as a Tensor<T>, with an assertion as the only check. Sound because Tensor<T> adds nothing to AnyTensor.
   static const Tensor& of(const AnyTensor& any) noexcept {
     assert(any.dtype() == dtype_of<T>);
     return static_cast<const Tensor&>(any);
@@ -140,7 +139,7 @@ class Tensor : public AnyTensor {
     return *data();
   }
 
-  /// A view for `view(i, j)` and strided access. Errors: InvalidArgument if the rank is another.
+  /// A view for `view(i, j)` and strided access. Errors: InvalidArgument if the rank is different.
   template <int Rank>
   TensorView<T, Rank> view() {
     return {data(), extents<Rank>()};
@@ -221,29 +220,30 @@ Tensor<T> tensor_over(std::span<T> elements, const Shape& shape, UniqueFunction<
 }
 }  // namespace detail
 
-/// A tensor over the caller's memory, without a copy, which kernels read and neither write nor keep. The caller keeps
-/// it alive until `release` is called, or, if that is empty, until every handle to the tensor is gone. Errors:
-/// InvalidArgument if the sizes do not agree.
+/// A tensor over the caller's memory, without a copy. Kernels read the memory and neither write nor keep it. The caller
+/// keeps it alive until `release` is called or, if `release` is empty, until every handle to the tensor is gone.
+/// Errors: InvalidArgument if the sizes do not agree.
 template <Element T>
 Tensor<T> borrow(std::span<T> elements, const Shape& shape, UniqueFunction<void()> release = {}) {
   return detail::tensor_over(elements, shape, std::move(release), Lending::view);
 }
 
-/// The same for memory that must not be written: whoever holds the tensor does not write it either.
+/// The same for memory that must not be written: holders of the tensor do not write it either.
 template <Element T>
 Tensor<T> borrow(std::span<const T> elements, const Shape& shape, UniqueFunction<void()> release = {}) {
   return detail::tensor_over(std::span(const_cast<T*>(elements.data()), elements.size()), shape, std::move(release),
                              Lending::read_only);
 }
 
-/// A tensor over memory that the caller gives away: until `release` is called it is the library's, which may write its
-/// results there and keep it, as a variable's value for instance. Errors: InvalidArgument if the sizes do not agree.
+/// A tensor over memory that the caller gives away. The library owns the memory until `release` is called: it may write
+/// results there and keep the memory, for example as a variable's value. Errors: InvalidArgument if the sizes do not
+/// agree.
 template <Element T>
 Tensor<T> adopt(std::span<T> elements, const Shape& shape, UniqueFunction<void()> release) {
   return detail::tensor_over(elements, shape, std::move(release), Lending::given);
 }
 
-/// From anything that is a contiguous range of elements: `borrow(vector, {2, 3})`.
+/// From any contiguous range of elements: `borrow(vector, {2, 3})`.
 template <class R>
   requires requires(R& range) {
     std::span(range);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Public: datasets: where elements come from, what becomes of them, and how they are gone through.
+/// Public: datasets: sources of elements, steps that transform them, and iterators over them.
 
 #include <dflow/data/dataset.hpp>
 #include <dflow/data/files.hpp>

@@ -40,7 +40,7 @@ inline constexpr bool takes_members<F, const std::pair<A, B>> = std::is_invocabl
 template <class F, class... Es>
 inline constexpr bool takes_members<F, const std::tuple<Es...>> = std::is_invocable_v<F, const Es&...>;
 
-/// What may be called with an element of type E: as it is, or with its members.
+/// A function that can be called with an element of type E: with the element as it is, or with its members.
 template <class F, class E>
 concept FunctionOf = std::is_invocable_v<const F&, E&> || takes_members<const F&, E>;
 
@@ -69,35 +69,36 @@ constexpr Batching batching(std::optional<double> padding = {}) {
 
 }  // namespace detail
 
-/// Elements of any C++ type, one after the other, and the way they are made: a recipe that is cheap to copy and is
-/// changed by nothing. Reading it is what an `Iterator`, or a range-based for, does.
+/// A sequence of elements of any C++ type, as a recipe to make them. The recipe is cheap to copy and never changes. An
+/// `Iterator`, or a range-based for, reads the elements.
 ///
 /// ```cpp
 /// auto data = df::data::from_tensors(images, labels).shuffle(10'000, {.seed = 1}).batch(128).prefetch(2);
 /// for (auto& [x, y] : data) step(x, y);
 /// ```
-/// Functions get an element as it is or, of a pair or tuple, its members, by reference; they are called through const,
-/// by several threads where that is asked for, and not for elements that are passed over, so that their result is to
-/// depend on the element alone. They are kept by the recipe.
+/// A function gets an element as it is or, for a pair or tuple, its members, by reference. Functions are called
+/// through const, and by several threads if a step asks for it. They are not called for elements that are passed over,
+/// so their result must depend on the element alone. The recipe keeps them.
 ///
 /// Thread safety: immutable; iterators of one dataset are independent of one another.
-/// Errors: InvalidArgument where a step is added that cannot be; those of `Iterator` when it is read.
+/// Errors: InvalidArgument when a step is added that is not possible; the errors of `Iterator` when the dataset is
+/// read.
 template <class E>
 class Dataset {
  public:
   using element_type = E;
 
-  /// Errors: InvalidArgument for no recipe.
+  /// Errors: InvalidArgument for a null recipe.
   explicit Dataset(SharedRecipe recipe) : recipe_(std::move(recipe)) {
     if (recipe_ == nullptr) throw_error(Status::invalid_argument("data: a dataset of no recipe"));
   }
 
-  /// A way through the dataset from the beginning of an epoch on.
+  /// An iterator at the beginning of an epoch.
   Iterator<E> iterate(std::uint64_t epoch = 0) const { return Iterator<E>(recipe_, epoch); }
   /// The first epoch: `for (auto& [x, y] : data)`.
   ElementIterator<E> begin() const { return ElementIterator<E>(iterate()); }
   std::default_sentinel_t end() const noexcept { return {}; }
-  /// Elements in an epoch, where that is known without reading them.
+  /// The number of elements in an epoch, if it is known without reading them.
   std::optional<std::int64_t> size() const { return iterate().size(); }
   const SharedRecipe& recipe() const noexcept { return recipe_; }
 
@@ -119,7 +120,7 @@ class Dataset {
       return detail::call<const E>(*f, item.get<E>());
     }));
   }
-  /// The elements of the datasets that f makes of the elements, several in turn.
+  /// Reads the datasets that f makes of the elements, several of them in turn.
   template <detail::FunctionOf<E> F>
   auto interleave(F f, InterleaveOptions options = {}) const {
     using Inner = typename detail::ElementOf<detail::Called<E, F>>::type;
@@ -136,22 +137,22 @@ class Dataset {
     return interleave(std::move(f), {.cycle = 1});
   }
 
-  /// In an order by chance, among `buffer` elements at a time: data/steps/shuffle.hpp.
+  /// The elements in random order, drawn from `buffer` elements at a time: data/steps/shuffle.hpp.
   Dataset shuffle(std::uint64_t buffer, ShuffleOptions options = {}) const {
     return Dataset(shuffle_recipe(recipe_, buffer, options));
   }
-  /// n elements as one: of Tensor<T> [...] a Tensor<T> [n, ...], of a number T a Tensor<T> [n], of a tuple a tuple of
-  /// these. Rows that lie side by side in one tensor stay there; all others are copied once.
+  /// Makes n elements one: n of Tensor<T> [...] become a Tensor<T> [n, ...], n numbers T a Tensor<T> [n], and n tuples
+  /// a tuple of batches. Rows that lie side by side in one tensor stay there; all other rows are copied once.
   auto batch(std::uint64_t n, BatchOptions options = {}) const {
     require_tensors();
     return Dataset<Batched<E>>(batch_recipe(recipe_, n, options.drop_remainder, detail::batching<E>()));
   }
-  /// The same of tensors of different extents, filled up to the largest of each batch.
+  /// The same for tensors of different extents, filled up to the largest extents of each batch.
   auto padded_batch(std::uint64_t n, PaddedBatchOptions options = {}) const {
     require_tensors();
     return Dataset<Batched<E>>(batch_recipe(recipe_, n, options.drop_remainder, detail::batching<E>(options.padding)));
   }
-  /// Padded batches of elements of about one length, which f gives: data/steps/batch.hpp.
+  /// Padded batches of elements of about one length; f gives the length: data/steps/batch.hpp.
   template <detail::FunctionOf<const E> F>
   auto bucket_by_length(F f, BucketOptions options) const {
     require_tensors();
@@ -161,8 +162,8 @@ class Dataset {
     };
     return Dataset<Batched<E>>(bucket_recipe(recipe_, std::move(length), std::move(options), batching));
   }
-  /// n elements that follow one another, as a vector. Elements that only move are in one window each: errors also,
-  /// InvalidArgument for a shift of fewer than n.
+  /// n consecutive elements as a vector. Elements that only move are in one window each. Errors also: InvalidArgument
+  /// for such elements if the shift is less than n.
   Dataset<std::vector<E>> window(std::uint64_t n, WindowOptions options = {}) const {
     if (!CopyableElement<E> && options.shift < n) {
       throw_error(Status::invalid_argument(str_cat(
@@ -177,22 +178,22 @@ class Dataset {
     }));
   }
 
-  /// Read in a thread of the iterator's own, up to n elements ahead: data/steps/prefetch.hpp.
+  /// Reads up to n elements ahead, in a thread of the iterator's own: data/steps/prefetch.hpp.
   Dataset prefetch(std::uint64_t n) const { return Dataset(prefetch_recipe(recipe_, n)); }
-  /// Kept in memory once they have been read: data/steps/cache.hpp. What stands before is read once, as the first
-  /// epoch.
+  /// Keeps elements in memory once they have been read: data/steps/cache.hpp. The dataset before the cache is read
+  /// once, as its first epoch.
   Dataset cache() const {
     static_assert(CopyableElement<E>, "cache() keeps elements and gives copies of them: they have to be copyable");
     return Dataset(cache_recipe(recipe_));
   }
 
-  /// n times, each in the order of another epoch; without a number endless.
+  /// Repeats the dataset n times, each time in the order of another epoch. Without a number it is endless.
   Dataset repeat(std::uint64_t n) const { return Dataset(repeat_recipe(recipe_, n)); }
   Dataset repeat() const { return Dataset(repeat_recipe(recipe_, std::nullopt)); }
   Dataset take(std::uint64_t n) const { return Dataset(take_recipe(recipe_, n)); }
   Dataset skip(std::uint64_t n) const { return Dataset(skip_recipe(recipe_, n)); }
   Dataset concatenate(const Dataset& more) const { return Dataset(concatenate_recipe(recipe_, more.recipe_)); }
-  /// The number of each element, from 0 in each epoch, and the element.
+  /// Each element with its number, which begins at 0 in each epoch.
   Dataset<std::pair<std::int64_t, E>> enumerate() const {
     return Dataset<std::pair<std::int64_t, E>>(zip_recipe({counting_source(), recipe_}, [](std::vector<Item>& items) {
       return Item::of(std::pair<std::int64_t, E>(items[0].get<std::int64_t>(), std::move(items[1].get<E>())));
@@ -209,7 +210,7 @@ class Dataset {
   SharedPart<const Recipe> recipe_;
 };
 
-/// An element of each, as a tuple, until the first of them ends.
+/// An element of each dataset, as a tuple, until the first dataset ends.
 template <class... Es>
   requires(sizeof...(Es) > 0)
 Dataset<std::tuple<Es...>> zip(const Dataset<Es>&... datasets) {

@@ -22,14 +22,14 @@ template <Element T>
 Dataset<Tensor<T>> from_tensors(const Tensor<T>& rows) {
   return Dataset<Tensor<T>>(row_source({rows}, element_type<Tensor<T>>));
 }
-/// Row i of each, as a tuple: images and labels. Errors: InvalidArgument also for different numbers of rows.
+/// Row i of each tensor, as a tuple: images and labels. Errors: InvalidArgument also for different numbers of rows.
 template <Element... Ts>
   requires(sizeof...(Ts) > 1)
 Dataset<std::tuple<Tensor<Ts>...>> from_tensors(const Tensor<Ts>&... rows) {
   return Dataset<std::tuple<Tensor<Ts>...>>(row_source({rows...}, element_type<std::tuple<Tensor<Ts>...>>));
 }
 
-/// The elements of a vector, of which each pass gives copies.
+/// The elements of a vector; each pass gives copies of them.
 template <class E>
 Dataset<E> from_vector(std::vector<E> elements) {
   static_assert(
@@ -43,7 +43,7 @@ Dataset<E> from_vector(std::vector<E> elements) {
 
 namespace detail {
 
-// What <ranges> has, which costs 0.1 s to parse, by what <iterator> has of it.
+// Range concepts of <ranges>, written with <iterator> alone, since <ranges> costs 0.1 s to parse.
 template <class R>
 using IteratorOf = decltype(std::ranges::begin(std::declval<R&>()));
 template <class R>
@@ -53,8 +53,8 @@ concept IndexedRange = std::random_access_iterator<IteratorOf<R>> && requires(R&
 
 }  // namespace detail
 
-/// The elements of a range, which is copied, or moved in: a view is cheap to copy, and what it refers to has to live as
-/// long as the dataset. With <ranges>: `from_range(std::views::iota(0, 100))`.
+/// The elements of a range, which is copied, or moved in. A view is cheap to copy, but the elements that it refers to
+/// have to live as long as the dataset. With <ranges>: `from_range(std::views::iota(0, 100))`.
 template <class R>
   requires detail::InputRange<R>
 auto from_range(R&& range) {
@@ -81,8 +81,9 @@ auto from_range(R&& range) {
   }
 }
 
-/// What a generator gives until it gives none. `begin` makes a generator for each pass, a function without arguments
-/// that returns std::optional<E>; each is to give the same elements. To restore a state it is read from its beginning.
+/// The elements that a generator gives, until it gives none. For each pass `begin` makes a generator, a function
+/// without arguments that returns std::optional<E>. Each generator must give the same elements. To restore a state, a
+/// generator is read from its beginning.
 ///
 /// ```cpp
 /// auto squares = df::data::from_generator([] {

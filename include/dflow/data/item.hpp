@@ -10,20 +10,20 @@
 
 namespace dflow::data {
 
-/// How elements of a C++ type are made of tensors, if they are: a Tensor<T>, an AnyTensor, a number or string (a
-/// scalar), and pairs and tuples of these.
+/// How elements of a C++ type are made of tensors, if they are. An element can be a Tensor<T>, an AnyTensor, a number
+/// or string (a scalar), or a pair or tuple of these.
 template <class E>
 struct Parts {
-  static constexpr std::size_t count = 0;  ///< they are not
-  using Batched = E;                       ///< so that what says so is the first error
+  static constexpr std::size_t count = 0;  ///< not made of tensors
+  using Batched = E;                       ///< so that the first error gives this reason
   using Elements = TypeList<>;
 };
 
-/// The element type of a batch: a tensor where there was one, with one dimension more, and where there was a number.
+/// The element type of a batch: each tensor gets one dimension more, and each number becomes a tensor.
 template <class E>
 using Batched = typename Parts<E>::Batched;
 
-/// What batches can be made of.
+/// Elements that batches can be made of.
 template <class E>
 concept MadeOfTensors = Parts<E>::count > 0;
 
@@ -60,7 +60,7 @@ struct Parts<AnyTensor> {
 
 namespace detail {
 
-/// What pairs and tuples share: the tensors of one member come after those of the one before.
+/// The shared part of pairs and tuples: the tensors of each member follow the tensors of the member before.
 template <class E, class B, class... Members>
 struct MemberParts {
   using Batched = B;
@@ -91,7 +91,8 @@ struct Parts<std::tuple<Es...>> : detail::MemberParts<std::tuple<Es...>, std::tu
 namespace detail {
 template <class E>
 inline constexpr bool is_copyable = std::copy_constructible<E>;
-/// The copy constructor of a standard container is there whatever it holds, and is no error before it is used.
+/// A standard container has a copy constructor even if its elements cannot be copied. The constructor is an error only
+/// when it is used.
 template <class E>
   requires requires {
     typename E::value_type;
@@ -100,20 +101,20 @@ template <class E>
 inline constexpr bool is_copyable<E> = std::copy_constructible<E> && is_copyable<typename E::value_type>;
 }  // namespace detail
 
-/// What can be copied, and holds nothing that cannot.
+/// A type that can be copied, and holds nothing that cannot.
 template <class E>
 concept CopyableElement = detail::is_copyable<E>;
 
-/// What the bodies that are no templates know of the C++ type of elements.
+/// The C++ type of elements, for function bodies that are no templates.
 struct ElementType {
   void (*destroy)(void* element) noexcept;
   /// A copy on the heap; null for a type that only moves.
   void* (*copy)(const void* element);
-  /// 0 if elements are not made of tensors; the rest is null then.
+  /// 0 if elements are not made of tensors; `split` and `join` are null then.
   std::size_t num_tensors;
   /// Moves the element's tensors to `tensors`.
   void (*split)(void* element, AnyTensor* tensors);
-  /// An element on the heap of these tensors, which are moved from.
+  /// Makes an element on the heap from `tensors`, which are moved from.
   void* (*join)(AnyTensor* tensors);
 };
 
@@ -136,7 +137,8 @@ constexpr ElementType make_element_type() {
 template <class E>
 inline constexpr ElementType element_type = detail::make_element_type<E>();
 
-/// One element of a dataset, of any C++ type, on the heap: what streams hand on. Empty by default and after a move.
+/// One element of a dataset, of any C++ type, on the heap. Streams hand items on. An item is empty by default and
+/// after a move.
 ///
 /// Thread safety: distinct objects may be used from distinct threads.
 class Item {
@@ -160,7 +162,7 @@ class Item {
 
   bool is_empty() const noexcept { return element_ == nullptr; }
   Item copy() const { return {*type_, type_->copy(element_)}; }
-  /// The element, whose type the caller knows.
+  /// The element. The caller must know its type.
   template <class E>
   E& get() noexcept {
     return *static_cast<E*>(element_);

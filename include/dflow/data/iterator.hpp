@@ -14,15 +14,15 @@
 
 namespace dflow::data {
 
-/// Elements that are read again, unless it is said otherwise, to restore an iterator.
+/// The default limit of elements that are read again to restore an iterator.
 inline constexpr std::uint64_t default_restore_limit = std::uint64_t{1} << 30;
 
-/// What an iterator is beside the type of its elements.
+/// The part of an iterator that does not depend on the type of its elements.
 class AnyIterator {
  public:
   AnyIterator(SharedRecipe recipe, std::uint64_t epoch);
   AnyIterator(AnyIterator&&) noexcept = default;
-  /// What it read before, and the threads of that, end first.
+  /// The stream that it read before, and the threads of that stream, end first.
   AnyIterator& operator=(AnyIterator&& other) noexcept;
 
   /// The next element; false at the end of the epoch.
@@ -34,11 +34,11 @@ class AnyIterator {
   std::string state() const;
   void restore(std::string_view state);
   void limit_restoring(std::uint64_t elements) noexcept { restore_limit_ = elements; }
-  /// An iterator of the same dataset that stands where `state` says; this one stays as it is.
+  /// An iterator of the same dataset at the position of `state`; this iterator stays as it is.
   AnyIterator restored(std::string_view state) const;
 
  private:
-  /// Errors: FailedPrecondition for an iterator that was moved from.
+  /// Errors: FailedPrecondition if the iterator was moved from.
   const Recipe& recipe() const;
 
   SharedRecipe recipe_;
@@ -50,7 +50,7 @@ class AnyIterator {
   std::exception_ptr failed_;
 };
 
-/// A way through a dataset, epoch by epoch, that can be saved at any element and restored.
+/// Goes through a dataset, epoch by epoch. It can be saved at any element and restored.
 ///
 /// ```cpp
 /// df::data::Iterator batches = data.iterate();
@@ -58,12 +58,12 @@ class AnyIterator {
 /// batches.next_epoch();                    // shuffled anew
 /// std::string state = batches.state();     // later, or in another process: data.iterate().restore(state)
 /// ```
-/// What it gives is decided by the dataset, the seeds in it, and the epoch. Threads that it needs are its own and end
-/// with it.
+/// The dataset, the seeds in it and the epoch decide which elements it gives. It owns the threads that it needs, and
+/// they end with it.
 ///
 /// Thread safety: one thread at a time. `next` blocks until there is an element.
-/// Errors: whatever sources and functions throw; after that each call of `next` throws the same, until another epoch
-/// is begun or a state restored. FailedPrecondition for one that was moved from.
+/// Errors: all errors that sources and functions throw. After an error each call of `next` throws the same error,
+/// until another epoch begins or a state is restored. FailedPrecondition if the iterator was moved from.
 template <class E>
 class Iterator {
  public:
@@ -77,30 +77,31 @@ class Iterator {
     if (!any_.next(item)) return std::nullopt;
     return std::move(item.get<E>());
   }
-  /// Goes to the beginning of the next epoch, from wherever it stands.
+  /// Goes to the beginning of the next epoch, from any position.
   void next_epoch() { any_.next_epoch(); }
 
-  /// The epoch, counted from 0, and how many of its elements have been given.
+  /// The epoch, counted from 0, and the number of its elements that have been given.
   std::uint64_t epoch() const noexcept { return any_.epoch(); }
   std::uint64_t position() const noexcept { return any_.position(); }
-  /// Elements in an epoch, where that is known without reading them.
+  /// The number of elements in an epoch, if it is known without reading them.
   std::optional<std::int64_t> size() const { return any_.size(); }
 
-  /// Where it stands, in bytes with a checksum: an iterator of the same dataset that is given them goes on with the
-  /// same elements as this one. What was read ahead and not given counts as not read. What they hold is positions and
-  /// numbers, never elements: those are read again, and so have to be there. Numbers of threads and of prefetched
-  /// elements may be others.
+  /// The position, in bytes with a checksum. If an iterator of the same dataset restores them, it goes on with the
+  /// same elements as this one. Elements that were read ahead and not given count as not read. The bytes hold
+  /// positions and numbers, never elements: elements are read again, so the sources must still have them. The numbers
+  /// of threads and of prefetched elements may differ.
   ///
   /// Errors: FailedPrecondition after an error of `next`.
   std::string state() const { return any_.state(); }
-  /// The bytes say how much is read again, so they are not believed without a bound: `limit_restoring`.
+  /// The bytes say how many elements are read again. They are not trusted without a bound: `limit_restoring`.
   ///
-  /// Errors: DataLoss for bytes that are damaged, or say of elements that are not there; InvalidArgument for the state
-  /// of another dataset, and for one that needs more elements of the sources than the limit; what sources throw. The
-  /// iterator stays as it was, then.
+  /// Errors: DataLoss for bytes that are damaged or refer to elements that are not there. InvalidArgument for the
+  /// state of another dataset, and for a state that needs more elements of the sources than the limit. All errors that
+  /// sources throw. After an error the iterator stays as it was.
   void restore(std::string_view state) { any_.restore(state); }
-  /// Elements that sources read again, at most, when a state is restored: passing over some by their number counts as
-  /// one, one that a cache keeps as 64. An endless generator of which more had been read needs more.
+  /// The most elements that sources read again when a state is restored. Passing over elements by their number counts
+  /// as one element, and an element that a cache keeps counts as 64. An endless generator needs a higher limit if more
+  /// elements had been read from it.
   void limit_restoring(std::uint64_t elements) noexcept { any_.limit_restoring(elements); }
 
   AnyIterator& any() noexcept { return any_; }
@@ -110,7 +111,7 @@ class Iterator {
   AnyIterator any_;
 };
 
-/// What a range-based for goes by: an epoch of a dataset.
+/// The iterator of a range-based for over one epoch of a dataset.
 template <class E>
 class ElementIterator {
  public:

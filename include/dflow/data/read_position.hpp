@@ -8,8 +8,8 @@
 
 namespace dflow::data {
 
-/// How many elements, epochs, rounds or draws there have been, as a state says. Errors: DataLoss for more than there
-/// can be, from which counting on would wrap.
+/// Reads a number of elements, epochs, rounds or draws from a state. Errors: DataLoss if the number exceeds
+/// `max_position`, from which counting on would wrap.
 inline std::uint64_t read_position(ByteReader& in) {
   const std::uint64_t position = in.varint();
   if (position > max_position) throw_error(Status::data_loss("an iterator's state overflows"));

@@ -8,15 +8,16 @@
 
 namespace dflow::data {
 
-/// Bounds what is read again to restore a state. All passes of one iterator share it: their sources count what they
-/// read, and an element past the bound is an error in whichever thread reads it. Nothing is counted at other times.
+/// Bounds the number of elements that are read again to restore a state. All passes of one iterator share it: their
+/// sources count the elements that they read. An element past the bound is an error in the thread that reads it.
+/// Nothing is counted at other times.
 ///
 /// Thread safety: safe.
 class ReplayLimit {
  public:
-  /// From here on at most `most` elements.
+  /// Begins to count: from here on at most `most` elements.
   void begin(std::uint64_t most);
-  /// To here. Errors: InvalidArgument if more were asked for, although only a thread that reads ahead has been told so.
+  /// Stops counting. Errors: InvalidArgument if more were asked for, even if only a read-ahead thread got the error.
   void end();
   bool is_on() const noexcept { return is_on_.load(std::memory_order_relaxed); }
 
@@ -32,13 +33,13 @@ class ReplayLimit {
 
   std::atomic<bool> is_on_{false};
   std::atomic<std::uint64_t> left_{0};
-  std::mutex mutex_;  ///< of what follows, and of changes of `is_on_`
+  std::mutex mutex_;  ///< guards the members below, and changes of `is_on_`
   std::uint64_t most_ = 0;
   bool is_exceeded_ = false;
   ReplayLimit* lender_ = nullptr;  ///< counts instead
 };
 
-/// For passes that several iterators use in turn: as long as this lives, `borrower` counts for `lender`, if that is on.
+/// For passes that several iterators use in turn: while this lives, `borrower` counts for `lender`, if `lender` is on.
 class LentReplayLimit {
  public:
   LentReplayLimit(ReplayLimit& borrower, ReplayLimit& lender);
@@ -46,7 +47,7 @@ class LentReplayLimit {
   LentReplayLimit& operator=(const LentReplayLimit&) = delete;
   ~LentReplayLimit();
 
-  /// A pass of the borrower may have been told that the bound is passed.
+  /// True if a pass of the borrower may have been told that the bound is passed.
   bool is_exceeded() const;
 
  private:

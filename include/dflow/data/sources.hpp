@@ -15,14 +15,15 @@ namespace dflow::data {
 /// thread.
 SharedRecipe indexed_source(std::string name, std::uint64_t size, std::function<Item(std::uint64_t index)> at);
 
-/// Elements that are only made one after the other: each pass calls `begin` for a function that gives them, until it
-/// gives an empty Item. A position is restored by passing over the elements before it.
+/// Elements that can only be made one after the other. Each pass calls `begin` for a function that gives the elements,
+/// until it gives an empty Item. A position is restored by passing over the elements before it.
 SharedRecipe generated_source(std::string name, std::function<std::function<Item()>()> begin);
 
 /// The integers from 0 on, without an end, as std::int64_t.
 SharedRecipe counting_source();
 
-/// The rows of tensors, which share their elements; `join` makes an element of as many tensors as there are.
+/// The rows of tensors; they share the tensors' elements. `join` of `type` makes an element of as many tensors as
+/// there are.
 ///
 /// Errors: InvalidArgument for a scalar, and for tensors of different numbers of rows.
 SharedRecipe row_source(std::vector<AnyTensor> tensors, const ElementType& type);

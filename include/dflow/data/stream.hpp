@@ -13,10 +13,10 @@
 
 namespace dflow::data {
 
-/// One pass over a dataset. What it gives is decided by its recipe and its epoch alone.
+/// One pass over a dataset. Its recipe and its epoch alone decide which elements it gives.
 ///
-/// Thread safety: one thread at a time. The recipe and the limit that it was opened with outlive it.
-/// Errors: whatever sources and functions throw; then it is only destroyed.
+/// Thread safety: one thread at a time. The recipe and the limit that the stream was opened with outlive it.
+/// Errors: all errors that sources and functions throw. After an error the stream can only be destroyed.
 class Stream {
  public:
   Stream() = default;
@@ -26,21 +26,21 @@ class Stream {
 
   /// The next element; false at the end, and from then on.
   virtual bool next(Item& item) = 0;
-  /// Passes over n elements, or those that there are if they are fewer, and says how many; without computing them,
-  /// where that can be done.
+  /// Passes over n elements, or over all that are left if they are fewer, and returns their number. It does not
+  /// compute the elements if it can avoid that.
   virtual std::uint64_t skip(std::uint64_t n);
-  /// Appends where it stands: what it has given, not what it has read ahead.
+  /// Appends the position: after the elements that were given, not after the elements that were read ahead.
   virtual void save(ByteWriter& out) const = 0;
-  /// Makes a stream that has given nothing go on from there. Errors: DataLoss, OutOfRange for bytes that say nothing of
-  /// this recipe.
+  /// Makes a stream that has given nothing go on from a saved position. Errors: DataLoss, OutOfRange for bytes that do
+  /// not fit this recipe.
   virtual void restore(ByteReader& in) = 0;
 };
 
-/// The size of what has no end.
+/// The size of a dataset without an end.
 inline constexpr std::uint64_t endless = std::numeric_limits<std::uint64_t>::max();
 
 namespace detail {
-/// a + b and a * b, where they are too large `endless`.
+/// a + b and a * b, or `endless` if the result is too large.
 constexpr std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) noexcept {
   std::uint64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? endless : sum;
@@ -61,12 +61,13 @@ class Recipe {
   Recipe& operator=(const Recipe&) = delete;
   virtual ~Recipe() = default;
 
-  /// A new pass. Random orders of another epoch are others. Reads nothing and starts no thread yet. A source tells
-  /// `limit` of each element that it reads (of what it passes over without reading it, once), other steps hand it on.
+  /// Opens a new pass. Other epochs have other random orders. Reads nothing and starts no thread yet. A source tells
+  /// `limit` of each element that it reads, and once of elements that it passes over without reading them. Other steps
+  /// hand `limit` on.
   virtual std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const = 0;
-  /// How many elements a pass gives, where that is known without one; `endless`.
+  /// The number of elements that a pass gives, if it is known without a pass, or `endless`.
   virtual std::optional<std::uint64_t> size() const { return std::nullopt; }
-  /// "range(10) | shuffle(4, seed 1)": what decides elements and order, but for functions.
+  /// "range(10) | shuffle(4, seed 1)": describes all that decides elements and order, except functions.
   virtual std::string describe() const = 0;
 };
 
@@ -76,12 +77,12 @@ using SharedRecipe = std::shared_ptr<const Recipe>;
 void require_passed_over(std::uint64_t passed, std::uint64_t n);
 /// Passes over the n elements that had been read ahead and not given. Errors: DataLoss if they are not there.
 inline void replay(Stream& stream, std::uint64_t n) { require_passed_over(stream.skip(n), n); }
-/// A number that says how much is replayed. Errors: DataLoss past `most`.
+/// Reads the number of elements to replay. Errors: DataLoss past `most`.
 std::uint64_t read_replayed(ByteReader& in, std::uint64_t most);
 
-/// The most elements that a pass can have given: far more than any gives, and far from overflowing.
+/// The most elements that a pass can have given: far more than any pass gives, and far from overflowing.
 inline constexpr std::uint64_t max_position = std::uint64_t{1} << 62;
-/// The most elements that a map or a prefetch reads ahead.
+/// Twice the most elements that a map or a prefetch reads ahead.
 inline constexpr std::uint64_t max_read_ahead = std::uint64_t{1} << 20;
 
 }  // namespace dflow::data

@@ -22,12 +22,12 @@ namespace dflow {
 
 class GraphStore;
 
-/// Says on which device a node is wanted that is about to be appended: a full or partial name, or "" for no constraint.
-/// It is called once for each, in the thread that builds.
+/// Chooses the device of a node before it is appended: a full or partial name, or "" for no constraint. It is called
+/// once for each node, in the thread that builds.
 using DeviceFunction = std::function<std::string(const Node& node)>;
 
 struct GraphOptions {
-  /// Seed of every random op that is given none; 0 draws a different one for each op and run.
+  /// Seed of every random op without a seed of its own; 0 draws a different seed for each op and run.
   std::uint64_t seed = 0;
 };
 
@@ -38,9 +38,9 @@ struct GraphOptions {
 ///
 /// Thread safety: building (scopes and collections included) from several threads at once needs the caller's lock.
 /// While one thread builds, any others may compile and run steps of the graph, copy it, and read nodes, names and
-/// collections; handles reach them by whatever synchronises threads. Errors: builders and scopes throw `Error` with
-/// InvalidArgument, naming op, shapes and the line of the user's program; the graph is unchanged then.
-/// FailedPrecondition for a graph that was moved from.
+/// collections. Pass handles to them with the usual synchronisation of threads.
+/// Errors: builders and scopes throw `Error` with InvalidArgument, naming op, shapes and the line of the user's
+/// program; the graph is unchanged then. FailedPrecondition for a graph that was moved from.
 ///
 /// ```cpp
 /// df::Graph graph;
@@ -59,17 +59,18 @@ class Graph {
   std::size_t num_nodes() const;
   /// Counts up with every node.
   std::uint64_t version() const;
-  /// One of the graph's `num_nodes()`. The reference stays valid while the graph lives. Throws NotFound.
+  /// One of the graph's `num_nodes()` nodes. The reference stays valid while the graph lives. Throws NotFound.
   const Node& node(NodeId id) const;
   /// The node of that full name, or an invalid Operation.
   Operation find(std::string_view name) const;
-  /// "name" or "name:index". Errors: NotFound; InvalidArgument for an index that is no number of an output.
+  /// "name" or "name:index". Errors: NotFound; InvalidArgument if the index is not the number of an output.
   AnyOutput output(std::string_view name) const;
 
   /// Nodes built while the guard lives are placed on this device; a partial name is merged with the surrounding one.
   [[nodiscard]] ScopeGuard device(std::string_view name, std::source_location where = std::source_location::current());
-  /// The same with a function that says for each node which; what is said inside the scope has precedence over it.
-  /// Errors: those of the function, and InvalidArgument if it gives no device's name, thrown by the builder.
+  /// The same with a function that chooses the device of each node. Device scopes inside the scope have precedence over
+  /// it. Errors: the builder throws the errors of the function, and InvalidArgument if the function returns no device's
+  /// name.
   [[nodiscard]] ScopeGuard device(DeviceFunction choose);
   /// Nodes built while the guard lives are named "name/...".
   [[nodiscard]] ScopeGuard name_scope(std::string_view name,
@@ -79,8 +80,8 @@ class Graph {
                                                 std::source_location where = std::source_location::current());
   [[nodiscard]] ScopeGuard control_dependencies(std::initializer_list<Operation> operations,
                                                 std::source_location where = std::source_location::current());
-  /// Nodes built while the guard lives are placed where this one is, whatever device scope is around; one inside adds
-  /// its constraint.
+  /// Nodes built while the guard lives are placed on the device of this node; device scopes around the guard do not
+  /// matter. A device scope inside adds its constraint.
   [[nodiscard]] ScopeGuard colocate_with(const AnyOutput& output,
                                          std::source_location where = std::source_location::current());
   [[nodiscard]] ScopeGuard colocate_with(Operation operation,
@@ -93,7 +94,7 @@ class Graph {
 
   std::uint64_t seed() const;
 
-  /// What Outputs of this graph point to; it does not move with the Graph object.
+  /// The store that Outputs of this graph point to; it does not move with the Graph object.
   GraphStore* store() const;
 
  private:
@@ -114,16 +115,16 @@ struct NodeRequest {
 };
 
 /// Appends a node to `graph` under its current scopes: checks the signature, infers shapes, makes the name unique. The
-/// place of the node is the scope's, else the request's.
-/// Errors: InvalidArgument; whatever else a shape function throws becomes an Error with op, node and line as well.
+/// source location of the node is the scope's, else the request's.
+/// Errors: InvalidArgument; any other exception of a shape function becomes an Error with op, node and line as well.
 /// Nothing is appended then.
 NodeId append_node(GraphStore& graph, const NodeRequest& request);
 
 /// Runs the op's shape function on a node whose inputs are set and stores the output shapes in it.
 void infer_shapes(const GraphStore& graph, Node& node);
 
-/// A seed for the next random op: the given one, or derived from the graph's seed and the op's position, or 0 for
-/// "draw one at run time".
+/// A seed for the next random op: the given one, or derived from the graph's seed and the op's position, or 0 for "draw
+/// one at run time".
 std::uint64_t next_op_seed(GraphStore& graph, std::uint64_t requested);
 
 }  // namespace dflow

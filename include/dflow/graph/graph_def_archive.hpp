@@ -18,17 +18,17 @@ namespace dflow {
 /// more than `GraphDef::max_listed_shapes`.
 std::string to_binary(const GraphDef& def);
 
-/// Reads what `to_binary` wrote. Every length is checked against what remains before anything is allocated, and
+/// Reads the output of `to_binary`. Before any allocation, every length is checked against the remaining bytes, and
 /// lists of shapes against `GraphDef::max_listed_shapes`.
 ///
-/// Errors: DataLoss for bytes that are cut short or damaged; InvalidArgument for what is no graph, or one of a newer
-/// version; OutOfRange past that limit and those of a ByteReader.
+/// Errors: DataLoss if the bytes are cut short or damaged. InvalidArgument if they are no graph, or a graph of a newer
+/// version. OutOfRange past that limit and the limits of a ByteReader.
 GraphDef from_binary(std::span<const std::byte> bytes);
 GraphDef from_binary(std::string_view bytes);
 
-/// Write and read files: JSON (graph/graph_def_json.hpp) where the path ends in ".json", else binary. They block.
+/// Write and read files: JSON (graph/graph_def_json.hpp) if the path ends in ".json", else binary. They block.
 ///
-/// Errors: as above, and those of the file system.
+/// Errors: as above, and the errors of the file system.
 void save_graph(FileSystem& files, const std::string& path, const GraphDef& def);
 GraphDef load_graph(FileSystem& files, const std::string& path);
 

@@ -29,8 +29,8 @@ std::string to_json(const GraphDef& def);
 /// "seed", "collections" and empty members may be left out, but for a node's "name" and "op".
 ///
 /// Errors: InvalidArgument. For a text that is no JSON (RFC 8259) it names the line and the offset. For a text that is
-/// no graph it names the members and items that lead to the fault; a graph of more than `GraphDef::max_nodes` nodes, or
-/// with lists of more than `GraphDef::max_listed_shapes` shapes, is none. Text that nests deeper than a graph does is
+/// no graph it names the members and items that lead to the fault. More than `GraphDef::max_nodes` nodes, or lists of
+/// more than `GraphDef::max_listed_shapes` shapes, are no graph either. Text that nests deeper than a graph does is
 /// refused at that depth.
 GraphDef from_json(std::string_view text);
 

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Public: tensors as Eigen sees them, and Eigen's matrices as tensors. Not part of <dflow/dflow.hpp>: whoever includes
-/// this has Eigen 3.4 on the include path. Wherever Eigen and dflow share memory, it is row-major, as tensors are.
+/// Public: tensors as Eigen sees them, and Eigen's matrices as tensors. Not part of <dflow/dflow.hpp>: a program that
+/// includes it has Eigen 3.4 on the include path. Memory that Eigen and dflow share is row-major, as tensors are.
 
 #include <dflow/base/str_cat.hpp>
 #include <dflow/core/tensor.hpp>
@@ -15,7 +15,7 @@
 
 namespace dflow::eigen {
 
-/// A matrix as tensors of rank 2 hold it: one moved into a tensor is not copied.
+/// A matrix in the layout of a tensor of rank 2: a matrix that is moved into a tensor is not copied.
 template <Element T>
 using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 template <Element T>
@@ -38,7 +38,7 @@ Shape shape_of(const Dense& dense) {
   }
 }
 
-/// A matrix or array that holds its elements in the order in which a tensor does.
+/// A matrix or array that holds its elements in the order of a tensor.
 template <class Dense>
 concept OwnsRowMajor = std::is_base_of_v<Eigen::PlainObjectBase<Dense>, Dense> &&
                        (static_cast<bool>(Dense::IsVectorAtCompileTime) || static_cast<bool>(Dense::IsRowMajor));
@@ -50,7 +50,7 @@ concept OwnsRowMajor = std::is_base_of_v<Eigen::PlainObjectBase<Dense>, Dense> &
 /// ```cpp
 /// df::eigen::matrix(y) = df::eigen::matrix(a) * df::eigen::matrix(b);
 /// ```
-/// The map is good as long as the tensor's elements are: a handle to them has to stay, so a temporary is refused.
+/// The map is valid as long as the tensor's elements are. A handle to them has to stay, so a temporary is refused.
 ///
 /// Errors: InvalidArgument if the tensor has another rank.
 template <Element T>
@@ -66,7 +66,7 @@ Eigen::Map<const Matrix<T>> matrix(const Tensor<T>& tensor) {
 template <Element T>
 void matrix(const Tensor<T>&&) = delete;
 
-/// The same of rank 1, as a column.
+/// The same for rank 1, as a column.
 template <Element T>
 Eigen::Map<Vector<T>> vector(Tensor<T>& tensor) {
   detail::require_rank(tensor, 1);
@@ -98,8 +98,8 @@ Tensor<typename Derived::Scalar> tensor(const Eigen::DenseBase<Derived>& dense) 
   return result;
 }
 
-/// A matrix, vector or array that is given away: the tensor takes over its memory where that is row-major or a
-/// vector's. A column-major matrix is copied into row-major order.
+/// A matrix, vector or array that is given away. The tensor takes over its memory if it is row-major or a vector. A
+/// column-major matrix is copied into row-major order.
 ///
 /// ```cpp
 /// df::eigen::Matrix<float> dense = ...;

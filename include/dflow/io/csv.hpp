@@ -30,9 +30,9 @@ struct CsvTable {
   Tensor<float> column(std::string_view name) const;
 };
 
-/// A table of numbers, a line per row: [rows, columns]. As RFC 4180 has it: the last line may lack its end; lines end
-/// in LF or CR LF; a field may stand in double quotes, within which two stand for one. Beyond it spaces around a field,
-/// a '+' before a number, and a byte-order mark count for nothing, and empty lines are skipped.
+/// A table of numbers, a line per row: [rows, columns]. By RFC 4180 the last line may lack its end, and lines end in
+/// LF or CR LF. A field may stand in double quotes; two double quotes inside it stand for one. Beyond RFC 4180, spaces
+/// around a field, a '+' before a number, and a byte-order mark count for nothing, and empty lines are skipped.
 ///
 /// ```cpp
 /// const df::Tensor<float> table = df::parse_csv("x, y\n1, \"2\"\n+3, 4\n", {.has_header = true});
@@ -46,7 +46,7 @@ CsvTable parse_csv_table(std::string_view text, const CsvOptions& options = {.ha
 
 /// The same from a file, which may be gzip-compressed. Blocks.
 ///
-/// Errors: also those of `FileSystem`, and DataLoss for a file without any row; the message names the path.
+/// Errors: also the errors of `FileSystem`, and DataLoss for a file without any row; the message names the path.
 Tensor<float> read_csv(FileSystem& files, const std::string& path, const CsvOptions& options = {});
 CsvTable read_csv_table(FileSystem& files, const std::string& path, const CsvOptions& options = {.has_header = true});
 

@@ -27,8 +27,7 @@ LabelledImages read_mnist(FileSystem& files, const std::string& directory, std::
 
 /// Images of the UCI optical-recognition set as a CSV: 64 values 0 to 16 of an 8x8 image, then the digit. Blocks.
 ///
-/// Errors: those of `read_csv`; DataLoss for rows of another length, a pixel that is not 0 to 16 or a digit that is
-/// none.
+/// Errors: as `read_csv`; DataLoss for rows of another length, a pixel that is not 0 to 16 or a digit that is none.
 LabelledImages read_digits(FileSystem& files, const std::string& path);
 
 /// The images [begin, end), sharing their elements.

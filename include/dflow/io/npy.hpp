@@ -13,45 +13,46 @@
 
 namespace dflow {
 
-/// How an array is written where the usual way will not do; NumPy reads them all.
+/// Other ways to write an array than the usual one; NumPy reads them all.
 struct NpyOptions {
   int version = 1;                ///< of the format: 1, 2 or 3
   bool is_big_endian = false;     ///< else little-endian
   bool is_fortran_order = false;  ///< the first index runs fastest; else the last
 };
 
-/// The tensor in an npy file, NumPy's format of one array (NumPy Enhancement Proposal 1 and numpy.lib.format): versions
-/// 1 to 3, either order of bytes and of elements. The header is read by a parser of its own, never evaluated. Elements
-/// are bool, integers of 8 to 64 bits, half, float, double and both complex types. Arrays of bytes ('S') and of text
-/// ('U', given as UTF-8) become strings, whose padding of zeros is cut off as NumPy does.
+/// The tensor in an npy file, NumPy's format of one array (NumPy Enhancement Proposal 1 and numpy.lib.format). It
+/// reads versions 1 to 3, and either order of bytes and of elements. A parser of its own reads the header, which is
+/// never evaluated. Elements are bool, integers of 8 to 64 bits, half, float, double and both complex types. Arrays of
+/// bytes ('S') and of text ('U', given as UTF-8) become strings; their padding of zeros is cut off as NumPy does.
 ///
-/// Errors: DataLoss for what is damaged or cut short, for bytes behind the elements, and for truth values but 0 and 1;
-/// Unimplemented for element types that dflow has not (objects, records, dates, long doubles), which the message names,
-/// and for more than `max_rank` dimensions. Nothing is allocated before the file is known to be long enough; strings
-/// take up to `sizeof(std::string)` times the bytes of the file.
+/// Errors: DataLoss for a file that is damaged or cut short, for bytes behind the elements, and for truth values other
+/// than 0 and 1. Unimplemented for element types that dflow lacks (objects, records, dates, long doubles), naming the
+/// type, and for more than `max_rank` dimensions. Nothing is allocated before the file is known to be long enough;
+/// strings take up to `sizeof(std::string)` times the bytes of the file.
 AnyTensor parse_npy(std::span<const std::byte> bytes);
 
-/// The same from a file, whose elements are read into the tensor. Blocks.
+/// The same from a file; its elements are read into the tensor. Blocks.
 ///
-/// Errors: also NotFound and the others of `FileSystem`; the message names the path.
+/// Errors: also NotFound and the other errors of `FileSystem`; the message names the path.
 AnyTensor read_npy(FileSystem& files, const std::string& path);
 
-/// The npy file of a tensor, by default in version 1, little-endian and row by row, its elements aligned to 64 bytes.
-/// Strings become arrays of bytes ('S'), as long as the longest.
+/// The npy file of a tensor, by default in version 1, little-endian and row by row, with elements aligned to 64 bytes.
+/// Strings become arrays of bytes ('S'), as long as the longest string.
 ///
-/// Errors: InvalidArgument for bfloat16, which NumPy has not, for an uninitialised tensor, another version, and strings
-/// that end in a zero byte, which NumPy would cut off; ResourceExhausted if strings of very different lengths would
-/// take more than `FileSystem::default_max_bytes`.
+/// Errors: InvalidArgument for bfloat16, which NumPy lacks, for an uninitialised tensor, for another version, and for
+/// strings that end in a zero byte, which NumPy would cut off. ResourceExhausted if strings of very different lengths
+/// would take more than `FileSystem::default_max_bytes`.
 std::string to_npy(const AnyTensor& tensor, const NpyOptions& options = {});
 
-/// The same into a file, which is there whole or not at all. Blocks.
+/// The same into a file, which is written whole or not at all. Blocks.
 ///
-/// Errors: also those of `FileSystem`.
+/// Errors: also the errors of `FileSystem`.
 void write_npy(FileSystem& files, const std::string& path, const AnyTensor& tensor, const NpyOptions& options = {});
 
 namespace detail {
 
-/// An npy file of `size` bytes that `read` gives one after the other. Reads all of it unless it throws.
+/// The tensor in an npy file of `size` bytes. `read` gives the bytes one after the other; all are read unless it
+/// throws.
 AnyTensor read_npy_stream(std::uint64_t size, FunctionRef<void(std::span<std::byte>)> read);
 
 /// The two parts of the npy file of a tensor.

@@ -17,24 +17,24 @@ struct NpzOptions {
   bool is_compressed = false;
 };
 
-/// The tensors in an npz file, a ZIP archive of npy files, in its order and named as there without ".npy". Blocks.
-/// Checksums are compared.
+/// The tensors in an npz file, a ZIP archive of npy files, in the order of the archive. Names are as in the archive,
+/// without ".npy". Blocks. Checksums are compared.
 ///
 /// ```cpp
 /// for (const auto& [name, tensor] : df::read_npz(files, "weights.npz")) std::puts(name.c_str());
 /// ```
-/// Errors: those of `ZipReader` and `read_npy`, which name path and entry: DataLoss for what is damaged, Unimplemented
-/// for entries that are deflated in a library built without zlib, and for element types that dflow has not. Memory is
-/// bounded by the file's size, or 1032 times that for what is deflated.
+/// Errors: as `ZipReader` and `read_npy`, naming path and entry. DataLoss for damage. Unimplemented for element types
+/// that dflow lacks, and for deflated entries in a library built without zlib. Memory is bounded by the file's size,
+/// or by 1032 times that for deflated entries.
 std::vector<NamedTensor> read_npz(FileSystem& files, const std::string& path);
 
-/// One of the tensors; the others are not read. Errors also: NotFound, with the names that there are.
+/// One of the tensors; the others are not read. Errors also: NotFound, with the names that the file has.
 AnyTensor read_npz(FileSystem& files, const std::string& path, std::string_view name);
 
-/// Writes tensors as one npz file, which is there whole or not at all. Blocks.
+/// Writes tensors as one npz file, which is written whole or not at all. Blocks.
 ///
-/// Errors: InvalidArgument if two have the same name, a name is empty, or NumPy has not the element type; Unimplemented
-/// if it is to be compressed in a library built without zlib; those of `FileSystem`.
+/// Errors: InvalidArgument if two tensors have the same name, a name is empty, or NumPy lacks the element type.
+/// Unimplemented for compression in a library built without zlib. Errors of `FileSystem`.
 void write_npz(FileSystem& files, const std::string& path, std::span<const NamedTensor> tensors,
                const NpzOptions& options = {});
 

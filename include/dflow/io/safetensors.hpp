@@ -21,26 +21,27 @@ namespace dflow {
 struct SafetensorsEntry {
   std::string name;
   std::string type;              ///< the format's own word, "F32"
-  DType dtype = DType::invalid;  ///< stays so for a type that dflow has not, as 8-bit floats
+  DType dtype = DType::invalid;  ///< stays invalid for a type that dflow lacks, as 8-bit floats
   Shape shape;
   std::uint64_t begin = 0, end = 0;  ///< where its bytes lie in the file
 };
 
 using SafetensorsMetadata = std::map<std::string, std::string>;
 
-/// A safetensors file, Hugging Face's format of named tensors (github.com/huggingface/safetensors, README, "Format"):
-/// the header is read once, and of the tensors only the bytes of those that are asked for, straight into them.
+/// A safetensors file, Hugging Face's format of named tensors (github.com/huggingface/safetensors, README, "Format").
+/// The header is read once. The bytes of a tensor are read only when it is asked for, straight into the tensor.
 ///
 /// ```cpp
 /// df::SafetensorsReader file(files, "model.safetensors");
 /// df::Tensor<float> weights = file.read("layer1.weight").as<float>();
 /// ```
 /// Thread safety: const functions may be called from any thread.
-/// Errors: DataLoss for what is damaged or cut short: a header that is no JSON of that form or of more than 100 MB, a
-/// name that stands twice, tensors with holes or overlaps between them or bytes behind them, sizes that are not those
-/// of the shapes, truth values but 0 and 1. Unimplemented for more than `max_rank` dimensions. NotFound and the others
-/// of `FileSystem`. Messages name the path, the offset and the tensor. Nothing is allocated before the file is known to
-/// be long enough; entries take about their part of the header.
+/// Errors: DataLoss for a file that is damaged or cut short: a header that is no JSON of the format or has more than
+/// 100 MB, a name that stands twice, truth values other than 0 and 1. DataLoss also for tensors with holes or overlaps
+/// between them or bytes behind them, and for sizes that do not match the shapes. Unimplemented for more than
+/// `max_rank` dimensions. NotFound and the other errors of `FileSystem`. Messages name the path, the offset and the
+/// tensor. Nothing is allocated before the file is known to be long enough; entries take about their part of the
+/// header.
 class SafetensorsReader {
  public:
   static constexpr std::uint64_t max_header_bytes = 100'000'000;  ///< the format's own limit
@@ -50,11 +51,11 @@ class SafetensorsReader {
 
   /// In the order of the header.
   const std::vector<SafetensorsEntry>& entries() const noexcept { return entries_; }
-  /// What the file says of itself: any words, "format" for instance.
+  /// The metadata in the file: any words, "format" for instance.
   const SafetensorsMetadata& metadata() const noexcept { return metadata_; }
   bool contains(std::string_view name) const noexcept { return find(name) != nullptr; }
 
-  /// Blocks. Errors also: NotFound if there is no such tensor; Unimplemented for a type that dflow has not;
+  /// Blocks. Errors also: NotFound if the file lacks the tensor; Unimplemented for a type that dflow lacks;
   /// FailedPrecondition if the reader was moved from.
   AnyTensor read(std::string_view name) const;
   AnyTensor read(const SafetensorsEntry& entry) const;
@@ -71,14 +72,15 @@ class SafetensorsReader {
 
 /// All tensors of a safetensors file, in the order of its header. Blocks. Errors: as SafetensorsReader.
 std::vector<NamedTensor> read_safetensors(FileSystem& files, const std::string& path);
-/// One of them; the bytes of the others are not read.
+/// One of the tensors; the bytes of the others are not read.
 AnyTensor read_safetensors(FileSystem& files, const std::string& path, std::string_view name);
 
-/// Writes tensors as one safetensors file, which is there whole or not at all. Blocks. Those with the widest elements
-/// lie first, so that all are aligned, and otherwise in their order.
+/// Writes tensors as one safetensors file, which is written whole or not at all. Blocks. Tensors with the widest
+/// elements lie first, so that all are aligned; otherwise tensors keep their order.
 ///
-/// Errors: InvalidArgument for strings and complex128, which the format has not, for two tensors of one name, names and
-/// metadata that are no UTF-8, the name "__metadata__", and a header beyond the limit; those of `FileSystem`.
+/// Errors: InvalidArgument for strings and complex128, which the format lacks, and for two tensors of one name.
+/// InvalidArgument also for names and metadata that are no UTF-8, the name "__metadata__", and a header beyond the
+/// limit. Errors of `FileSystem`.
 void write_safetensors(FileSystem& files, const std::string& path, std::span<const NamedTensor> tensors,
                        const SafetensorsMetadata& metadata = {});
 

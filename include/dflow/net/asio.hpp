@@ -1,7 +1,7 @@
 #pragma once
 
-/// Public: completion tokens of Asio for `Session::run_async` and `PreparedStep::run_async`, of sessions in this
-/// process and on a cluster alike.
+/// Public: Asio completion tokens for `Session::run_async` and `PreparedStep::run_async`, for sessions in this
+/// process and on a cluster.
 ///
 /// ```cpp
 /// #include <dflow/net/asio.hpp>
@@ -11,16 +11,16 @@
 /// auto future = session.run_async({{images, x}}, logits, asio::use_future);  // std::future<df::Tensor<float>>
 /// ```
 ///
-/// A token's results are those of `run`: nothing, a `Tensor<T>`, or a tuple of them. A step that fails throws its
-/// `Error` out of `co_await` and `future.get()`; a handler is `void(std::exception_ptr, results...)`, or `void(Status,
-/// results...)`, with empty tensors after an error.
+/// A token gets the results of `run`: nothing, a `Tensor<T>`, or a tuple of tensors. A failed step throws its `Error`
+/// out of `co_await` and `future.get()`. A handler is `void(std::exception_ptr, results...)` or `void(Status,
+/// results...)`; after an error its tensors are empty.
 ///
-/// The handler runs on its associated executor, which has work until then, and never inside `run_async`; without one it
-/// runs where callbacks do (`SessionOptions::callbacks`). Its context must live until then. What is emitted to the
-/// associated cancellation slot with `terminal` or `partial` stops the step with Cancelled, like `RunOptions::stop`,
-/// which holds too.
+/// The handler runs on its associated executor, and never inside `run_async`. The executor has outstanding work until
+/// then, and its context must live until then. Without an associated executor, the handler runs where callbacks run
+/// (`SessionOptions::callbacks`). A `terminal` or `partial` signal of the associated cancellation slot stops the step
+/// with Cancelled, as `RunOptions::stop` does; both may be used together.
 ///
-/// This header alone of the library's needs Asio where it is used: 1.20 or later, without Boost.
+/// Only this header of the library needs Asio where it is used: 1.20 or later, without Boost.
 
 #include <dflow/session/async_token.hpp>
 
@@ -47,8 +47,7 @@
 
 namespace dflow::detail {
 
-/// A step under way for a handler of Asio's. `First` is what the handler is told of the end by: a Status, or an
-/// exception.
+/// A step under way for an Asio handler. `First` is the handler's first argument: a Status, or an exception.
 template <class Handler, class First, class... Rs>
 class AsioRun : public std::enable_shared_from_this<AsioRun<Handler, First, Rs...>> {
  public:
@@ -117,7 +116,7 @@ class AsioRun : public std::enable_shared_from_this<AsioRun<Handler, First, Rs..
     const auto executor = asio::get_associated_executor(handler_);
     if (waits_for_what_it_runs(executor)) is_handed_over_.store(true);
     if (initiator_.load() == std::this_thread::get_id()) {
-      asio::post(executor, std::move(completion));  // what is wrong with the call shows within it
+      asio::post(executor, std::move(completion));  // errors of the call show within it
     } else {
       asio::dispatch(executor, std::move(completion));
     }
@@ -130,8 +129,8 @@ class AsioRun : public std::enable_shared_from_this<AsioRun<Handler, First, Rs..
       return false;
     }
   }
-  /// Whoever hears of the end may destroy the executor's context: not before the thread that has handed over is out of
-  /// it.
+  /// The handler may destroy the executor's context, so this waits until the thread that handed the handler over has
+  /// left the context.
   void wait_until_handed_over() const noexcept {
     if (ender_.load() != std::this_thread::get_id()) is_handed_over_.wait(false);
   }
@@ -154,7 +153,7 @@ class AsioRun : public std::enable_shared_from_this<AsioRun<Handler, First, Rs..
 
 template <class Token, class... Rs>
 struct AsyncToken<Token, std::tuple<Rs...>> {
-  /// What callbacks take without Asio they may take with an executor too.
+  /// A callback that takes a Status keeps this signature with an executor; all other handlers take an exception.
   using First = std::conditional_t<takes_results<Token, std::tuple<Rs...>>, Status, std::exception_ptr>;
 
   template <class Start>

@@ -16,7 +16,7 @@
 
 namespace dflow {
 
-/// A node just built, read as its first output where an edge is wanted.
+/// A node just built. It converts to its first output where an edge is wanted.
 class BuiltNode {
  public:
   BuiltNode(GraphStore* graph, NodeId node) : graph_(graph), node_(node) {}
@@ -71,8 +71,8 @@ inline TypeArgs two_types(DType first, DType second) {
 }
 }  // namespace detail
 
-/// Builds a node from erased edges: what typed builders and gradient functions are made of. Element types are checked
-/// against the op's signature at run time; those that no input decides are given in `types`.
+/// Builds a node from erased edges. Typed builders and gradient functions call it. Element types are checked against
+/// the op's signature at run time; `types` gives the element types that no input decides.
 ///
 /// Errors: InvalidArgument with op, shapes and line.
 template <OpType O>
@@ -97,7 +97,7 @@ BuiltNode build(std::span<const AnyOutput> inputs, typename O::Attrs attrs = {},
 
 namespace detail {
 
-/// The element type of an edge: an Output, or what derives from one like a Variable.
+/// The element type of an edge: an Output, or a class derived from Output, like Variable.
 template <Element T>
 std::type_identity<T> edge_element(const Output<T>& edge);
 template <class Edge>
@@ -135,7 +135,7 @@ inline constexpr bool accepts<O, In<Args...>, Edges...> =
     AllowedFor<typename Bind0<In<Args...>, Edges...>::type, O> &&
     (fits<Args, typename Bind0<In<Args...>, Edges...>::type, Edges> && ...);
 
-/// What a typed builder gives for an output: a handle has no element type, so it is erased.
+/// The result of a typed builder for one output. A handle has no element type, so it is erased.
 template <class Arg, class T>
 auto wrapped(const AnyOutput& output) {
   if constexpr (std::same_as<Arg, ResourceHandle> || std::same_as<Arg, TensorListHandle>) {
@@ -167,7 +167,7 @@ struct Wrap<T, Out<First, Second, Rest...>> {
   static auto of(const BuiltNode& node) { return of(node, std::index_sequence_for<Rest...>{}); }
 };
 
-/// The element type of an output of an op whose type parameters are Ts.
+/// The element type of an output of an op with the type parameters Ts.
 template <class Arg, class... Ts>
 struct Bound {
   using type = Arg;
@@ -200,23 +200,23 @@ auto apply_to(typename O::Attrs&& attrs, const At& at, const Edges&... edges) {
 
 }  // namespace detail
 
-/// The op's signature accepts these edges, each an `Output` of an element type that the op allows.
+/// The op's signature accepts the edges; each is an `Output` of an element type that the op allows.
 template <class O, class... Edges>
 concept Accepts = OpType<O> && detail::accepts<O, InputsOf<O>, Edges...>;
 
-/// The op has no inputs, and its type parameters may be these element types.
+/// The op has no inputs, and its type parameters may be the element types Ts.
 template <class O, class... Ts>
 concept SourceOf = OpType<O> && std::same_as<InputsOf<O>, In<>> && detail::allows<O, Ts...>;
 
-/// Applies an op to typed edges: the builder of every user-defined op whose inputs and outputs are no lists.
+/// Applies an op to typed edges: the builder of every user-defined op without lists among its inputs and outputs.
 ///
 /// ```cpp
 /// auto y = df::apply<Swish>(x);
 /// auto z = df::apply<RowNorm>(x, {.epsilon = 1e-3f});
 /// auto r = df::apply<Ramp, float>(graph, {.size = 10});   // no inputs: they would say the graph and the element types
 /// ```
-/// Returns an `Output`, a tuple of them, or an `Operation`, as the op has one, several or no outputs; a handle is an
-/// `AnyOutput`.
+/// Returns an `Output` for an op with one output, a tuple of them for several, or an `Operation` for none. A handle is
+/// an `AnyOutput`.
 /// Errors: does not compile for element types the op does not accept; InvalidArgument if the shapes do not fit.
 template <OpType O, class A>
   requires Accepts<O, A>

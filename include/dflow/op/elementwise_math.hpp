@@ -8,9 +8,9 @@
 
 namespace dflow {
 
-/// Base of elementwise ops: lets `apply` call `exp(x)`, `select(x > T(0), a, b)` and the others by their plain names,
-/// which then mean dflow's overloads for every element type (`op/scalar_math.hpp`). A number that is none of them, such
-/// as a lane of a vector loop, brings its functions as static members.
+/// Base of elementwise ops: lets `apply` call `exp(x)`, `select(x > T(0), a, b)` and the other functions by their plain
+/// names. The names then mean dflow's overloads for every element type (`op/scalar_math.hpp`). A number of any other
+/// type, for example a lane of a vector loop, brings its functions as static members.
 struct ElementwiseMath {
 #define DFLOW_FUNCTION_OF_ONE(function)           \
   template <class X>                              \
@@ -56,7 +56,7 @@ struct ElementwiseMath {
 #undef DFLOW_FUNCTION_OF_ONE
 #undef DFLOW_FUNCTION_OF_TWO
 
-  /// `condition ? a : b`, both of which are computed: the form that vectorises.
+  /// `condition ? a : b`. Both are computed; this is the form that vectorises.
   template <class X>
   DFLOW_FN static constexpr X select(bool condition, X a, std::type_identity_t<X> b) {
     return condition ? a : b;

@@ -16,7 +16,7 @@
 
 namespace dflow {
 
-/// Edges, and those that are read in their place.
+/// Edges, each with the edge that is read in its place.
 ///
 /// ```cpp
 /// df::EdgeMap map;
@@ -41,15 +41,15 @@ class EdgeMap {
 struct GraphMergeOptions {
   /// Names of the new nodes become "prefix/name"; the prefix is made unique. Empty: names stay as they are.
   std::string prefix = {};
-  /// Edges of the graph that is merged, and those that its nodes read instead.
+  /// Edges of the graph that is merged, each with the edge that the copies read instead.
   EdgeMap input_map = {};
 };
 
-/// What a merge has made: for each node of the graph that was merged, its copy.
+/// The result of a merge: for each node of the merged graph, its copy.
 ///
 /// Thread safety: a value type. Valid while both graphs live.
-/// Errors: InvalidArgument for a handle that is empty or of another graph than was merged, NotFound for a name, or a
-/// node, that it did not have then.
+/// Errors: InvalidArgument for a handle that is empty or of another graph than the merged one. NotFound for a name, or
+/// a node, that the merged graph did not have at the time of the merge.
 class MergedGraph {
  public:
   MergedGraph(const GraphStore* from, GraphStore* into, std::vector<NodeId> copies, std::string prefix)
@@ -63,10 +63,10 @@ class MergedGraph {
     return Output<T>::unchecked(output(of));
   }
   Operation operator()(const Operation& of) const { return operation(of); }
-  /// By the name that a node has in the graph that was merged; "name:1" for another output than the first.
+  /// Finds the copy by the node's name in the merged graph; "name:1" for another output than the first.
   Operation operation(std::string_view name) const;
   AnyOutput output(std::string_view name) const;
-  /// Of the copies' names, made unique; "" for none.
+  /// The prefix of the copies' names, made unique; "" for none.
   const std::string& prefix() const noexcept { return prefix_; }
 
  private:
@@ -77,19 +77,20 @@ class MergedGraph {
 };
 
 /// Appends copies of all nodes of `from` to `into`, inside its current scopes: functions with their bodies, loops of
-/// either form, and collections. Copies have the places in the program, the attributes, seeds included, and the device
+/// either form, and collections. Copies keep the places in the program, the attributes, seeds included, and the device
 /// constraints of their originals. A variable gets state of its own, under its new name, unless it has a `shared_name`.
-/// The two may be one graph, which then has all its nodes twice; and any number may be merged into one.
+/// `from` and `into` may be one graph, which then has all its nodes twice. Any number of graphs may be merged into one.
 ///
 /// ```cpp
-/// df::MergedGraph encoder = df::merge(graph, trained, {.prefix = "encoder", .input_map = df::EdgeMap().add(x,
-/// images)}); auto code = encoder(h);                           // of a handle auto same =
-/// encoder.output("dense/BiasAdd");      // or by its name in `trained`
+/// const df::EdgeMap inputs = df::EdgeMap().add(x, images);
+/// df::MergedGraph encoder = df::merge(graph, trained, {.prefix = "encoder", .input_map = inputs});
+/// auto code = encoder(h);                           // of a handle
+/// auto same = encoder.output("dense/BiasAdd");      // or by its name in `trained`
 /// ```
-/// Thread safety: builds `into`, see Graph; `from` may grow meanwhile, and what is new then may be missing.
-/// Errors: InvalidArgument for a name that `into` has already, for an input map that names edges of other graphs, an
-/// edge twice, or one that no node reads, and for an edge of another element type or shape than a node takes. `into` is
-/// unchanged then.
+/// Thread safety: builds `into`, see Graph. `from` may grow meanwhile, and the copy may lack its newest nodes.
+/// Errors: InvalidArgument for a name that `into` has already, and for an edge of another element type or shape than a
+/// node takes. InvalidArgument also for an input map that names edges of other graphs, an edge twice, or an edge that
+/// no node reads. `into` is unchanged then.
 MergedGraph merge(Graph& into, const Graph& from, const GraphMergeOptions& options = {},
                   std::source_location where = std::source_location::current());
 
@@ -98,8 +99,9 @@ std::vector<AnyOutput> any_substitute(std::span<const AnyOutput> edges, const Ed
                                       std::source_location where);
 }  // namespace detail
 
-/// y as it would be if the edges of `map` were those that the map has in their place: copies, named "name/...", of what
-/// lies between them and y. All else is shared, variables included. y itself, if it depends on none of them.
+/// Returns y computed with the replacements of `map` in place of its edges. The nodes between the mapped edges and y
+/// are copied, with names "name/...". All else is shared, variables included. Returns y itself if it depends on none of
+/// the mapped edges.
 ///
 /// ```cpp
 /// auto evaluated = df::substitute(loss, df::EdgeMap().add(x, test_rows).add(y, test_labels));

@@ -14,13 +14,13 @@
 
 namespace dflow {
 
-/// In the list `Fuses` of an op: it does the work of `First` and of `Reader`, which reads the only output of `First` as
-/// its first input.
+/// A pair in the list `Fuses` of an op. The op does the work of `First` and of `Reader`; `Reader` reads the only output
+/// of `First` as its first input.
 template <class First, class Reader>
 struct OpPair {};
 
-/// What every op struct derives from: its run-time name and, per type parameter, the element types it allows. The
-/// struct adds what differs from the defaults below: signature, attributes, shape inference, gradient.
+/// The base of every op struct: its run-time name and, per type parameter, the element types it allows. The struct adds
+/// everything that differs from the defaults below: signature, attributes, shape inference, gradient.
 ///
 /// ```cpp
 /// struct RowNorm : df::Op<"RowNorm", df::FloatTypes> {
@@ -34,10 +34,10 @@ struct OpPair {};
 /// - `Inputs` and `Outputs` name element types, type parameters (`T`, `U`, `V`) and lists (`op/signature.hpp`).
 /// - `gradient` is `void gradient(GradientContext&)`, or for one type parameter the typed
 ///   `template <class T> Output<T> gradient(const NodeView<Op, T>&, Output<T> dy)`.
-/// - `Fuses` lists pairs of ops in whose place passes put this one, where the device has a kernel of it. Its results
-///   are theirs, bit for bit; its inputs are those of the first, then those of the reader but its first. For each pair
-///   there is `fuse(const First::Attrs&, const Reader::Attrs&)`, which gives the attributes, or none where it cannot
-///   stand for the two.
+/// - `Fuses` lists pairs of ops. Passes put this op in place of a pair where the device has a kernel of this op. Its
+///   results equal the pair's, bit for bit. Its inputs are the inputs of the first op, then the inputs of the reader
+///   except its first. Each pair has a function `fuse(const First::Attrs&, const Reader::Attrs&)`, which gives the
+///   attributes, or none if the op cannot stand for the two.
 template <FixedString Name, class... AllowedTypes>
 struct Op {
   static constexpr std::string_view name = Name.view();
@@ -56,9 +56,9 @@ struct Op {
   static constexpr bool is_stateful = false;
   static constexpr OpRole role = OpRole::ordinary;
   using Fuses = TypeList<>;
-  /// False for what the runtime itself carries out (Placeholder, Const).
+  /// False for ops that the runtime itself carries out (Placeholder, Const).
   static constexpr bool has_kernel = true;
-  /// Kernels come from the compiled library instead of from specialisations the including file can see.
+  /// Kernels come from the compiled library instead of from specialisations that the including file can see.
   static constexpr bool in_library = false;
 };
 
@@ -68,8 +68,8 @@ struct StandardOp : Op<Name, AllowedTypes...> {
   static constexpr bool in_library = true;
 };
 
-/// An op of dflow itself that is run for what it does, or gives what its inputs and attributes alone do not say: no two
-/// of them are merged into one, none is computed before the step runs, and no gradient goes through it.
+/// An op of dflow itself that has side effects, or has outputs that its inputs and attributes alone do not determine.
+/// No two stateful nodes are merged into one, none is computed before the step runs, and no gradient goes through it.
 template <FixedString Name, class... AllowedTypes>
 struct StatefulOp : StandardOp<Name, AllowedTypes...> {
   static constexpr bool gradient_stops = true;
@@ -78,14 +78,15 @@ struct StatefulOp : StandardOp<Name, AllowedTypes...> {
 
 /// An elementwise op: one expression `template <class T> DFLOW_FN static R apply(T x)` of one to four arguments.
 /// Shapes broadcast by NumPy's rule; R is T, or bool for a predicate. Unless the struct defines `gradient`, it is
-/// derived from the expression, to second order, by evaluating it on dual numbers (`op/elementwise_math.hpp`).
+/// derived from the expression, to second order, by evaluating it on dual numbers (`op/dual.hpp`).
 ///
 /// An op that is undefined for some arguments adds `template <class T> static const char* check(T...)`, constrained to
-/// the types it concerns: null, or what is wrong, with which the step fails.
+/// the types it concerns. The function returns null, or the message with which the step fails.
 ///
-/// An op that says `static constexpr bool chains = true` may be put into one kernel with others, on a device that makes
-/// kernels at run time: its expression is then evaluated on a number that notes what is done with it (`op/symbol.hpp`).
-/// It must be the same for all element types, without loops whose end an argument decides.
+/// An op with `static constexpr bool chains = true` may be put into one kernel with others, on a device that makes
+/// kernels at run time. Its expression is then evaluated on a number that records the operations on it
+/// (`op/symbol.hpp`). The expression must be the same for all element types, and no argument may decide the end of a
+/// loop in it.
 template <FixedString Name, class AllowedTypes>
 struct ElementwiseOp : Op<Name, AllowedTypes>, ElementwiseMath {
   static constexpr bool is_elementwise = true;

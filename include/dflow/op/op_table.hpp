@@ -1,6 +1,6 @@
 #pragma once
 
-/// Public: tables of ops: the library's, and with ops of your own.
+/// Public: tables of ops: the library's table, and tables with ops of your own.
 
 #include <dflow/base/function_ref.hpp>
 #include <dflow/op/derivative.hpp>
@@ -15,13 +15,13 @@
 namespace dflow {
 
 /// The ops that a session or an import knows: a sorted table made by the compiler. It says nothing of devices; kernels
-/// stand in tables of their own (`kernels/kernel_table.hpp`).
+/// stand in tables of their own (`kernels/contract/kernel_table.hpp`).
 ///
 /// Thread safety: immutable.
 class OpTable {
  public:
   constexpr explicit OpTable(std::span<const OpDef* const> ops) : ops_(ops) {}
-  /// Errors: InvalidArgument if an op has the name of one of the parent's.
+  /// Errors: InvalidArgument if an op has the same name as an op of the parent.
   OpTable(std::span<const OpDef* const> ops, const OpTable* parent);
 
   /// Null if the table has no such op.
@@ -29,8 +29,8 @@ class OpTable {
   /// Calls `visit` for every op, parents' first, each part in order of names.
   void for_each(FunctionRef<void(const OpDef&)> visit) const;
   std::size_t size() const noexcept;
-  /// A hash of all names, those of type parameters and attributes too, and signatures: two processes whose tables
-  /// differ in it must not exchange graphs.
+  /// A hash of the signatures and all names, including the names of type parameters and attributes. Two processes with
+  /// different fingerprints must not exchange graphs.
   std::uint64_t fingerprint() const noexcept;
 
  private:
@@ -52,7 +52,7 @@ template <class... Lists>
 struct Concatenated {
   using type = decltype((TypeList<>{} + ... + Lists{}));
 };
-/// Eight at a time: clang takes folds of up to 256.
+/// Joins eight lists at a time: clang takes folds of up to 256.
 template <class A, class B, class C, class D, class E, class F, class G, class H, class Next, class... Rest>
 struct Concatenated<A, B, C, D, E, F, G, H, Next, Rest...> {
   using type = typename Concatenated<decltype(A{} + B{} + C{} + D{} + E{} + F{} + G{} + H{}),
@@ -76,8 +76,8 @@ struct WithAllDerivatives;
 template <class... Ops>
 struct WithAllDerivatives<TypeList<Ops...>> : Concatenated<typename WithDerivatives<Ops>::type...> {};
 
-/// In few steps, of which compilers take so many in a constant expression: merges halves, of single entries up. Entries
-/// of one name stay in their order. (<algorithm> costs each user 0.1 s to parse.)
+/// Sorts in few steps, because compilers limit the steps of a constant expression: merges halves, from single entries
+/// up. Entries of one name stay in their order. (<algorithm> costs each user 0.1 s to parse.)
 template <class Entry, std::size_t n>
 constexpr void sort_by_name(std::array<Entry, n>& entries, auto name) {
   std::array<std::size_t, n> order{}, merged{};
@@ -118,8 +118,8 @@ struct SortedOps<TypeList<Ops...>> {
 
 }  // namespace detail
 
-/// A list of ops as a value: `df::ops<MatMul, Relu>` is a small table that links a small binary,
-/// `df::standard_ops + df::ops<Swish>` the library's ops and one more.
+/// A list of ops as a value. `df::ops<MatMul, Relu>` is a small table that links a small binary.
+/// `df::standard_ops + df::ops<Swish>` has the library's ops and one more.
 template <bool with_standard, class... Ops>
 struct OpList {
   // NOLINTNEXTLINE(google-explicit-constructor): a list of ops is a table

@@ -18,9 +18,9 @@ namespace dflow {
 template <std::uint8_t I>
 struct TypeParam {};
 
-/// Edges of one element type, the type parameter's or a fixed one. Of an op's inputs one `List` or `AnyList` may be
-/// open, as long as the other inputs leave it, and of its outputs one, as long as the op's `output_list_size` says. Any
-/// number of others name the integer attribute that is their length:
+/// Edges of one element type: the type parameter's, or a fixed one. An op may have one open `List` or `AnyList` among
+/// its inputs; its length is the rest that the other inputs leave. It may have one open list among its outputs; the
+/// op's `output_list_size` gives its length. Any number of other lists name the integer attribute that is their length:
 ///
 /// ```cpp
 /// struct Attrs { std::int64_t N = 1; std::vector<df::DType> Tcomponents; };
@@ -33,7 +33,7 @@ struct List {};
 /// Any number of edges of any element types; inputs only.
 struct AnyList {};
 
-/// One edge for each element type that the attribute of that name, a `std::vector<DType>`, lists.
+/// One edge for each element type in the attribute named `dtypes`, a `std::vector<DType>`.
 template <FixedString dtypes>
 struct TypedList {};
 
@@ -49,7 +49,7 @@ struct Out {};
 
 namespace detail {
 
-/// How an argument is spelled: its definition but for the position of its attribute, and that attribute's name.
+/// The spelling of an argument: its definition without the position of its attribute, and the attribute's name.
 template <class Arg>
 struct ArgOf;
 template <std::uint8_t I>

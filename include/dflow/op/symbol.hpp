@@ -1,6 +1,6 @@
 #pragma once
 
-/// Public: numbers that note what is done with them, for elementwise ops in chains.
+/// Public: numbers that record the operations on them, for elementwise ops in chains.
 
 #include <dflow/base/function_ref.hpp>
 #include <dflow/op/dual.hpp>
@@ -17,12 +17,12 @@
 
 namespace dflow {
 
-/// A number that is not known yet: an elementwise op's expression is evaluated on it, and what is done with it becomes
+/// A number that is not known yet. An elementwise op's expression is evaluated on it, and the operations on it become
 /// the steps of a `Formula`. A comparison gives one answer, then the other: the expression is evaluated for each way
 /// through it, and the formula chooses where two ways part.
 ///
-/// Constants are made explicitly, `T(2)`: what is written `x * 0.5` may be computed in another type than T. It has no
-/// `std::numeric_limits`, which are other ones for each type: what asks for them does not compile.
+/// Constants are made explicitly, `T(2)`, because `x * 0.5` may be computed in another type than T. `Symbol` has no
+/// `std::numeric_limits`, because the limits differ by type; code that asks for the limits does not compile.
 ///
 /// Thread safety: used by the thread that records.
 class Symbol {
@@ -61,7 +61,7 @@ class Symbol {
   Symbol& operator*=(Symbol b) { return *this = *this * b; }
   Symbol& operator/=(Symbol b) { return *this = *this / b; }
 
-  // Members are what `ElementwiseMath` calls, friends what dual numbers do.
+  // `ElementwiseMath` calls the members; dual numbers call the friends.
 #define DFLOW_FUNCTION_OF_ONE(function, operation)                                    \
   static Symbol function(Symbol x) { return made(Formula::Operation::operation, x); } \
   friend Symbol function(Symbol x) { return made(Formula::Operation::operation, x); }
@@ -109,13 +109,13 @@ class Symbol {
 
 }  // namespace dflow
 
-/// Not known: use `T`'s in the op's own kernel, without a formula.
+/// The limits are not known. An op that needs them uses the limits of `T` in its own kernel, without a formula.
 template <>
 class std::numeric_limits<dflow::Symbol>;
 
 namespace dflow {
 
-/// What an expression gives in one evaluation: a number, or a truth.
+/// The result of one evaluation of an expression: a number, or a truth.
 struct SymbolicResult {
   Symbol number;
   bool truth = false;
@@ -124,9 +124,9 @@ struct SymbolicResult {
 inline constexpr std::size_t max_formula_ways = 64;
 inline constexpr std::size_t max_formula_steps = 1024;
 
-/// The steps of an expression of so many arguments; none if it has more than `max_formula_ways` ways through it, takes
-/// more than `max_formula_steps`, or has an unsigned constant that is no `std::int64_t`. It holds for those of `types`
-/// that its functions are for; what it says of rounding and shapes is left to the caller.
+/// The steps of an expression of `num_arguments` arguments. None if it has more than `max_formula_ways` ways through
+/// it, takes more than `max_formula_steps`, or has an unsigned constant that is no `std::int64_t`. The formula holds
+/// for every type in `types` that all its functions support. The caller sets the formula's rounding and shapes.
 std::optional<Formula> record_formula(int num_arguments, bool gives_truth, std::uint32_t types,
                                       FunctionRef<SymbolicResult(const Symbol* arguments)> evaluate);
 
@@ -137,8 +137,9 @@ constexpr bool refuses_elements(std::index_sequence<I...>) {
   return ChecksElements<O, For<T, I>...>;
 }
 
-/// What the op's formula holds for: not for complex numbers, nor where elements are checked. Integers narrower than int
-/// are computed in int where an expression does not say otherwise, as the library's do.
+/// The element types that the op's formula holds for. Complex numbers are left out, and so are types with checked
+/// elements. Integers narrower than int are computed in int unless an expression says otherwise. The library's
+/// expressions do; other ops have no formula for narrow integers.
 template <class O, class... Ts>
 constexpr std::uint32_t formula_types(TypeList<Ts...>) {
   constexpr auto holds = []<class T>() {
@@ -171,7 +172,7 @@ std::optional<Formula> formula_of(std::index_sequence<I...>) {
 
 }  // namespace detail
 
-/// The op's expression as a formula, recorded when first asked for; null where it has none (`record_formula`).
+/// The op's expression as a formula, recorded on first use; null if the expression has none (`record_formula`).
 template <ElementwiseOpType O>
 const Formula* formula_of() {
   static const std::optional<Formula> formula = detail::formula_of<O>(ArgumentsOf<O>{});

@@ -11,11 +11,11 @@
 
 /// Arithmetic on typed edges: `x * 2.0f + 1.0f`, `-x`, `i + 1 < limit`. Shapes broadcast; a literal becomes a constant
 /// of the edge's element type. Edges of different element types do not mix: `cast` one of them. `==` compares handles;
-/// as a node of the graph it is `equal(a, b)`.
+/// `equal(a, b)` builds a node that compares values.
 
 namespace dflow {
 
-/// A number beside an edge, with the line of the user's program that the operator between them stands on.
+/// A number beside an edge, and the line of the user's program where the operator stands.
 template <Element T>
 class Literal {
  public:
@@ -55,7 +55,7 @@ class Operand {
 
 namespace detail {
 
-// Parameters of these types take no part in deduction, so that literals convert.
+// Parameters of the types below take no part in deduction, which lets literals convert.
 template <class T>
 using RightOf = std::type_identity_t<Operand<T>>;
 template <class T>
@@ -151,7 +151,7 @@ Output<bool> operator>=(const detail::LeftOf<T>& a, const Output<T>& b) {
   return detail::combine<GreaterEqual, T>(a, b);
 }
 
-// These operate on whole tensors: both sides are evaluated.
+// The operators && and || work on whole tensors: both sides are evaluated.
 inline Output<bool> operator&&(const Output<bool>& a, const Operand<bool>& b) {
   return logical_and(a, b.beside(a), b.at());
 }
@@ -165,7 +165,7 @@ inline Output<bool> operator||(const Literal<bool>& a, const Output<bool>& b) {
   return logical_or(a.constant_beside(b), b, a.at());
 }
 
-// A unary operator has no parameter that could note its line; it takes the one its operand was built on.
+// A unary operator has no parameter that could note its line; it takes the line where its operand was built.
 template <AllowedFor<Neg> T>
 Output<T> operator-(const Output<T>& x) {
   return apply<Neg>(x, {}, x.is_valid() ? At{.name = {}, .where = x.node().where} : At{});
@@ -174,7 +174,7 @@ inline Output<bool> operator!(const Output<bool>& x) {
   return logical_not(x, x.is_valid() ? At{.name = {}, .where = x.node().where} : At{});
 }
 
-/// Where an operator takes a number, these do: `equal(i % 2, 0)`, `maximum(x, 0.0f)`, `pow(2.0f, x)`.
+/// The functions below take a number as operators do: `equal(i % 2, 0)`, `maximum(x, 0.0f)`, `pow(2.0f, x)`.
 template <AllowedFor<Equal> T, detail::LiteralFor<T> V>
 Output<bool> equal(const Output<T>& a, const V& b, const At& at = {}) {
   return equal(a, detail::edge_beside(a, b, at), at);

@@ -6,8 +6,8 @@
 
 namespace dflow {
 
-/// The three edges that carry a sparse tensor, as TensorFlow's SparseTensor has them: the values that are there, in
-/// row-major order, and where.
+/// The three edges that carry a sparse tensor, as in TensorFlow's SparseTensor: the values, in row-major order, their
+/// indices, and the dense shape.
 ///
 /// Thread safety: a value type.
 template <Element T>

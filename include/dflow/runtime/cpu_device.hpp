@@ -20,7 +20,7 @@ struct CpuDeviceOptions {
   std::shared_ptr<ThreadPool> pool = nullptr;      ///< null: everything runs in the thread that calls
   std::shared_ptr<Allocator> allocator = nullptr;  ///< null: a caching allocator of the device's own
   cpu::CpuOptions kernels = {};  ///< backend, instruction set, reproducibility; its cache is set by the device
-  /// Seeds of the random streams that were given none, from any thread; null: `system_seed`.
+  /// Draws the seeds of random streams that were given none, from any thread; null: `system_seed`.
   std::function<std::uint64_t()> draw_seed = nullptr;
 };
 
@@ -42,8 +42,8 @@ class CpuDevice final : public Device {
   CpuState state_;
 };
 
-/// Devices of equal options but for their number, counted up from the name's: what `SessionOptions::devices` takes
-/// where the kernels' settings are to be others than a session's own devices have.
+/// Devices with equal options except for their number, which counts up from the name's. Give them to
+/// `SessionOptions::devices` if the kernels need other settings than the session's own devices have.
 ///
 /// ```cpp
 /// df::Session session(graph, {.devices = df::cpu_devices(1, {.kernels = {.backend = df::cpu::CpuBackend::builtin}})});

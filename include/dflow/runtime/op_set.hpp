@@ -1,6 +1,6 @@
 #pragma once
 
-/// Public: what a session knows: ops, and kernels by device type.
+/// Public: the ops that a session knows, and kernels by device type.
 
 #include <dflow/kernels/contract/kernel_table.hpp>
 #include <dflow/runtime/default_kernels.hpp>
@@ -11,8 +11,8 @@
 
 namespace dflow {
 
-/// What a session knows: ops, and kernels for them by device type. A list of ops is one, with the kernels for the
-/// devices that a session makes itself:
+/// The ops that a session knows, and kernels for them by device type. A list of ops converts to an OpSet, with the
+/// kernels for the devices that a session makes itself:
 ///
 /// ```cpp
 /// df::Session session(graph, {.ops = df::standard_ops + df::ops<Swish>});
@@ -20,13 +20,13 @@ namespace dflow {
 /// df::Session on_npu(graph, {.ops = {ops, {npu_kernels}}});
 /// ```
 ///
-/// Of several tables for one type of devices the first that has an op counts: those given to the constructor, those
-/// added, each in the order given, then the kernels that come with the list of ops.
+/// If several tables for one device type have an op, the first one counts. The tables given to the constructor come
+/// first, then the tables added, each in the order given, then the kernels that come with the list of ops.
 ///
 /// Thread safety: const functions may be called from any thread.
 class OpSet {
  public:
-  /// Errors: InvalidArgument if an op of the list has the name of one of the library's.
+  /// Errors: InvalidArgument if an op of the list has the same name as an op of the library.
   template <bool with_standard, class... Ops>
   // NOLINTNEXTLINE(google-explicit-constructor): a list of ops says it all
   OpSet(OpList<with_standard, Ops...> list, std::vector<KernelTable> more = {})

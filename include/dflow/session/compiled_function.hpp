@@ -17,19 +17,19 @@
 
 namespace dflow {
 
-/// The edges that a compiled function is given tensors for, in the order of its arguments.
+/// The input edges of a compiled function, in the order of its arguments.
 template <Element... Ts>
 FeedList<Ts...> inputs(const Output<Ts>&... edges) {
   return {{static_cast<const AnyOutput&>(edges)...}};
 }
 
-/// What a compiled function returns, in order: an edge gives its tensor, an operation runs and gives nothing.
+/// The results of a compiled function, in order: an edge returns its tensor, an operation runs and returns nothing.
 template <Fetchable... Fs>
 FetchList<Fs...> outputs(const Fs&... fetches) {
   return {detail::FetchLists<Fs...>(fetches...)};
 }
 
-/// Variables and the edges whose tensors they get at the end of each call of a compiled function.
+/// Variables and the edges of their new values. Each call of a compiled function assigns the new values at its end.
 ///
 /// ```cpp
 /// df::Updates updates;
@@ -56,7 +56,7 @@ class Updates {
   std::vector<Update> updates_;
 };
 
-/// `updates(w, new_w, b, new_b)`: each variable, followed by the edge that it gets.
+/// `updates(w, new_w, b, new_b)`: each variable, followed by the edge of its new value.
 template <Element T, class V, class... More>
 Updates updates(const Variable<T>& variable, const V& value, const More&... more) {
   static_assert(
@@ -72,22 +72,22 @@ Updates updates(const Variable<T>& variable, const V& value, const More&... more
   return all;
 }
 
-/// None.
+/// No updates.
 inline Updates updates() { return {}; }
 
 struct CompileOptions {
-  /// Edges that outputs and new values are computed with in the place of others, as Theano's `givens`: the part of the
-  /// graph between them is copied (`substitute`). What is fed, and which variables are updated, stays.
+  /// Edges that replace others when outputs and new values are computed, as Theano's `givens`: the part of the graph
+  /// between them is copied (`substitute`). Inputs and updated variables are not replaced.
   EdgeMap givens = {};
-  /// Of every call that is given none of its own.
+  /// The options of every call without options of its own.
   RunOptions run = {};
-  /// Of the operation that the updates end with, and of the scope that they are built in.
+  /// The name scope of the update nodes, including the operation that ends the updates.
   std::string_view name = "function";
 };
 
 namespace detail {
 
-/// An edge whose tensor is returned as a Result.
+/// An edge; its tensor is returned as a Result.
 template <class Result>
 struct EdgeAs {
   AnyOutput output;
@@ -97,7 +97,7 @@ EdgeFetch<Result> as_fetch(const EdgeAs<Result>& edge) {
   return {edge.output};
 }
 
-/// What a step fetches that returns this: nothing, one thing, or a tuple.
+/// The fetch list of a step that returns a Result: nothing, one edge, or an edge for each element of a tuple.
 template <class Result>
 struct FetchesOf {
   using type = FetchList<EdgeAs<Result>>;
@@ -111,9 +111,9 @@ struct FetchesOf<std::tuple<Results...>> {
   using type = FetchList<EdgeAs<Results>...>;
 };
 
-/// Puts the givens in place in the outputs and builds what gives the variables their new values once all outputs,
-/// `operations` and new values are there; an empty Operation without updates. Errors: InvalidArgument for an empty
-/// variable or edge, a variable that is updated twice, anything of another graph than the session's, and a value of
+/// Applies the givens to the outputs and builds the operation that updates the variables. It runs after all outputs,
+/// `operations` and new values. Without updates the function returns an empty Operation. Errors: InvalidArgument for an
+/// empty variable or edge, a variable that is updated twice, a node of another graph than the session's, and a value of
 /// another element type or shape than the variable's. The graph is unchanged then.
 Operation build_function(const Session& session, std::span<const AnyOutput> inputs, std::span<AnyOutput> outputs,
                          std::span<const Operation> operations, const Updates& updates, const CompileOptions& options,
@@ -137,20 +137,20 @@ Tensor<T> argument_tensor(const Given& given) {
 template <class Signature>
 class CompiledFunction;
 
-/// A step as an ordinary C++ callable: `compile` makes it. What it is given are tensors, or numbers for scalars; what
-/// it returns is nothing, one tensor or a tuple of them.
+/// A step as an ordinary C++ callable; `compile` makes it. Its arguments are tensors, or numbers for scalars. It
+/// returns nothing, one tensor or a tuple of tensors.
 ///
 /// ```cpp
 /// df::CompiledFunction<df::Tensor<float>(float)> square = df::compile(session, df::inputs(x), df::outputs(x * x));
 /// float nine = square(3).scalar();
 /// ```
-/// It holds a prepared step, so a call looks nothing up, and it keeps what it needs of the session alive.
+/// It holds a prepared step: a call looks nothing up, and the parts of the session that it needs stay alive.
 ///
-/// Thread safety: a value type, whose copies are the same step; calls may run in several threads at once, as those of
-/// `Session::run` may. Two calls at once may both begin with the values before either's updates: callers that must not
-/// lose an update take turns.
-/// Errors: as of `Session`; FailedPrecondition if it was moved from. After an error no variable has been updated,
-/// unless what failed is an update itself.
+/// Thread safety: a value type; copies are the same step. Calls may run in several threads at once, as for
+/// `Session::run`. Two calls at once may both read the values before the updates of either: callers that must not lose
+/// an update take turns.
+/// Errors: as for `Session`; FailedPrecondition if the function was moved from. After an error no variable has been
+/// updated, unless an update itself failed.
 template <class Result, Element... Ts>
 class CompiledFunction<Result(Ts...)> {
  public:
@@ -171,7 +171,7 @@ class CompiledFunction<Result(Ts...)> {
       return step_.run(options_, nullptr, detail::argument_tensor<Ts>(arguments)...);
     }
   }
-  /// Says what is wrong with the arguments.
+  /// Reports at compile time that the number of arguments is wrong.
   template <class... Given>
     requires(sizeof...(Given) != sizeof...(Ts))
   void operator()(const Given&...) const {
@@ -182,7 +182,7 @@ class CompiledFunction<Result(Ts...)> {
   Result run(const RunOptions& options, RunMetadata* metadata, const Tensor<Ts>&... tensors) const {
     return step_.run(options, metadata, tensors...);
   }
-  /// `run_async(tensors..., done)` starts the step and returns, as that of `PreparedStep` does.
+  /// `run_async(tensors..., done)` starts the step and returns, as in `PreparedStep`.
   template <class Token>
   auto run_async(const Tensor<Ts>&... tensors, Token&& done) const {
     return step_.run_async(options_, nullptr, tensors..., std::forward<Token>(done));
@@ -193,21 +193,21 @@ class CompiledFunction<Result(Ts...)> {
   RunOptions options_;
 };
 
-/// Makes a function of a part of the graph, as Theano's `function(inputs, outputs, updates)`: each call is one step,
-/// which is given tensors for `inputs`, returns those of `outputs`, and then changes the variables of `updates`. All
-/// that it returns and all new values are computed of what the variables were before the call.
+/// Makes a function of a part of the graph, as Theano's `function(inputs, outputs, updates)`: each call is one step.
+/// The step takes tensors for `inputs`, returns the tensors of `outputs`, and then changes the variables of `updates`.
+/// All results and all new values are computed from the variables' values before the call.
 ///
 /// ```cpp
 /// auto train = df::compile(session, df::inputs(x, y), df::outputs(loss), df::updates(w, w - gw * 0.1f, n, n + 1));
 /// float value = train(batch_x, batch_y).scalar();
 /// ```
-/// It builds (`updates` become nodes of the graph) and compiles the step. Operations among the outputs run before the
-/// updates; what they change is not ordered with what the new values read.
+/// `compile` builds nodes for the `updates` in the graph and compiles the step. Operations among the outputs run before
+/// the updates; their changes are not ordered with the reads of the new values.
 ///
 /// Thread safety: builds, see Graph.
-/// Errors: does not compile for a new value of another element type than its variable's. InvalidArgument for anything
-/// of another graph than the session's, for a variable that is updated twice and for a new value of another shape; the
-/// graph is unchanged then. Else those of `Session::prepare`.
+/// Errors: a new value of another element type than its variable's does not compile. InvalidArgument for a node of
+/// another graph than the session's, for a variable that is updated twice and for a new value of another shape; the
+/// graph is unchanged then. Else the errors of `Session::prepare`.
 template <Element... Ts, Fetchable... Fs>
 auto compile(Session& session, const FeedList<Ts...>& input_list, const FetchList<Fs...>& output_list,
              const Updates& update_list = {}, const CompileOptions& options = {},

@@ -35,7 +35,7 @@ FeedList<Ts...> feeds(const Output<Ts>&... edges) {
   return {{static_cast<const AnyOutput&>(edges)...}};
 }
 
-/// What a prepared step fetches and runs.
+/// The edges that a prepared step fetches, and the operations that it runs.
 template <Fetchable... Fs>
 struct FetchList {
   using Lists = detail::FetchLists<Fs...>;
@@ -49,8 +49,8 @@ FetchList<Fs...> fetches(const Fs&... fetches) {
 template <class Feeds, class Fetches>
 class PreparedStep;
 
-/// Runs steps of a graph: prunes, optimises, places and compiles what each kind of step needs once, and keeps variables
-/// and other state between steps.
+/// Runs steps of a graph. A session prunes, optimises, places and compiles the nodes of each kind of step once. It
+/// keeps variables and other state between steps.
 ///
 /// ```cpp
 /// df::Session session(graph);
@@ -58,25 +58,26 @@ class PreparedStep;
 /// float value = session.run({{images, x}, {labels, y}}, loss, train).scalar();
 /// ```
 ///
-/// A tensor handed out is the caller's: it shares memory with no variable, constant, feed or other result. A tensor
-/// handed in is only read, and not kept beyond the step.
+/// The caller owns a returned tensor: it shares memory with no variable, constant, feed or other result. The session
+/// only reads the tensors of feeds, and keeps none beyond the step.
 ///
 /// Thread safety: all functions but moving may be called from several threads at once, also from callbacks; steps then
-/// run concurrently. The graph may grow meanwhile and must outlive the session. Errors: `Error` with InvalidArgument
-/// for feeds and fetches that do not fit the graph and for a step of neither fetch nor target, whatever a kernel throws
-/// with op, node, device and source line added, Cancelled, DeadlineExceeded; FailedPrecondition if the session was
-/// moved from. After an error the session goes on.
+/// run concurrently. The graph may grow meanwhile and must outlive the session.
+/// Errors: `Error` with InvalidArgument if feeds or fetches do not fit the graph, or a step has neither fetch nor
+/// target; FailedPrecondition if the session was moved from; Cancelled; DeadlineExceeded. Errors of a kernel come with
+/// op, node, device and source line added. The session stays usable after an error.
 class Session {
  public:
   explicit Session(const Graph& graph, SessionOptions options = {});
-  /// Waits for nothing and cancels nothing: steps under way go on and prepared ones can be run, with what they need of
-  /// the session, and callbacks are still called. None needs the graph any more. To end a step early, stop it
-  /// (`RunOptions::stop`).
+  /// Waits for nothing and cancels nothing. Running steps go on, prepared steps can still be run, and callbacks are
+  /// still called: a step keeps the parts of the session that it needs. No step needs the graph any more. To end a step
+  /// early, stop it (`RunOptions::stop`).
   ~Session();
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
 
-  /// Runs one step and returns what was fetched: nothing, one `Tensor<T>`, or a tuple. Blocks until the step has ended.
+  /// Runs one step and returns the fetched values: nothing, one `Tensor<T>`, or a tuple. Blocks until the step has
+  /// ended.
   template <Fetchable F, Fetchable... Fs>
   detail::RunResult<F, Fs...> run(std::initializer_list<Feed> feed_list, const F& first, const Fs&... more) {
     return run(RunOptions{}, feed_list, first, more...);
@@ -90,7 +91,7 @@ class Session {
                                   const Fs&... more) {
     return run(options, nullptr, feed_list, first, more...);
   }
-  /// The same, with statistics of the step if `options.trace` asks for them; without, the metadata is emptied.
+  /// The same, with statistics of the step if `options.trace` asks for them; otherwise the metadata is emptied.
   template <Fetchable F, Fetchable... Fs>
   detail::RunResult<F, Fs...> run(const RunOptions& options, RunMetadata* metadata,
                                   std::initializer_list<Feed> feed_list, const F& first, const Fs&... more) {
@@ -99,7 +100,8 @@ class Session {
     run_erased(options, metadata, std::span(feed_list.begin(), feed_list.size()), lists.edges, lists.targets, results);
     return detail::unpack<F, Fs...>(results.data());
   }
-  /// Says that there is nothing to run. The result is deduced so that this is the first error, not what is made of it.
+  /// Reports that there is nothing to run. The result type is deduced, so this error comes before errors in the use of
+  /// the result.
   template <class Nothing = void>
   auto run(std::initializer_list<Feed>) {
     static_assert(
@@ -121,13 +123,13 @@ class Session {
 
   using AnyDone = detail::AnyDone;
 
-  /// Starts a step and returns; `done` is called once with the status and one tensor per fetched edge. It never throws:
-  /// what is wrong with the call is delivered like what goes wrong in the step. `metadata`, if given, must live until
-  /// then.
+  /// Starts a step and returns; `done` is called once with the status and one tensor per fetched edge. The function
+  /// never throws: `done` gets the errors of the call and of the step. `metadata`, if given, must live until `done` is
+  /// called.
   ///
-  /// `done` runs on a thread that is made for callbacks (`SessionOptions::callbacks`), never on a clock's, a
-  /// canceller's or a kernel's (at once where the session was moved from). It may block, run steps and let go of the
-  /// session. What it throws goes to `SessionOptions::on_callback_error`. It may be empty.
+  /// `done` runs on a thread for callbacks (`SessionOptions::callbacks`), never on a thread of a clock, a canceller or
+  /// a kernel. If the session was moved from, `done` runs at once. `done` may block, run steps and destroy the session.
+  /// Its exceptions go to `SessionOptions::on_callback_error`. It may be empty.
   void run_async_erased(const RunOptions& options, RunMetadata* metadata, std::span<const Feed> feed_list,
                         std::span<const AnyOutput> edges, std::span<const Operation> targets, AnyDone done);
   void run_async_erased(const RunOptions& options, std::span<const Feed> feed_list, std::span<const AnyOutput> edges,
@@ -136,14 +138,15 @@ class Session {
   }
 
   /// `run_async(feeds, fetches..., done)` starts a step and returns; `done(Status, results...)` gets a `Tensor<T>` for
-  /// each fetched edge, empty after an error. What holds of `run_async_erased` holds of it.
+  /// each fetched edge, empty after an error. The contract is as for `run_async_erased`.
   ///
   /// ```cpp
   /// session.run_async({{x, value}}, loss, [](df::Status status, df::Tensor<float> loss) { ... });
   /// ```
   ///
-  /// With <dflow/net/asio.hpp> `done` may be any completion token, which says what is returned. A step that is begun
-  /// later (`co_await`) has its deadline from then on, and needs the graph then, but the session no longer.
+  /// With <dflow/net/asio.hpp> `done` may be any completion token, and the token decides the return type. If a step
+  /// starts later (`co_await`), its deadline counts from that start. The graph must live at that start; the session
+  /// need not.
   template <class... FetchesAndDone>
     requires(sizeof...(FetchesAndDone) > 0)
   auto run_async(const RunOptions& options, RunMetadata* metadata, BracedFeeds feed_list,
@@ -185,7 +188,7 @@ class Session {
                                                           const FetchList<Fs...>& fetch_list) {
     return {state_, compile(feed_list.edges, fetch_list.lists.edges, fetch_list.lists.targets)};
   }
-  /// The same with operations that run as well, as many as are known at run time.
+  /// The same with more operations to run; their number is known at run time.
   template <Element... Ts, Fetchable... Fs>
   PreparedStep<FeedList<Ts...>, FetchList<Fs...>> prepare(const FeedList<Ts...>& feed_list,
                                                           const FetchList<Fs...>& fetch_list,
@@ -193,8 +196,8 @@ class Session {
     return {state_, compile(feed_list.edges, fetch_list.lists.edges, fetch_list.lists.targets, more_targets)};
   }
 
-  /// Begins a step that is fed and fetched call by call (`session/partial_run.hpp`). Deadline, stop token and trace are
-  /// of the whole step; metadata, if given, is filled when the step ends, and must live as long as the run.
+  /// Begins a step that is fed and fetched call by call (`session/partial_run.hpp`). Deadline, stop token and trace
+  /// belong to the whole step. Metadata, if given, is filled when the step ends, and must live as long as the run.
   template <Element... Ts, Fetchable... Fs>
   PartialRun partial_run(const RunOptions& options, RunMetadata* metadata, const FeedList<Ts...>& feed_list,
                          const FetchList<Fs...>& fetch_list) {
@@ -209,15 +212,15 @@ class Session {
 
   const std::vector<std::shared_ptr<Device>>& devices() const;
   const OpTable& ops() const;
-  /// The graph that it runs, which must live to be looked into.
+  /// The graph of the session. The pointer may be used only while the graph lives.
   const GraphStore* graph() const;
   /// Where each node of the last compiled step was placed: "node -> device" lines. Empty if the session has one device.
   std::string placement_log() const;
-  /// The full name of the device that a node runs on in whatever step needs it; empty for constants and placeholders
-  /// without a constraint, which are where they are read. Errors: InvalidArgument for a node of another graph; those of
-  /// placing it (`Placement`); FailedPrecondition where a master in another process places.
+  /// The full name of the device that runs a node in every step. It is empty for constants and placeholders without a
+  /// constraint: they are on the devices that read them. Errors: InvalidArgument for a node of another graph;
+  /// FailedPrecondition if a master in another process places the nodes; the errors of placement (`Placement`).
   std::string device_of(const Operation& operation) const;
-  /// Gives back what is kept for speed alone: the memory of idle steps and what the devices' allocators cache.
+  /// Frees memory that is kept only for speed: the memory of idle steps and the caches of the devices' allocators.
   void release_memory();
 
  private:
@@ -227,13 +230,13 @@ class Session {
   struct State;
 
   State& state() const;
-  /// The state, kept while another thread lets go of the session. Throws FailedPrecondition when it was moved from.
+  /// The state, kept alive if another thread destroys the session. Throws FailedPrecondition if it was moved from.
   std::shared_ptr<State> held() const;
   std::shared_ptr<CompiledStep> compile(std::span<const AnyOutput> feed_edges, std::span<const AnyOutput> edges,
                                         std::span<const Operation> targets,
                                         std::span<const Operation> more_targets = {});
   static std::vector<DeviceGraph> device_graphs_of(const CompiledStep* step);
-  /// Of a prepared step; `state` is null where it was moved from.
+  /// Runs a prepared step; `state` is null if that step was moved from.
   static void run_compiled(State* state, CompiledStep* step, const RunOptions& options, RunMetadata* metadata,
                            std::span<AnyTensor> feed_tensors, std::span<AnyTensor> results);
   static void run_compiled_async(State* state, std::shared_ptr<CompiledStep> step, const RunOptions& options,
@@ -267,10 +270,11 @@ class Session {
   std::shared_ptr<State> state_;
 };
 
-/// A step compiled by `Session::prepare`. It keeps what it needs of the session alive, which may be moved or gone.
+/// A step compiled by `Session::prepare`. It keeps the parts of the session that it needs, so the session may be moved
+/// or destroyed.
 ///
 /// Thread safety: may be called from several threads at once.
-/// Errors: as of `Session`; FailedPrecondition if the step was moved from.
+/// Errors: as for `Session`; FailedPrecondition if the step was moved from.
 template <Element... Ts, Fetchable... Fs>
 class PreparedStep<FeedList<Ts...>, FetchList<Fs...>> {
  public:
@@ -278,7 +282,7 @@ class PreparedStep<FeedList<Ts...>, FetchList<Fs...>> {
     return run(RunOptions{}, nullptr, tensors...);
   }
 
-  /// What each device of this process runs. Nothing where a master in another process has it run.
+  /// The graph that each device of this process runs; empty if a master in another process runs the step.
   std::vector<DeviceGraph> device_graphs() const { return Session::device_graphs_of(step_.get()); }
 
   /// The same with a deadline, a stop token or a trace.
@@ -289,7 +293,7 @@ class PreparedStep<FeedList<Ts...>, FetchList<Fs...>> {
     return detail::unpack<Fs...>(results.data());
   }
 
-  /// `run_async(tensors..., done)` starts the step and returns; `done` is as that of `Session::run_async`.
+  /// `run_async(tensors..., done)` starts the step and returns; `done` is as for `Session::run_async`.
   template <class Token>
   auto run_async(const Tensor<Ts>&... tensors, Token&& done) const {
     return run_async(RunOptions{}, nullptr, tensors..., std::forward<Token>(done));

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Public: how far the random numbers of a node have come.
+/// Public: the position of a node in its stream of random numbers.
 
 #include <dflow/base/philox.hpp>
 #include <dflow/base/threads/spin_lock.hpp>
@@ -15,7 +15,7 @@
 
 namespace dflow {
 
-/// All there is to know of a random stream: with the same one it draws the same numbers.
+/// The whole state of a random stream: streams with the same state draw the same numbers.
 struct RandomStreamState {
   std::uint64_t seed = 0;
   std::uint64_t seed2 = 0;
@@ -24,17 +24,17 @@ struct RandomStreamState {
   friend bool operator==(const RandomStreamState&, const RandomStreamState&) = default;
 };
 
-/// The numbers of a random op over all its runs, in all sessions that share the device: Philox 4x32-10 keyed by `seed`,
-/// the upper half of its counter `seed2`. A checkpoint that keeps its state goes on with the very numbers that would
-/// have come.
+/// The numbers of a random op over all its runs, in all sessions that share the device. They are Philox 4x32-10, keyed
+/// by `seed`, with `seed2` as the upper half of its counter. If a checkpoint keeps the state, the restored stream goes
+/// on with the very numbers that would have come.
 ///
-/// Thread safety: all functions may be called from any thread. Runs may reserve at once; which gets which part is then
-/// a matter of chance.
+/// Thread safety: all functions may be called from any thread. Runs may reserve at once; chance then decides which run
+/// gets which part.
 class RandomStream final : public SavableResource {
  public:
-  /// The container that a device keeps its streams in. Containers of variables are named otherwise.
+  /// The name of the container for the streams of a device. Containers of variables have other names.
   static constexpr std::string_view container_name = "_random_streams";
-  /// What a node's stream is kept under there.
+  /// The key of a node's stream in that container.
   static std::string key(std::string_view node_name, std::uint64_t seed, std::uint64_t seed2);
 
   RandomStream(std::string name, std::uint64_t seed, std::uint64_t seed2)
@@ -51,9 +51,9 @@ class RandomStream final : public SavableResource {
   std::uint64_t position() const noexcept { return state().position; }
   void set_position(std::uint64_t position) noexcept;
 
-  /// The part of the stream for a run that makes so many values: 256 groups for each of them, as in TensorFlow.
+  /// The part of the stream for a run that makes `num_values` values: 256 groups for each of them, as in TensorFlow.
   PhiloxStream reserve(std::int64_t num_values) noexcept;
-  /// The part for a run that takes so many groups of four words and no more.
+  /// The part for a run that takes exactly `num_groups` groups of four words.
   PhiloxStream reserve_groups(std::uint64_t num_groups) noexcept;
 
  private:

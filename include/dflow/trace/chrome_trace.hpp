@@ -9,9 +9,9 @@
 
 namespace dflow {
 
-/// A step's statistics as text in the Trace Event Format, which chrome://tracing and Perfetto show: one process per
-/// device, one row per thread, one slice per run of a node, in microseconds since the step began. What is not UTF-8 in
-/// a name becomes U+FFFD.
+/// A step's statistics as text in the Trace Event Format, which chrome://tracing and Perfetto show. There is one
+/// process per device, one row per thread, and one slice per run of a node, in microseconds since the step began.
+/// Bytes of a name that are not UTF-8 become U+FFFD.
 ///
 /// Thread safety: safe.
 std::string chrome_trace(const StepStats& stats);

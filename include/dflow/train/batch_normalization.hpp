@@ -11,7 +11,7 @@
 namespace dflow {
 
 struct BatchNormalizationOptions {
-  Training training = Training(true);  ///< of calls that do not say it themselves
+  Training training = Training(true);  ///< for calls without a `Training` argument
   double momentum = 0.99;              ///< of the moving averages
   double epsilon = 1e-3;
   Regularizer gamma_regularizer = {};
@@ -20,16 +20,17 @@ struct BatchNormalizationOptions {
 };
 
 /// gamma (x - mean) / sqrt(variance + epsilon) + beta over all dimensions but the last (Ioffe and Szegedy 2015,
-/// arXiv:1502.03167): by the batch's moments in training, by moving averages of them else. What the batch holds, NaN or
-/// infinite included, decides nothing in the latter. A batch without elements leaves the averages as they are.
+/// arXiv:1502.03167). Training uses the moments of the batch, evaluation uses moving averages of the moments. The
+/// result of evaluation uses no moment of the batch, even if the batch holds NaN or infinity. A batch without elements
+/// leaves the averages as they are.
 ///
 /// x [..., channels], of any rank from 2 on. Variables, [channels] each: "gamma", "beta", "moving_mean",
-/// "moving_variance", in float unless x is double, also where x has 16 bits. The moving variance is one of unbiased
-/// variances (n / (n - 1) of the batch's), as TensorFlow's fused op has it, for every rank. One op does all the work,
-/// `FusedBatchNorm`, with moments of the batch that are computed beside it where training is an edge.
+/// "moving_variance". They are float unless x is double, also if x has 16 bits. The moving variance averages unbiased
+/// variances (n / (n - 1) of the batch's variance) for every rank, as in TensorFlow's fused op. One op,
+/// `FusedBatchNorm`, does all the work. If training is an edge, other nodes compute the moments of the batch.
 ///
-/// The operations that move the averages are in the graph's collection "update_ops", and `minimize` runs those of its
-/// loss (`train::update_operations`):
+/// The operations that move the averages are in the graph's collection "update_ops". `minimize` runs the update
+/// operations of its loss (`train::update_operations`):
 ///
 /// ```cpp
 /// df::BatchNormalization norm;

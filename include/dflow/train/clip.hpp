@@ -24,9 +24,9 @@ Output<T> clip_by_value(const Output<T>& x, std::type_identity_t<T> lowest, std:
   return minimum(maximum(x, scalar(lowest), {.where = at.where}), scalar(highest), at);
 }
 
-/// x scaled down to an Euclidean norm of `max_norm` where it is longer; of infinity: x. The gradient at x = 0 is that
-/// of x. Where finite numbers have squares beyond those of T, for 16-bit floats of float, all becomes 0, as
-/// TensorFlow's.
+/// x scaled down to a Euclidean norm of `max_norm` if its norm is larger. If `max_norm` is infinite, the result is x.
+/// At x = 0 the gradient is the gradient of x. If finite elements have squares beyond the range of T (of float for
+/// 16-bit floats), all elements become 0, as in TensorFlow.
 template <Element T>
   requires is_floating_element<T>
 Output<T> clip_by_norm(const Output<T>& x, double max_norm, const At& at = {}) {
@@ -35,15 +35,16 @@ Output<T> clip_by_norm(const Output<T>& x, double max_norm, const At& at = {}) {
 
 namespace train {
 
-/// All gradients scaled down together so that the norm over all of them is at most `max_norm` (Pascanu et al. 2012,
-/// arXiv:1211.5063). Gradients that do not exist stay so; the rows of sparse ones are scaled and count as they are. If
-/// the norm is infinite or NaN, every element becomes NaN, as TensorFlow's.
+/// All gradients scaled down together: the norm over all of them is at most `max_norm` (Pascanu et al. 2012,
+/// arXiv:1211.5063). A gradient that does not exist stays so. The rows of a sparse gradient are scaled, and count as
+/// they are. If the norm is infinite or NaN, every element becomes NaN, as in TensorFlow.
 ///
 /// Errors: InvalidArgument if there is no gradient.
 std::vector<GradientAndVariable> clip_by_global_norm(std::vector<GradientAndVariable> gradients, double max_norm,
                                                      std::source_location where = std::source_location::current());
 
-/// The Euclidean norm over all gradients, a scalar of the first one's element type, float if that has 16 bits.
+/// The Euclidean norm over all gradients: a scalar of the first gradient's element type, or float if that type has 16
+/// bits.
 AnyOutput global_norm(std::span<const GradientAndVariable> gradients,
                       std::source_location where = std::source_location::current());
 

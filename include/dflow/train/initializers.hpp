@@ -19,9 +19,9 @@ struct VariablePart {
   std::vector<std::int64_t> begin;  ///< one per dimension
 };
 
-/// Makes the initial value of a variable: an edge of that element type and shape. It is any function of
-/// `(GraphStore& graph, DType dtype, const Shape& shape)`, or of a `const VariablePart&` in the place of the shape:
-/// then it is told of a part what it is of.
+/// Makes the initial value of a variable: an edge of its element type and shape. It is any function of
+/// `(GraphStore& graph, DType dtype, const Shape& shape)`. A function of a `const VariablePart&` in place of the shape
+/// also learns where a part lies in its whole variable.
 class Initializer {
  public:
   Initializer() = default;
@@ -44,7 +44,7 @@ class Initializer {
   }
 
   explicit operator bool() const noexcept { return of_part_ != nullptr; }
-  /// Of a whole variable.
+  /// The initial value of a whole variable.
   AnyOutput operator()(GraphStore& graph, DType dtype, const Shape& shape) const {
     return of_part_(graph, dtype, {shape, shape, std::vector<std::int64_t>(static_cast<std::size_t>(shape.rank()))});
   }
@@ -53,7 +53,7 @@ class Initializer {
   }
 
  private:
-  /// A pointer or a std::function of nothing.
+  /// Whether the function is a null pointer or an empty std::function.
   template <class F>
   static bool is_empty(const F& function) {
     if constexpr (requires { static_cast<bool>(function == nullptr); }) {
@@ -66,10 +66,10 @@ class Initializer {
   std::function<AnyOutput(GraphStore&, DType, const VariablePart&)> of_part_;
 };
 
-/// What layers initialise their variables with. A seed of 0 is drawn from the graph's seed.
+/// Initializers for the variables of layers. A seed of 0 is drawn from the graph's seed.
 ///
-/// Fans: the last two dimensions of a shape are its inputs and outputs, those before (the window of a filter) multiply
-/// both. Those of a part of a variable are the whole variable's.
+/// Fans: the last two dimensions of a shape are its inputs and outputs. The dimensions before (the window of a filter)
+/// multiply both. A part of a variable has the fans of the whole variable.
 namespace init {
 
 Initializer zeros();
@@ -82,7 +82,8 @@ Initializer truncated_normal(double stddev, std::uint64_t seed = 0);
 Initializer glorot_uniform(std::uint64_t seed = 0);
 /// Truncated normal of variance 2 / fan_in (He et al. 2015, arXiv:1502.01852).
 Initializer he_normal(std::uint64_t seed = 0);
-/// That value, of a part its part. Errors, of the variable: InvalidArgument for another element type or shape.
+/// The tensor; a part of a variable gets the same part of it. Errors, of the variable: InvalidArgument for another
+/// element type or shape.
 Initializer value(const AnyTensor& tensor);
 
 }  // namespace init

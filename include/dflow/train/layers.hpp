@@ -17,7 +17,7 @@
 
 namespace dflow {
 
-// Layers, as objects whose variables later calls share (`Layer`), and as functions that make a layer for one call.
+// Layers, as objects with variables that later calls share (`Layer`), and as functions that make a layer for one call.
 
 enum class Activation : std::uint8_t { none, relu, relu6, elu, softplus, tanh, sigmoid };
 
@@ -58,15 +58,14 @@ AnyOutput any_flatten(const AnyOutput& x, const At& at);
 Pool2DAttrs pool_attrs(std::int64_t window, std::int64_t stride, Padding padding);
 }  // namespace detail
 
-/// activation(x kernel + bias): x [batch, inputs] gives [batch, units], with variables "kernel" [inputs, units] and
-/// "bias" [units] of x's element type, or what the variable scope says (`VariableScopeOptions::compute`).
-///
+/// activation(x kernel + bias): x [batch, inputs] gives [batch, units]. The variables are "kernel" [inputs, units] and
+/// "bias" [units], in x's element type unless the variable scope says otherwise (`VariableScopeOptions::compute`).
 /// ```cpp
 /// df::Dense hidden(512, {.activation = df::Activation::relu, .kernel_regularizer = df::regularizer::l2(1e-4)});
 /// auto y = hidden(images), again = hidden(other_images);   // the same variables
 /// df::Variable<float> weights(hidden.kernel());
 /// ```
-/// Errors, of a call: InvalidArgument unless x is a matrix whose number of columns is known, and units positive.
+/// Errors, of a call: InvalidArgument unless x is a matrix with a known number of columns, and units is positive.
 class Dense : public Layer {
  public:
   explicit Dense(std::int64_t units, DenseOptions options = {});
@@ -90,9 +89,8 @@ class Dense : public Layer {
 };
 
 /// activation(convolution of x with `filters` filters of window x window, + bias): x [batch, rows, columns, channels]
-/// gives [batch, out_rows, out_columns, filters], with variables "kernel" [window, window, channels, filters] and
-/// "bias" [filters] of x's element type, or what the variable scope says (`VariableScopeOptions::compute`).
-///
+/// gives [batch, out_rows, out_columns, filters]. The variables are "kernel" [window, window, channels, filters] and
+/// "bias" [filters], in x's element type unless the variable scope says otherwise (`VariableScopeOptions::compute`).
 /// Errors, of a call: InvalidArgument unless x has rank 4 and a known number of channels, and all numbers are positive.
 class Convolution2D : public Layer {
  public:
@@ -137,7 +135,7 @@ class AnyEmbedding : public Layer {
 
 }  // namespace detail
 
-/// Row ids[i] of a trained table for each i: ids int32 or int64 [n...] gives [n..., width], with variable "table"
+/// Row ids[i] of a trained table for each i: ids int32 or int64 [n...] gives [n..., width]. The variable is "table"
 /// [rows, width]. Its gradient is sparse.
 ///
 /// ```cpp
@@ -198,7 +196,7 @@ Output<T> avg_pool(const Output<T>& x, std::int64_t window, Padding padding = Pa
   return avg_pool(x, detail::pool_attrs(window, window, padding), at);
 }
 
-/// `dropout` in training; x itself else.
+/// `dropout` in training; otherwise x itself.
 ///
 /// ```cpp
 /// auto training = df::placeholder<bool>(graph, {});
@@ -211,7 +209,7 @@ Output<T> dropout(const Output<T>& x, float keep_prob, const Training& training,
   return Output<T>::unchecked(detail::any_switched_dropout(x, keep_prob, training, options, at));
 }
 
-/// [batch, ...] to [batch, product of the others].
+/// [batch, ...] to [batch, product of the other dimensions].
 ///
 /// Errors: InvalidArgument unless all dimensions but the first are known.
 template <AllowedFor<Conv2D> T>

@@ -12,9 +12,9 @@
 namespace dflow {
 
 namespace detail {
-/// As far as shapes are known. Errors: InvalidArgument.
+/// Checks the known part of the shapes. Errors: InvalidArgument.
 inline void require_label_per_row(const AnyOutput& logits, const AnyOutput& labels, const At& at) {
-  if (!logits.is_valid() || !labels.is_valid()) return;  // what is built of them says so
+  if (!logits.is_valid() || !labels.is_valid()) return;  // the ops below report it
   const PartialShape &rows = logits.shape(), &of = labels.shape();
   const std::int64_t batch = rows.has_rank() && rows.rank() == 2 ? rows.dim(0) : dynamic;
   if (rows.is_compatible_with({dynamic, dynamic}) && of.is_compatible_with({batch})) return;
@@ -24,11 +24,11 @@ inline void require_label_per_row(const AnyOutput& logits, const AnyOutput& labe
 }
 }  // namespace detail
 
-/// The share of rows whose largest logit is that of their label: logits [batch, classes], labels [batch] gives a
+/// The share of rows with the largest logit at the row's label: logits [batch, classes], labels [batch] gives a
 /// scalar.
 ///
-/// Errors: InvalidArgument where the shapes that are known are not those of a matrix of logits and a label for each
-/// row; the step's where they turn out so when it runs.
+/// Errors: InvalidArgument unless the known shapes are a matrix of logits and one label for each row. If only a step
+/// knows the shapes, the step fails for other shapes.
 template <AllowedFor<ArgMax> T, AllowedForParam<Cast, 0> Label>
   requires is_integer_element<Label>
 Output<float> accuracy(const Output<T>& logits, const Output<Label>& labels, const At& at = {}) {
@@ -37,7 +37,7 @@ Output<float> accuracy(const Output<T>& logits, const Output<Label>& labels, con
   const Output<std::int64_t> predicted = argmax(logits, 1, here);
   Output<std::int64_t> wanted = cast<std::int64_t>(labels, here);
   if (!predicted.shape().is_fully_defined() || !wanted.shape().is_fully_defined()) {
-    // A step that brings another number of labels than of rows is refused; one label would go for all of them.
+    // A step with different numbers of labels and rows is refused; otherwise one label would count for all rows.
     if (!wanted.shape().has_rank()) wanted = ensure_shape(wanted, {dynamic}, here);
     wanted = reshape(wanted, shape(predicted, here), here);
   }

@@ -20,11 +20,10 @@ namespace dflow::train {
 /// Thread safety: one thread at a time. The same seed gives the same order on any machine.
 class Minibatches {
  public:
-  /// Errors: InvalidArgument unless 1 <= batch <= rows; ResourceExhausted where no memory can hold a number for each
-  /// row.
+  /// Errors: InvalidArgument unless 1 <= batch <= rows; ResourceExhausted if no memory can hold a number for each row.
   Minibatches(std::int64_t rows, std::int64_t batch, std::uint64_t seed = 1);
 
-  /// Whole batches in an epoch; the rows left over are not in this one, but in others.
+  /// Whole batches in an epoch. An epoch leaves out the rest of the rows; other epochs have them.
   std::int64_t per_epoch() const noexcept { return static_cast<std::int64_t>(order_.size()) / batch_; }
   /// The next batch's rows; valid until the next call.
   std::span<const std::int64_t> next();
@@ -39,7 +38,7 @@ class Minibatches {
   std::int64_t position_ = 0;
 };
 
-/// The rows of the leading dimension with these numbers, copied.
+/// Copies the rows of the leading dimension with the given numbers.
 ///
 /// Errors: InvalidArgument if a number is outside [0, rows).
 AnyTensor any_rows_of(const AnyTensor& tensor, std::span<const std::int64_t> rows);

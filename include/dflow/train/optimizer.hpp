@@ -13,8 +13,8 @@
 
 namespace dflow::train {
 
-/// A learning rate or another hyperparameter: a number, or an edge such as a schedule of the global step. Double
-/// variables get it in double: give them `0.9` and not `0.9f`, and edges that are double.
+/// A learning rate or another hyperparameter: a number, or an edge, for example a schedule of the global step. Double
+/// variables get it in double: give them `0.9` and not `0.9f`, or a double edge.
 ///
 /// Thread safety: a value type.
 /// Errors: InvalidArgument for an empty edge.
@@ -44,21 +44,21 @@ struct GradientAndVariable {
 };
 
 namespace detail {
-/// The gradient's elements: of a sparse one those of the rows that it has.
+/// The gradient's elements. A sparse gradient has the elements of its rows.
 inline const AnyOutput& values_of(const Gradient& gradient) {
   return gradient.slices ? gradient.slices->values : gradient.dense;
 }
 inline AnyOutput& values_of(Gradient& gradient) { return gradient.slices ? gradient.slices->values : gradient.dense; }
-/// The same edges as nodes of the body that is being built, which what is built there may wait for.
+/// The same edges as nodes of the body that is being built, so that other nodes of the body can wait for them.
 std::vector<GradientAndVariable> in_this_body(std::span<const GradientAndVariable> gradients);
 }  // namespace detail
 
-/// What is computed before gradients are used (TensorFlow's `gate_gradients`). A value that has been read is no other
-/// once its variable is updated, so that the results are the same; but an update that comes while a value is held has
-/// to copy the variable, for which there must be memory, and takes cores from the gradients.
+/// The gradients that are computed before any of them is used (TensorFlow's `gate_gradients`). The results are the
+/// same for all three, since a value that was read does not change when its variable is updated. An update that comes
+/// while a value is held has to copy the variable: it needs memory for the copy, and takes cores from the gradients.
 enum class GateGradients : std::uint8_t {
   none,   ///< nothing: TensorFlow's GATE_NONE
-  op,     ///< all gradients of the op that one comes from: GATE_OP
+  op,     ///< all gradients of the op that the gradient comes from: GATE_OP
   graph,  ///< all gradients of the step, before any variable is updated: GATE_GRAPH
 };
 
@@ -69,7 +69,7 @@ struct ComputeGradientsOptions {
 };
 
 struct MinimizeOptions {
-  /// What to train; the graph's collection "trainable_variables" where empty.
+  /// The variables to train; if empty, the graph's collection "trainable_variables".
   std::vector<AnyVariable> variables = {};
   /// Incremented after each update.
   std::optional<Variable<std::int64_t>> global_step = {};
@@ -81,15 +81,15 @@ struct MinimizeOptions {
   ComputeGradientsOptions differentiation() const { return {aggregation, gate_gradients}; }
 };
 
-/// The operations of the graph's collection "update_ops" that belong to a step that computes the loss: those that need,
-/// beyond what the loss itself does, nothing that is fed, dequeued or drawn, and no variable that is trained. So the
-/// normalisation of another model, or of one that is fed other inputs, is not among them, and a count of steps is.
-/// `minimize`, `fit` and what they are made of run them by themselves.
+/// The operations of the graph's collection "update_ops" that belong to a step that computes the loss. Beyond the
+/// nodes of the loss itself, an operation of the result needs no feed, no dequeue, no random draw and no trained
+/// variable. The normalisation of another model, or of a model with other fed inputs, is not in the result; a count of
+/// steps is. `minimize`, `fit` and their parts run the operations by themselves.
 ///
 /// Errors: InvalidArgument for an empty Output.
 std::vector<Operation> update_operations(const AnyOutput& loss);
 namespace detail {
-/// None, where the options say so.
+/// None, if the options say so.
 std::vector<Operation> update_operations_of(const AnyOutput& loss, const MinimizeOptions& options);
 }  // namespace detail
 
@@ -100,28 +100,30 @@ std::vector<Operation> update_operations_of(const AnyOutput& loss, const Minimiz
 /// session.run({{images, x}, {labels, y}}, train);
 /// ```
 ///
-/// What an optimizer keeps per variable (a slot) is a variable named after it, "w/Adam" for example, and placed where
-/// it is.
+/// An optimizer keeps its state per variable in slots. A slot is a variable named after its variable, "w/Adam" for
+/// example, and placed with it.
 ///
 /// A Half or BFloat16 variable is trained through a float copy of it, "w/master", since most updates are less than its
-/// last digit: slots ("w/master/Adam"), hyperparameters and updates are float, and the variable is the copy, rounded.
-/// An element that something else has changed since is taken over into the copy before the next update (Micikevicius et
-/// al. 2017, arXiv:1710.03740). So the whole variable is looked at in each step, where its gradient is sparse too, and
-/// of two steps that train it at one time one may be lost: float and double variables have neither.
+/// last digit. Slots ("w/master/Adam"), hyperparameters and updates are float, and the variable is the rounded copy.
+/// If something else has changed an element of the variable, the copy takes over the element before the next update
+/// (Micikevicius et al. 2017, arXiv:1710.03740). Each step therefore reads the whole variable, even if its gradient is
+/// sparse. If two steps train the variable at one time, one update may be lost. Float and double variables have
+/// neither limit.
 ///
 /// Thread safety: const; builds, see Graph.
-/// Errors: InvalidArgument if there is no variable, the loss depends on none, or the shape of one with slots is not
-/// known.
+/// Errors: InvalidArgument if there is no variable, if the loss depends on none, or if the shape of a variable with
+/// slots is not known.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  /// One step: returns when run the updates are done. `At::name` names the operation outside of the optimizer's name
-  /// scope. The loss is summed if it is no scalar. It runs `update_operations(loss)` as well, unless told otherwise.
+  /// One step. A run of the operation returns when the updates are done. `At::name` names the operation outside the
+  /// optimizer's name scope. A loss that is no scalar is summed. The operation also runs `update_operations(loss)`,
+  /// unless the options say otherwise.
   Operation minimize(const AnyOutput& loss, const MinimizeOptions& options = {}, const At& at = {}) const;
 
-  /// The two halves of `minimize`, to look at or change the gradients between them. Variables that the loss does not
-  /// depend on come with a gradient that does not exist.
+  /// The two halves of `minimize`, to look at or change the gradients between them. A variable that the loss does not
+  /// depend on comes with a gradient that does not exist.
   std::vector<GradientAndVariable> compute_gradients(
       const AnyOutput& loss, std::vector<AnyVariable> variables = {}, const ComputeGradientsOptions& options = {},
       std::source_location where = std::source_location::current()) const;
@@ -129,14 +131,14 @@ class Optimizer {
                             const std::optional<Variable<std::int64_t>>& global_step = {}, const At& at = {}) const;
 
  protected:
-  /// What one call of apply_gradients builds, on variables of float and double: its updates share hyperparameters and
-  /// state.
+  /// The nodes of one call of apply_gradients, on float and double variables. All updates of a call share
+  /// hyperparameters and state.
   class Updates {
    public:
     virtual ~Updates() = default;
     virtual Operation apply_dense(const AnyVariable& variable, const AnyOutput& gradient) = 0;
     virtual Operation apply_sparse(const AnyVariable& variable, const IndexedSlices& gradient) = 0;
-    /// After all updates: what changes the shared state.
+    /// Called after all updates: returns the operations that change the shared state.
     virtual std::vector<Operation> finish(std::span<const Operation> updates) {
       return static_cast<void>(updates), std::vector<Operation>{};
     }
@@ -149,14 +151,14 @@ class Optimizer {
   friend class DecoupledWeightDecay;  // its updates are another optimizer's, and more
   friend class MirroredReplicas;
 
-  /// What `compute_gradients` gives of a loss that is an edge, and what `apply_gradients` builds: for an optimizer that
-  /// does more than update by a rule of its own.
+  /// The bodies of `compute_gradients`, for a loss that is a floating-point edge, and of `apply_gradients`. An
+  /// optimizer overrides them to do more than update by a rule of its own.
   virtual std::vector<GradientAndVariable> differentiate(const AnyOutput& loss, std::vector<AnyVariable> variables,
                                                          const ComputeGradientsOptions& options,
                                                          std::source_location where) const;
   virtual Operation update(std::span<const GradientAndVariable> gradients,
                            const std::optional<Variable<std::int64_t>>& global_step, const At& at) const;
-  /// The same for one of several replicas with equal gradients: what they share only one of them changes.
+  /// The same for one of several replicas with equal gradients. Only one replica changes the shared state.
   virtual Operation update_replica(std::span<const GradientAndVariable> gradients,
                                    const std::optional<Variable<std::int64_t>>& global_step, bool changes_shared,
                                    const At& at) const {
@@ -169,8 +171,8 @@ class Optimizer {
   virtual std::unique_ptr<Updates> start(GraphStore& graph) const = 0;
 };
 
-/// The variable "w/<name>" of zeros with the shape and place of `variable` "w", and its type where `dtype` says no
-/// other.
+/// The variable "w/<name>" of zeros with the shape and place of `variable` "w". Its type is `dtype`, by default the
+/// type of `variable`.
 ///
 /// Errors: InvalidArgument if the variable's shape is not known.
 AnyVariable make_slot(const AnyVariable& variable, std::string_view name, DType dtype = DType::invalid);

@@ -36,7 +36,7 @@ class Momentum final : public Optimizer {
 };
 
 /// Steps scaled by running moments of the gradient (Kingma and Ba 2014, arXiv:1412.6980). A sparse gradient moves only
-/// the rows it names, their moments included.
+/// the rows that it names, with their moments.
 class Adam final : public Optimizer {
  public:
   explicit Adam(Hyperparameter learning_rate = 0.001, double beta1 = 0.9, double beta2 = 0.999, double epsilon = 1e-8)

@@ -16,17 +16,17 @@
 namespace dflow {
 
 struct PartitionedVariableOptions {
-  /// How many parts along which dimension; empty: that of the graph's current variable scope, and where there is none
-  /// one part.
+  /// The number of parts and their dimension; empty: the partitioner of the graph's current variable scope, or one
+  /// part if there is none.
   Partitioner partitioner = {};
-  /// Called once for each part, `of_part`; one that has a seed gives all parts the same numbers.
+  /// Called once for each part, `of_part`. An initializer with a seed gives all parts the same numbers.
   Initializer initializer = init::uniform(-0.05, 0.05);
-  /// Of the name scope that the parts are in, as "part_0", "part_1" and so on, and in checkpoints.
+  /// The name scope of the parts "part_0", "part_1" and so on, and the name in checkpoints.
   std::string_view name = "table";
   bool trainable = true;
 };
 
-/// A variable that lies in parts, each a variable of its own, one behind the other along one dimension.
+/// A variable in parts. Each part is a variable of its own, and the parts follow each other along one dimension.
 ///
 /// Thread safety: a value type.
 template <Element T>
@@ -36,14 +36,14 @@ class PartitionedVariable {
   PartitionedVariable(std::vector<Variable<T>> parts, const Shape& shape, int axis)
       : parts_(std::move(parts)), shape_(shape), axis_(axis) {}
 
-  /// Of the whole.
+  /// The shape of the whole variable.
   const Shape& shape() const noexcept { return shape_; }
   /// Errors: InvalidArgument without parts.
   std::string name() const {
     if (parts_.empty()) throw_error(Status::invalid_argument("an empty PartitionedVariable has no name"));
     return parts_[0].any_variable().whole_name();
   }
-  /// The dimension along which it is in parts; 0 if there is one part.
+  /// The dimension of the parts; 0 if there is one part.
   int axis() const noexcept { return axis_; }
 
   const std::vector<Variable<T>>& parts() const noexcept { return parts_; }
@@ -52,7 +52,7 @@ class PartitionedVariable {
   auto begin() const noexcept { return parts_.begin(); }
   auto end() const noexcept { return parts_.end(); }
 
-  /// The whole as one edge, put together in each step; gradients through it are those of the parts.
+  /// The whole as one edge, put together in each step. Gradients through the edge are gradients of the parts.
   Output<T> as_tensor(const At& at = {}) const {
     if (parts_.size() == 1) return parts_[0];
     return concat(std::vector<Output<T>>(parts_.begin(), parts_.end()), axis_, at);
@@ -66,14 +66,14 @@ class PartitionedVariable {
 
 namespace detail {
 
-/// The parts of a variable, and along which dimension they lie.
+/// The parts of a variable, and their dimension.
 struct MadeParts {
   std::vector<AnyVariable> parts;
   int axis = 0;
 };
 MadeParts any_partitioned_variable(GraphStore& graph, DType dtype, const Shape& shape,
                                    const PartitionedVariableOptions& options, const At& at);
-/// As many parts along the first dimension. Errors: InvalidArgument unless there are so many rows.
+/// Makes `num_parts` parts along the first dimension. Errors: InvalidArgument unless there are so many rows.
 MadeParts any_partitioned_variable(GraphStore& graph, DType dtype, const Shape& shape, std::int64_t num_parts,
                                    const PartitionedVariableOptions& options, const At& at);
 
@@ -87,27 +87,29 @@ PartitionedVariable<T> typed_parts(const MadeParts& made, const Shape& shape) {
 
 }  // namespace detail
 
-/// A variable of that shape in parts "table/part_0", "table/part_1" and so on, as many as the partitioner says along
-/// one dimension; the first (length % parts) of them are longer by one. Inside of
-/// `graph.device(train::replica_device(cluster))` they lie on different parameter servers. Inside of a `VariableScope`
-/// the parts are found or made as that says, under exactly this name. A `Saver` saves them as one tensor "table".
+/// A variable of shape `shape` in parts "table/part_0", "table/part_1" and so on. The partitioner gives the number of
+/// parts along one dimension. The first (length % parts) parts are longer by one. Inside
+/// `graph.device(train::replica_device(cluster))` the parts lie on different parameter servers. Inside a
+/// `VariableScope` the scope finds or makes the parts, under exactly this name. A `Saver` saves them as one tensor
+/// "table".
 ///
 /// ```cpp
 /// auto w = df::partitioned_variable<float>(graph, {4096, 1024}, {.partitioner = df::fixed_size_partitioner(4, 1)});
 /// auto y = df::matmul(x, w.as_tensor());
 /// ```
 ///
-/// Errors: InvalidArgument, naming the variable, for a scalar, for an empty initializer, and for a partitioner that
-/// gives no number for each dimension, a number below 1 or above the dimension's length, or parts along two dimensions.
+/// Errors: InvalidArgument, naming the variable, for a scalar and for an empty initializer. InvalidArgument also if
+/// the partitioner does not give one number for each dimension, gives a number below 1 or above the dimension's
+/// length, or makes parts along two dimensions.
 template <Element T>
 PartitionedVariable<T> partitioned_variable(Graph& graph, const Shape& shape,
                                             const PartitionedVariableOptions& options = {}, const At& at = {}) {
   return detail::typed_parts<T>(detail::any_partitioned_variable(*graph.store(), dtype_of<T>, shape, options, at),
                                 shape);
 }
-/// The same as `num_parts` along the first dimension: rows of a table, which `embedding_lookup` takes.
+/// The same with `num_parts` parts along the first dimension: rows of a table, for `embedding_lookup`.
 ///
-/// Errors: InvalidArgument unless the shape has rows, and 1 <= num_parts <= rows; for a partitioner too.
+/// Errors: InvalidArgument unless the shape has rows, and 1 <= num_parts <= rows; also for a partitioner.
 template <Element T>
 PartitionedVariable<T> partitioned_variable(Graph& graph, const Shape& shape, std::int64_t num_parts,
                                             const PartitionedVariableOptions& options = {}, const At& at = {}) {

@@ -13,7 +13,7 @@ namespace dflow::train {
 
 struct ProgressOptions {
   std::FILE* out = stderr;
-  /// Rewrite one line; false: a line per `every` steps. By default what suits `out`.
+  /// Rewrites one line (bar), or writes a line per `every` steps (lines). By default the style suits `out`.
   enum class Style : std::uint8_t { automatic, bar, lines } style = Style::automatic;
   /// Steps between two lines; 0: a twentieth of all.
   std::int64_t every = 0;
@@ -30,15 +30,15 @@ struct ProgressOptions {
 /// Thread safety: one thread at a time. `step` blocks only to write.
 class Progress {
  public:
-  /// Zero steps or fewer: their number is not known, and only what is done is shown.
+  /// If `total_steps` is 0 or less, the number is not known, and only the finished steps are shown.
   explicit Progress(std::int64_t total_steps, const ProgressOptions& options = {});
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// One more step is done; `loss` is that of the step. The bar shows a running mean of the last losses.
+  /// Counts one more step with its `loss`. The bar shows a running mean of the last losses.
   void step(double loss);
-  /// Shows a number behind the loss from the next line on, until it is set again.
+  /// Shows a number behind the loss, from the next line on, until it is set again.
   void show_value(std::string_view name, double value);
   /// Steps per second since the first call of `step`.
   double rate() const;
@@ -60,7 +60,7 @@ class Progress {
   std::int64_t done_ = 0;
   double loss_ = 0;
   std::vector<std::pair<std::string, double>> values_;  ///< behind the loss
-  std::size_t line_width_ = 0;                          ///< of what is rewritten
+  std::size_t line_width_ = 0;                          ///< of the line to rewrite
 };
 
 }  // namespace dflow::train

@@ -7,11 +7,10 @@
 
 namespace dflow {
 
-/// What a variable adds to the loss: a scalar edge made of the edge that reads the variable.
+/// The term that a variable adds to the loss: a scalar edge made of the edge that reads the variable.
 using Regularizer = std::function<AnyOutput(const AnyOutput& variable)>;
 
-/// What layers keep their variables small with, as Keras defines them. Sums over variables of 16 bits are taken in
-/// float.
+/// Regularizers that keep the variables of layers small, as in Keras. Sums over 16-bit variables are taken in float.
 ///
 /// Errors: InvalidArgument for a factor that is negative or not finite.
 namespace regularizer {
@@ -29,8 +28,8 @@ namespace detail {
 AnyOutput any_regularization_loss(GraphStore& graph, DType dtype, const At& at);
 }  // namespace detail
 
-/// The sum of what the regularisers of all layers that the graph has now give, a scalar; 0 if there are none. They are
-/// the graph's collection "regularization_losses".
+/// The sum of the losses from the regularisers of all layers that the graph has now, a scalar; 0 if there are none.
+/// The losses are the graph's collection "regularization_losses".
 ///
 /// ```cpp
 /// auto train = df::train::Adam(1e-3f).minimize(loss + df::regularization_loss<float>(graph));

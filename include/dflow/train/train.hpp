@@ -1,6 +1,6 @@
 #pragma once
 
-/// Public: optimizers, schedules, clipping, layers, metrics, checkpoints and what a training loop needs.
+/// Public: optimizers, schedules, clipping, layers, metrics, checkpoints and the parts of a training loop.
 
 #include <dflow/train/clip.hpp>
 #include <dflow/train/fitting/accumulated_gradients.hpp>

@@ -22,7 +22,7 @@ class Training {
   bool is_edge() const noexcept { return edge_.is_valid(); }
   bool is_always() const noexcept { return !is_edge() && is_training_; }
   bool is_never() const noexcept { return !is_edge() && !is_training_; }
-  /// Where `is_edge()`.
+  /// The edge, if `is_edge()`.
   const AnyOutput& edge() const noexcept { return edge_; }
 
  private:

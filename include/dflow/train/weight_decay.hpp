@@ -9,14 +9,14 @@
 namespace dflow::train {
 
 struct WeightDecayOptions {
-  /// Which variables decay; all where empty. Biases and norms are often left out:
-  /// `[](const AnyVariable& v) { return v.shape().rank() > 1; }`. Of a 16-bit variable it is asked for its float copy.
+  /// The variables that decay; all if empty. Biases and norms are often left out:
+  /// `[](const AnyVariable& v) { return v.shape().rank() > 1; }`. For a 16-bit variable, `v` is its float copy.
   std::function<bool(const AnyVariable&)> applies_to = {};
 };
 
-/// var -= learning_rate * weight_decay * var before each update of another optimizer, whose gradients know nothing of
-/// it (Loshchilov and Hutter 2017, arXiv:1711.05101, and as Keras has it). A variable with a sparse gradient decays
-/// whole.
+/// var -= learning_rate * weight_decay * var before each update of another optimizer. The gradients of that optimizer
+/// do not include the decay (Loshchilov and Hutter 2017, arXiv:1711.05101, and as in Keras). With a sparse gradient
+/// the whole variable decays.
 ///
 /// Errors: InvalidArgument for no optimizer.
 class DecoupledWeightDecay : public Optimizer {
@@ -49,7 +49,7 @@ class AdamW final : public DecoupledWeightDecay {
   std::string_view name() const override { return "AdamW"; }
 };
 
-/// Momentum with decoupled weight decay; with a momentum of 0 gradient descent.
+/// Momentum with decoupled weight decay; with a momentum of 0, gradient descent.
 class SGDW final : public DecoupledWeightDecay {
  public:
   explicit SGDW(Hyperparameter learning_rate, Hyperparameter weight_decay, Hyperparameter momentum = 0.9,

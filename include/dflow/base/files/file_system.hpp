@@ -28,7 +28,7 @@ class RandomAccessFile {
   void read_exactly_at(std::uint64_t offset, std::span<std::byte> into) const;
 };
 
-/// A file open for appending. Closed by the destructor; what must be known to be on disk is synced first.
+/// A file open for appending. The destructor closes it. Call `sync` first if the bytes must be on disk.
 ///
 /// Thread safety: one thread at a time.
 class WritableFile {
@@ -37,16 +37,18 @@ class WritableFile {
   /// Blocks.
   virtual void append(std::span<const std::byte> bytes) = 0;
   void append(std::string_view text) { append(std::as_bytes(std::span(text.data(), text.size()))); }
-  /// Blocks until all that was appended would survive a loss of power.
+  /// Blocks until all appended bytes would survive a loss of power.
   virtual void sync() = 0;
 };
 
-/// Where files live; passed to whatever reads or writes one. Paths are the file system's own, separated by '/'.
+/// The interface to a file system. Pass it to each function that reads or writes files. Paths are the file system's
+/// own, separated by '/'.
 ///
 /// Thread safety: all functions may be called from any thread. All of them may block.
-/// Errors: every function throws Error; the message names the path and the system's reason. NotFound for what is
-/// missing, PermissionDenied, AlreadyExists, ResourceExhausted (disk full, too many open files, file larger than a
-/// limit), FailedPrecondition (a directory where a file is meant, or not empty), else Unavailable.
+/// Errors: every function throws Error; the message names the path and the system's reason. The codes are NotFound for
+/// a missing path, PermissionDenied and AlreadyExists. ResourceExhausted means a full disk, too many open files, or a
+/// file larger than a limit. FailedPrecondition means a directory in place of a file, or a directory that is not empty.
+/// All other errors are Unavailable.
 class FileSystem {
  public:
   static constexpr std::uint64_t default_max_bytes = std::uint64_t{1} << 32;
@@ -55,12 +57,12 @@ class FileSystem {
 
   /// The whole file. Errors: ResourceExhausted if it holds more than `max_bytes`, before that much is allocated.
   virtual std::string read_file(const std::string& path, std::uint64_t max_bytes = default_max_bytes) = 0;
-  /// Errors also: FailedPrecondition for what is no regular file; it is not waited for.
+  /// Errors also: FailedPrecondition if the path is not a regular file; the call does not wait for it.
   virtual std::unique_ptr<RandomAccessFile> open_for_reading(const std::string& path) = 0;
-  /// Opens for appending, made if missing.
+  /// Opens a file for appending; makes the file if it is missing.
   virtual std::unique_ptr<WritableFile> open_for_appending(const std::string& path) = 0;
   /// Readers see the old content or the new, never a part, also after a loss of power. A symbolic link stays, and the
-  /// file that it leads to is written. Errors also: FailedPrecondition for what is there and is no regular file.
+  /// file that it leads to is written. Errors also: FailedPrecondition if the path exists and is not a regular file.
   virtual void write_file_atomically(const std::string& path, std::span<const std::byte> content) = 0;
   void write_file_atomically(const std::string& path, std::string_view content) {
     write_file_atomically(path, std::as_bytes(std::span(content.data(), content.size())));
@@ -77,13 +79,13 @@ class FileSystem {
   virtual void remove(const std::string& path) = 0;
   /// Replaces `to` if that is a file.
   virtual void rename(const std::string& from, const std::string& to) = 0;
-  /// Blocks until the names that are in a directory now would survive a loss of power: files made, renamed and removed.
-  /// A file's content is synced by itself.
+  /// Blocks until the present names in a directory would survive a loss of power: files made, renamed and removed. The
+  /// content of a file is synced separately.
   virtual void sync_directory(const std::string& path) = 0;
-  /// The path as processes with other working directories say it; as it is where there are none.
+  /// The path for processes with other working directories; unchanged if the file system has none.
   virtual std::string absolute_path(const std::string& path) { return path; }
-  /// Makes a file and opens it for appending; of those who make it at the same time one does. Errors also:
-  /// AlreadyExists for whatever is there.
+  /// Makes a file and opens it for appending; if several callers make it at the same time, one succeeds. Errors also:
+  /// AlreadyExists if the path exists.
   virtual std::unique_ptr<WritableFile> create_file(const std::string& path) = 0;
 };
 
@@ -109,7 +111,7 @@ class PosixFileSystem final : public FileSystem {
   std::unique_ptr<WritableFile> create_file(const std::string& path) override;
 };
 
-/// The whole of a file that others have put there: one that is regular. Blocks, but for nobody who writes into a pipe.
+/// The whole content of a regular file that others have made. Blocks, but does not wait for the writer of a pipe.
 /// Errors: as FileSystem; FailedPrecondition for a pipe or a device; ResourceExhausted if it holds more than
 /// `max_bytes`.
 std::string read_regular_file(FileSystem& files, const std::string& path,

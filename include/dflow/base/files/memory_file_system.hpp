@@ -12,14 +12,14 @@
 
 namespace dflow {
 
-/// What a loss of power leaves of what was not synced: a real disk may do any of these.
+/// The changes without a sync that survive a loss of power: a real disk may keep or lose each kind.
 struct CrashOutcome {
   bool keeps_names = false;     ///< files made, renamed and removed since the last `sync_directory`
   bool keeps_contents = false;  ///< bytes appended since the last `sync` of the file
 };
 
-/// Files in memory, for tests and simulations: the same results and error codes as PosixFileSystem. It knows what would
-/// survive a loss of power, and fails when told to. Directories and `write_file_atomically` are durable at once.
+/// Files in memory, for tests and simulations: the same results and error codes as PosixFileSystem. It can simulate a
+/// loss of power and failing calls. Directories and `write_file_atomically` are durable at once.
 ///
 /// Thread safety: safe.
 class MemoryFileSystem final : public FileSystem {
@@ -44,14 +44,14 @@ class MemoryFileSystem final : public FileSystem {
   void sync_directory(const std::string& path) override;
   std::unique_ptr<WritableFile> create_file(const std::string& path) override;
 
-  /// How many calls have changed or synced something, or have tried to: openings for appending, appends and syncs of
-  /// files included.
+  /// The number of calls that have changed or synced something, or have tried to. Openings for appending, appends and
+  /// syncs of files count as well.
   std::uint64_t changes() const;
-  /// The `number`-th such call from now on, counted from 1, throws `status` (an append after half of its bytes), and so
-  /// do all later ones if it `keeps_failing`. Replaces what was asked for before; 0 asks for nothing.
+  /// The `number`-th call from now on that `changes` counts, counted from 1, throws `status` (an append after half of
+  /// its bytes). With `keeps_failing` all later calls throw too. Replaces the previous request; with 0 no call fails.
   void fail_change(std::uint64_t number, Status status, bool keeps_failing = false);
-  /// Loses power: what is not durable is gone but for the outcome's exceptions, and so are the files that are open, to
-  /// which nothing can be added that anybody would find. Ends what `fail_change` asked for.
+  /// Simulates a loss of power: changes that are not durable are lost, except as `outcome` says. Open files are cut off
+  /// from the file system: nobody finds bytes that are appended to them later. Ends the request of `fail_change`.
   void crash(const CrashOutcome& outcome = {});
 
  private:

@@ -17,8 +17,8 @@ namespace dflow {
 /// Runs `body(begin, end)` over disjoint ranges.
 using RangeBody = FunctionRef<void(std::int64_t begin, std::int64_t end)>;
 
-/// Where work runs. What is given one, a kernel, device or session, computes in its threads and makes none to compute
-/// in.
+/// Where work runs. A kernel, device or session with a pool computes in the pool's threads and makes no threads of its
+/// own to compute in.
 ///
 ///     pool.parallel_for(rows, 50.0, [&](std::int64_t begin, std::int64_t end) { scale_rows(x, begin, end); });
 ///
@@ -29,37 +29,37 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
   virtual ~ThreadPool();
 
-  /// How many threads work at once at most, a caller inside parallel_for counted; at least 1.
+  /// The largest number of threads that work at once, including a caller inside parallel_for; at least 1.
   virtual int num_threads() const noexcept = 0;
 
   /// Queues `task`; never blocks. Tasks may run in any order and on any thread of the pool. Errors: bad_alloc if there
-  /// is no memory to queue it, and the task is dropped.
+  /// is no memory to queue the task; the task is dropped.
   virtual void schedule(Task task) = 0;
 
-  /// Runs one queued task, or helps one loop, in the calling thread, and says whether there was one; does not wait.
-  /// Lets a thread that waits for the pool's work take part in it.
+  /// Runs one queued task, or helps one loop, in the calling thread, and returns whether there was one. Does not wait.
+  /// A thread that waits for the pool's work can take part in it this way.
   virtual bool run_one() { return false; }
 
   /// Blocks until the event is set. A worker of this pool runs queued tasks and helps loops meanwhile, on its own
-  /// stack: a task that it takes up is finished first, even if the event is set before that. The pool may be destroyed
-  /// meanwhile by such a task. The default runs queued tasks as long as there are any, then blocks plainly.
+  /// stack. It finishes a task that it has begun, even if the event is set before. A task run in this way may destroy
+  /// the pool. By default a worker runs queued tasks as long as there are any, then only blocks.
   virtual void wait(PoolEvent& event);
 
   /// True in a thread that belongs to this pool.
   virtual bool current_thread_is_worker() const noexcept = 0;
 
-  /// What a thread was to its pools before it took a seat.
+  /// The relation of a thread to its pools before it took a seat.
   struct Membership {
-    /// The pool whose worker it is or in which it has a seat, null for none.
+    /// The pool that the thread works for or has a seat in, null for none.
     const void* pool = nullptr;
     /// The worker's number, -1 for an outside thread.
     int worker = -1;
   };
 
-  /// While it lives, the calling thread counts as one of `num_threads`, and a pool that keeps workers lets one of them
-  /// sit out. For an outside thread that does a step's work itself; parallel_for and run_one take a seat on their own.
-  /// No effect in a worker or in a thread that has a seat. Taken and left in one thread, innermost first; not to be
-  /// held over a wait.
+  /// While a seat lives, the calling thread counts as one of `num_threads`, and a pool that keeps workers lets one of
+  /// them pause. A seat is for an outside thread that does a step's work itself; parallel_for and run_one take a seat
+  /// on their own. It has no effect in a worker or in a thread that has a seat. Make and destroy a seat in one thread,
+  /// innermost first, and do not hold it over a wait.
   class [[nodiscard]] Seat {
    public:
     explicit Seat(ThreadPool& pool) noexcept : pool_(pool), outer_(pool.take_seat()) {}
@@ -72,9 +72,9 @@ class ThreadPool {
     Membership outer_;
   };
 
-  /// Covers [0, total) by calls of `body` on disjoint ranges, in the caller and in workers, and returns when all have
-  /// returned. `cost_ns_per_item` is an estimate of one item's time in nanoseconds: work under `min_split_ns` stays
-  /// one call in the caller's thread. Inner boundaries of ranges are multiples of `align`. Allocates nothing.
+  /// Covers [0, total) by calls of `body` on disjoint ranges, in the caller and in workers, and returns when all calls
+  /// have returned. `cost_ns_per_item` is an estimate of one item's time in nanoseconds: work under `min_split_ns`
+  /// stays one call in the caller's thread. Inner boundaries of ranges are multiples of `align`. Allocates nothing.
   /// The caller works too and waits only for ranges that others have already begun.
   ///
   /// Errors: if bodies throw, ranges not yet begun are skipped and the first exception is rethrown here.
@@ -91,7 +91,7 @@ class ThreadPool {
   /// Work estimated below so many nanoseconds is never split.
   double min_split_ns() const noexcept { return min_split_ns_; }
 
-  /// What a wake-up of a parked thread costs at its best.
+  /// The lowest cost of waking a parked thread, in nanoseconds.
   static constexpr double default_min_split_ns = 10'000;
 
  protected:
@@ -111,24 +111,25 @@ class ThreadPool {
 };
 
 struct ThreadPoolOptions {
-  /// How long an idle worker looks for work before it parks. Waking a parked one costs 7 to 40 us.
+  /// How long an idle worker looks for work before it parks. Waking a parked worker costs 7 to 40 us.
   Duration spin = std::chrono::microseconds(50);
   /// Prefix of the threads' names, as debuggers show them (cut to 15 characters with the number).
   std::string name = "dflow";
-  /// ThreadPool::min_split_ns. With 0 all loops of more than one block of items are split among all threads, whatever
-  /// their cost, and parked ones are woken for them: for tests.
+  /// ThreadPool::min_split_ns. For tests: with 0 all loops of more than one block of items are split among all threads,
+  /// at any estimated cost, and parked threads are woken for them.
   double min_split_ns = ThreadPool::default_min_split_ns;
 };
 
-/// The pool of a session on all cores: `num_threads` workers with a deque each; an idle one takes from the queue of
-/// tasks that came from outside, then steals. An outside thread with a Seat (parallel_for takes one) stands in for the
-/// last worker, which takes no new work meanwhile, so that a caller and the pool together keep `num_threads` threads
-/// busy. A pool of one has one worker beside its callers.
+/// The pool of a session on all cores: `num_threads` workers with a deque each. An idle worker takes tasks from the
+/// queue of outside tasks, then steals. An outside thread with a Seat (parallel_for takes one) replaces the last
+/// worker. That worker takes no new work meanwhile: a caller and the pool together keep `num_threads` threads busy. A
+/// pool of one has one worker beside its callers.
 ///
-/// The destructor runs all queued tasks, then joins. Called by a worker's task it joins the others, and that worker
-/// ends when the task has returned. It may also be called by a task that an outside thread runs in run_one. Errors: the
-/// constructor throws InvalidArgument if num_threads is less than 1 or more than `max_threads`, ResourceExhausted if
-/// a thread cannot start.
+/// The destructor runs all queued tasks, then joins the workers. If a worker's task calls it, it joins the other
+/// workers, and the calling worker ends when the task has returned. A task that an outside thread runs in run_one may
+/// also call it.
+/// Errors: the constructor throws InvalidArgument if num_threads is less than 1 or more than `max_threads`,
+/// ResourceExhausted if a thread cannot start.
 class WorkStealingPool final : public ThreadPool {
  public:
   static constexpr int max_threads = 4096;
@@ -154,7 +155,7 @@ class WorkStealingPool final : public ThreadPool {
 
 /// No threads at all: schedule() runs the task in the caller before it returns, and parallel_for is one call. A task
 /// scheduled from inside a task is queued and run by the outermost schedule(), so chains of any length use constant
-/// stack. Deterministic; what simulations and tests of "one thread" use.
+/// stack. Deterministic, for simulations and tests of "one thread".
 class InlinePool final : public ThreadPool {
  public:
   int num_threads() const noexcept override { return 1; }
@@ -164,8 +165,8 @@ class InlinePool final : public ThreadPool {
   bool current_thread_is_worker() const noexcept override;
 };
 
-/// The number of processors this process may use: those it may run on, or its control groups' quota if that is less
-/// (cpu_quota); at least 1. It is found out once.
+/// The number of processors that this process may use: its allowed processors, or its control groups' quota if that is
+/// less (cpu_quota); at least 1. The number is determined once.
 int available_cores() noexcept;
 
 }  // namespace dflow

@@ -13,7 +13,7 @@
 
 namespace dflow {
 
-/// What an allocator has given out. Figures of different fields may be of slightly different moments.
+/// The memory that an allocator has given out. Figures of different fields may be of slightly different moments.
 struct AllocatorStats {
   std::uint64_t num_allocations = 0;  ///< calls of allocate that succeeded
   std::size_t bytes_in_use = 0;       ///< allocated and not deallocated yet
@@ -22,13 +22,13 @@ struct AllocatorStats {
   std::size_t limit_bytes = std::numeric_limits<std::size_t>::max();
 };
 
-/// What blocks go back to. One that is not an Allocator itself lives until the last of its blocks is back, also when
-/// the allocator that handed them out has been destroyed.
+/// The object that takes blocks back. If a block owner is not an Allocator itself, it lives until the last of its
+/// blocks is back, even after the allocator of the blocks has been destroyed.
 ///
 /// Thread safety: may be called from any thread.
 class BlockOwner {
  public:
-  /// Takes back what was allocated as so many bytes.
+  /// Takes back a block that was allocated with the same `bytes`.
   virtual void deallocate(void* block, std::size_t bytes) noexcept = 0;
 
  protected:
@@ -36,11 +36,11 @@ class BlockOwner {
   ~BlockOwner() = default;
 };
 
-/// Where the bytes of tensors come from. Each device has one.
+/// The source of memory for tensors. Each device has one.
 ///
-/// Buffers outlive their allocator safely if it has a block owner apart (PoolAllocator, LimitAllocator,
-/// HugePageAllocator) or belongs to a shared_ptr, which each of its buffers then shares; any other must outlive them.
-/// An allocator that takes its memory from another keeps that likewise.
+/// Buffers outlive their allocator safely if it has a separate block owner (PoolAllocator, LimitAllocator,
+/// HugePageAllocator) or belongs to a shared_ptr: each buffer then holds a share. Any other allocator must outlive its
+/// buffers. An allocator that takes its memory from another allocator keeps that allocator in the same way.
 ///
 /// Thread safety: all functions may be called from any thread.
 class Allocator : public BlockOwner, public std::enable_shared_from_this<Allocator> {
@@ -52,23 +52,24 @@ class Allocator : public BlockOwner, public std::enable_shared_from_this<Allocat
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 
-  /// At least `bytes` uninitialised bytes, not null also for 0. `alignment` is a power of two.
-  /// Errors: ResourceExhausted that names the bytes; InvalidArgument for an alignment this allocator does not give.
+  /// Returns at least `bytes` uninitialised bytes, and never null, not even for 0 bytes. `alignment` is a power of two.
+  /// Errors: ResourceExhausted that names the bytes; InvalidArgument for an alignment that the allocator does not
+  /// support.
   virtual void* allocate(std::size_t bytes, std::size_t alignment = default_alignment) = 0;
-  /// Takes back what allocate returned for as many bytes.
+  /// Takes back a block that `allocate` returned for the same `bytes`.
   void deallocate(void* block, std::size_t bytes) noexcept override = 0;
 
   virtual std::string_view name() const noexcept = 0;
   virtual AllocatorStats stats() const noexcept = 0;
 
-  /// Gives back what is kept for reuse, down to the system where that is possible. May block.
+  /// Returns memory that is kept for reuse, to the system if possible. May block.
   virtual void trim() noexcept {}
 
-  /// False for memory that the CPU must not touch, such as a GPU's.
+  /// False for memory that the CPU must not touch, for example a GPU's.
   bool is_host_memory() const noexcept { return is_host_memory_; }
 
-  /// What a block may be given back to instead of this allocator, also when that has been destroyed. If it is this
-  /// allocator itself, `keeper` keeps it.
+  /// Takes a block back in place of this allocator, even after the allocator has been destroyed. If the owner is this
+  /// allocator itself, `keeper` keeps it alive.
   BlockOwner& block_owner() noexcept { return *block_owner_; }
   /// A share of this allocator if blocks need one: if it is its own block owner and belongs to a shared_ptr; else null.
   std::shared_ptr<Allocator> keeper() noexcept {
@@ -89,8 +90,8 @@ namespace detail {
 
 [[noreturn]] void throw_out_of_memory(std::string_view allocator, std::size_t bytes);
 
-/// What the allocator gives, which is checked: an allocator may be the user's, and malloc's null is easily passed on.
-/// Errors: those of the allocator; ResourceExhausted that names it if it gives null.
+/// Allocates and checks for null: a user's allocator may pass on malloc's null. Errors: the errors of the allocator;
+/// ResourceExhausted that names the allocator if it returns null.
 inline void* allocate_from(Allocator& allocator, std::size_t bytes,
                            std::size_t alignment = Allocator::default_alignment) {
   void* block = allocator.allocate(bytes, alignment);
@@ -119,7 +120,7 @@ class CpuAllocator final : public Allocator {
   std::atomic<std::size_t> peak_bytes_in_use_{0};
 };
 
-/// Passes on to another allocator until `limit_bytes` are in use; then allocate throws ResourceExhausted.
+/// Takes memory from another allocator until `limit_bytes` are in use; then allocate throws ResourceExhausted.
 class LimitAllocator final : public Allocator {
  public:
   /// `inner` is kept if it belongs to a shared_ptr; else it must outlive this allocator and its blocks.
@@ -141,8 +142,8 @@ class LimitAllocator final : public Allocator {
   State* state_;  ///< deletes itself with the last block
 };
 
-/// The allocator of tensors that are made without naming one, and what sessions' own allocators take their memory from:
-/// a HugePageAllocator on the process's heap, one per process.
+/// The default allocator of tensors, and the source of memory for sessions' own allocators: a HugePageAllocator on the
+/// process's heap, one per process.
 Allocator& default_cpu_allocator() noexcept;
 
 }  // namespace dflow

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Public: this header has moved to <dflow/core/device_memory.hpp>, and this place of it will go.
+/// Public: this header has moved to <dflow/core/device_memory.hpp>, and the old path will be removed.
 
 #include <dflow/core/device_memory.hpp>
 

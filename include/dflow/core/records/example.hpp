@@ -1,6 +1,6 @@
 #pragma once
 
-/// This header has moved to <dflow/io/records/example.hpp>, and this place of it will go.
+/// This header has moved to <dflow/io/records/example.hpp>, and the old path will be removed.
 
 #include <dflow/io/records/example.hpp>
 

@@ -20,8 +20,7 @@ struct PaddedBatchOptions {
   double padding = 0;  ///< of numbers; strings are filled up with ""
 };
 
-/// The lengths that bucket i of n + 1 takes are those in [boundaries[i - 1], boundaries[i]), and its batches are of
-/// sizes[i] elements.
+/// Bucket i of n + 1 takes the lengths in [boundaries[i - 1], boundaries[i]). Its batches have sizes[i] elements.
 struct BucketOptions {
   std::vector<std::int64_t> boundaries;  ///< n, ascending
   std::vector<std::uint64_t> sizes;      ///< n + 1
@@ -41,22 +40,23 @@ struct Batching {
   std::optional<double> padding = {};  ///< none: shapes must be the same
 
   Item operator()(std::vector<Item>& items) const;
-  /// What a recipe's description says of it.
+  /// The padding, as a recipe's description shows it.
   std::string described_padding() const;
 };
 
 /// Errors: InvalidArgument for batches of 0; in a pass, for elements that do not fit together.
 SharedRecipe batch_recipe(SharedRecipe input, std::uint64_t n, bool drop_remainder, Batching batching);
 
-/// Each element waits in the bucket of its length until that is full. At the end come what the buckets hold, the one
-/// of the shortest first. To restore a state the input is read again from before the element that has waited longest.
+/// Each element waits in the bucket of its length until the bucket is full. At the end the buckets give the elements
+/// that they still hold, the bucket of the shortest lengths first. To restore a state, the input is read again from
+/// before the element that has waited longest.
 ///
 /// Errors: InvalidArgument for options that do not fit together.
 SharedRecipe bucket_recipe(SharedRecipe input, std::function<std::int64_t(const Item&)> length, BucketOptions options,
                            Batching batching);
 
-/// `join` makes one element of `n` that follow one another. Elements are copied for all windows but the last that has
-/// them: where windows do not overlap, none is.
+/// `join` makes one element of `n` consecutive elements. An element is moved into the last window that has it and
+/// copied into the others: if windows do not overlap, nothing is copied.
 ///
 /// Errors: InvalidArgument for windows and shifts of 0.
 SharedRecipe window_recipe(SharedRecipe input, std::uint64_t n, WindowOptions options,

@@ -4,9 +4,10 @@
 
 namespace dflow::data {
 
-/// Keeps the elements that have been read, in memory, for all passes of this recipe and its copies: what stands before
-/// it is read once, as its first epoch, by whichever pass needs an element first, while others that need one that is
-/// not there yet wait. Until all has been read, that pass and its threads are the recipe's, whichever iterators go.
+/// Keeps the elements that have been read, in memory, for all passes of this recipe and its copies. The input is read
+/// once, as its first epoch. The pass that needs an element first reads it; other passes that need an unread element
+/// wait. The recipe owns the stream of the input and its threads until all elements have been read, even if iterators
+/// are destroyed.
 SharedRecipe cache_recipe(SharedRecipe input);
 
 }  // namespace dflow::data

@@ -9,16 +9,17 @@
 namespace dflow::data {
 
 struct MapOptions {
-  /// Calls at once, in threads of the iterator's own; 1: in the thread that reads, when an element is asked for.
+  /// The number of calls at once, in threads of the iterator's own. With 1 the reading thread makes the call, when an
+  /// element is asked for.
   int threads = 1;
-  /// Where the calls run instead; null: on threads of each iterator's own.
+  /// The pool that runs the calls instead; null: each iterator has threads of its own.
   std::shared_ptr<ThreadPool> pool = nullptr;
-  /// Elements that are under way or done before they are asked for; 0: twice as many as threads.
+  /// The number of elements that are under way or done before they are asked for; 0: twice as many as threads.
   int ahead = 0;
 };
 
-/// `apply` of each element, several at once; elements come in their order. The input is read by the thread that reads
-/// the stream, which never waits inside of the pool.
+/// Applies `apply` to the elements, several at once; elements keep their order. The thread that reads the stream also
+/// reads the input. It never waits inside of the pool.
 ///
 /// Errors: InvalidArgument for numbers that are too small or too large.
 SharedRecipe parallel_map_recipe(SharedRecipe input, std::function<Item(Item)> apply, MapOptions options);

@@ -22,7 +22,7 @@ std::string gunzip(std::string_view compressed, std::uint64_t max_bytes = FileSy
 
 /// A whole file, unpacked if it is gzip-compressed. Blocks.
 ///
-/// Errors: those of FileSystem::read_file and gunzip; the message names the path.
+/// Errors: as FileSystem::read_file and gunzip; the message names the path.
 std::string read_maybe_gzip(FileSystem& files, const std::string& path,
                             std::uint64_t max_bytes = FileSystem::default_max_bytes);
 

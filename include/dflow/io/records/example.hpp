@@ -17,11 +17,11 @@
 
 namespace dflow {
 
-/// The values of one feature: texts (bytes), floats or 64-bit integers; the default has none and no type, which counts
-/// as missing.
+/// The values of one feature: texts (bytes), floats or 64-bit integers. A default feature has no values and no type,
+/// and counts as missing.
 ///
 /// Thread safety: a value type.
-/// Errors: InvalidArgument where values of another type are asked for.
+/// Errors: InvalidArgument if values of another type are asked for.
 class Feature {
  public:
   Feature() = default;
@@ -77,8 +77,8 @@ struct SequenceExample {
   friend bool operator==(const SequenceExample&, const SequenceExample&) = default;
 };
 
-/// All of a serialised record, its numbers packed or not. Of a name that is there twice the last counts.
-/// `parse_examples` makes tensors of many at once.
+/// All of a serialised record, its numbers packed or not. If a name is there twice, the last one counts.
+/// `parse_examples` makes tensors of many records at once.
 ///
 /// Errors: DataLoss with the offset.
 Example parse_example(std::string_view bytes);

@@ -15,14 +15,15 @@
 
 namespace dflow {
 
-/// A feature that has as many values in each example: TensorFlow's FixedLenFeature; with a leading dimension that is
-/// `dynamic`, its FixedLenSequenceFeature, padded to the longest of the batch.
+/// A feature with the same number of values in each example: TensorFlow's FixedLenFeature. If its leading dimension is
+/// `dynamic`, it is TensorFlow's FixedLenSequenceFeature, padded to the longest of the batch.
 struct DenseFeature {
   std::string name;
   DType dtype = DType::float32;  ///< float32, int64 or string
   PartialShape shape;            ///< of one example's values; only the first dimension may be `dynamic`
-  /// For examples without the feature: a tensor of `shape`, or one element for all. Of a padded feature one element,
-  /// the padding, else 0 or an empty text. Without it a feature is required, but for a padded one.
+  /// The values for examples without the feature: a tensor of `shape`, or one element for all. For a padded feature it
+  /// is one element, the padding, which is otherwise 0 or an empty text. A feature without a default is required,
+  /// unless it is padded.
   std::optional<AnyTensor> default_value;
 };
 
@@ -44,7 +45,7 @@ struct SparseValues {
   Tensor<std::int64_t> dense_shape;  ///< [rank]
 };
 
-/// What a specification found, in its order.
+/// The features that a specification names, in its order.
 struct ParsedFeatures {
   std::vector<AnyTensor> dense;
   std::vector<SparseValues> sparse;
@@ -58,20 +59,20 @@ struct ParsedFeatures {
 ///                                                     .sparse = {{"words", DType::string}}});
 ///     Tensor<float> pixels = dense[0].as<float>();  // [batch, 28, 28, 1]
 ///
-/// What is not in the specification is not read. Beside the result memory is as much as the values, and for a padded
-/// feature the batch times its longest, up to 4 GiB.
+/// Features outside of the specification are not read. Beside the result, memory is as much as the values, and for a
+/// padded feature the batch times its longest example, up to 4 GiB.
 /// Thread safety: safe.
-/// Errors, naming the example's index and the feature: DataLoss for bytes that are no example; InvalidArgument, as in
-/// TensorFlow, if a feature without a default is missing, has another type, even with no values, or another number of
-/// values than its shape (of a padded one: a multiple of what follows its first dimension). InvalidArgument also for a
-/// specification of another type, of a shape that is not known, or with a default that does not fit. ResourceExhausted
-/// for a padded feature that would take more.
+/// Errors, naming the example's index and the feature: DataLoss for bytes that are no example. InvalidArgument, as in
+/// TensorFlow, if a feature without a default is missing, has another type, even with no values, or has another number
+/// of values than its shape. The values of a padded feature must be a multiple of one step, which is its shape without
+/// the first dimension. InvalidArgument also for a specification with another element type, an unknown shape, or a
+/// default that does not fit. ResourceExhausted for a padded feature that would take more than 4 GiB.
 ParsedFeatures parse_examples(std::span<const std::string> serialized, const FeaturesSpec& spec);
-/// The same with names of the examples, for messages; none, or one each.
+/// The same with names of the examples, for messages; one name for each example, or none at all.
 ParsedFeatures parse_examples(std::span<const std::string> serialized, const FeaturesSpec& spec,
                               std::span<const std::string> names);
 ParsedFeatures parse_examples(std::span<const std::string_view> serialized, const FeaturesSpec& spec);
-/// A vector of texts as the reader of a string tensor has it. Errors also: InvalidArgument unless it is one.
+/// The same for records in a string tensor. Errors also: InvalidArgument unless the tensor is a vector of strings.
 ParsedFeatures parse_examples(const AnyTensor& serialized, const FeaturesSpec& spec);
 
 /// One Example, without the dimension of the batch: sparse features have indices [values, 1].
@@ -83,7 +84,7 @@ struct DenseFeatureList {
   std::string name;
   DType dtype = DType::float32;
   Shape shape;                 ///< of each step's values
-  bool allow_missing = false;  ///< a list that is not there has no steps
+  bool allow_missing = false;  ///< a missing list has no steps
 };
 
 struct FeatureListsSpec {
@@ -98,8 +99,8 @@ struct ParsedSequence {
 
 /// One SequenceExample.
 ///
-/// Errors: as parse_examples; a step of a dense list must have its values, a list that is missing is InvalidArgument
-/// unless that is allowed. The message names the list and the step.
+/// Errors: as parse_examples. InvalidArgument also if a step of a dense list lacks its values, or if a list is missing
+/// and that is not allowed. The message names the list and the step.
 ParsedSequence parse_single_sequence_example(std::string_view serialized, const FeaturesSpec& context,
                                              const FeatureListsSpec& lists);
 

@@ -11,8 +11,8 @@ namespace dflow {
 
 struct DeviceContext;
 
-/// What computes collectives between devices of one process, as NCCL does between GPUs: for those that give the same
-/// one (`Device::collectives`). They have a kernel of `MemberCollective` then.
+/// Computes collectives between devices of one process, as NCCL does between GPUs. It serves all devices that return
+/// this object from `Device::collectives`; each of them has a kernel of `MemberCollective`.
 ///
 /// Thread safety: all functions may be called from any thread.
 class DeviceCollectives {
@@ -22,8 +22,9 @@ class DeviceCollectives {
   DeviceCollectives& operator=(const DeviceCollectives&) = delete;
   virtual ~DeviceCollectives() = default;
 
-  /// Whether these devices, all of which give this, compute that of elements of that type, in that order. It may block:
-  /// what it takes to connect them is done here, not in a step. Throws nothing but std::bad_alloc.
+  /// True if `members`, in this order, can compute a collective of `kind` on elements of type `dtype`. Every member's
+  /// device returns this object. May block, because the devices are connected here and not in a step. Throws nothing
+  /// but std::bad_alloc.
   virtual bool can_compute(CollectiveKind kind, DType dtype, std::span<const DeviceContext* const> members) = 0;
 };
 

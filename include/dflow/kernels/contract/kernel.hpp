@@ -15,7 +15,8 @@ namespace dflow {
 struct KernelEntry;
 class KernelTables;
 
-/// What a kernel is made from: its node and the device it will run on. Called once per node and plan, not per step.
+/// The arguments of a kernel's factory: the node and the device that it will run on. The factory is called once per
+/// node and plan, not per step.
 struct KernelInit {
   const Node& node;
   std::span<const OutputInfo> inputs;  ///< element type and inferred shape of each input
@@ -25,31 +26,31 @@ struct KernelInit {
       nullptr;  ///< of the device, for a kernel that runs others; null where they are not known
 };
 
-/// What the executor must know of a kernel.
+/// The properties of a kernel that the executor must know.
 struct KernelTraits {
-  /// It divides a long run among the pool's threads itself. Kernels that do not are run side by side.
+  /// The kernel divides a long run among the pool's threads itself. Kernels that do not are run side by side.
   bool splits = false;
-  /// It keeps something across steps in itself: made once for (device, node) and shared by all plans of a session.
-  /// State that others may ask for, save or share is a resource instead.
+  /// The kernel keeps state across steps in itself: it is made once for (device, node) and shared by all plans of a
+  /// session. State that other nodes may ask for, save or share is a resource instead.
   bool keeps_state = false;
-  /// It is run although an input is dead. Any other node with a dead input is passed over, and its outputs are dead.
+  /// The kernel runs although an input is dead. Any other node with a dead input is passed over, and its outputs are
+  /// dead.
   bool sees_dead_inputs = false;
   /// An output may be dead although all inputs are alive.
   bool makes_dead_outputs = false;
-  /// Asynchronous, and what it starts may start it again: it is run after what else is ready, the last one first, so
-  /// that of a tree of calls one path is on the way, not a level.
+  /// The kernel is asynchronous, and the work that it starts may start it again. The executor runs it after all other
+  /// ready work, the last one first, so a tree of calls is worked on along one path and not level by level.
   bool nests = false;
-  /// On a device that records work (`WorkRecorder`): what it issues depends on its node, the shapes of its inputs and
-  /// the elements of those in host memory, on nothing else, and is issued to one stream. Of an op that is stateful it
-  /// does not count.
+  /// For a device that records work (`WorkRecorder`): the kernel issues all work to one stream. The work depends only
+  /// on the node, the shapes of its inputs, and the elements of its inputs in host memory. Ignored for a stateful op.
   bool repeats = false;
 };
 
 /// The code of one node on one device.
 ///
-/// Thread safety: `run` is const and may be called for several steps at once; what a kernel keeps across steps it
-/// guards itself. Errors: `run` throws `Error`; the executor adds op, node, device and source line, and cancels the
-/// step.
+/// Thread safety: `run` is const and may be called for several steps at once. The kernel itself guards the state that
+/// it keeps across steps.
+/// Errors: `run` throws `Error`; the executor adds op, node, device and source line, and cancels the step.
 class AnyKernel {
  public:
   virtual ~AnyKernel() = default;
@@ -59,11 +60,11 @@ class AnyKernel {
 
   /// Computes the outputs from the inputs; never waits for another node, thread or message.
   virtual void run(KernelContext& context) const = 0;
-  /// A rough time in nanoseconds of one run, from the inferred shapes: decides what is worth another thread. 0: it is
-  /// estimated from the flops and bytes of the kernel table's row (`estimated_ns`).
+  /// A rough time in nanoseconds of one run, from the inferred shapes. It decides whether the run is worth another
+  /// thread. 0: the time is estimated from the flops and bytes of the kernel table's row (`estimated_ns`).
   virtual double cost_ns() const noexcept { return 0; }
   const KernelTraits& traits() const noexcept { return traits_; }
-  /// It is an AsyncKernel.
+  /// True for an AsyncKernel.
   bool is_async() const noexcept { return is_async_; }
 
  protected:
@@ -78,7 +79,7 @@ class AnyKernel {
 /// A kernel that finishes later: a receive, a dequeue, a remote call.
 class AsyncKernel : public AnyKernel {
  public:
-  /// What such a kernel calls when its outputs are set, or with the error that it ended with.
+  /// The completion that a kernel calls when its outputs are set, or with the error that ended the kernel.
   using Done = Completion;
 
   AsyncKernel() noexcept { is_async_ = true; }

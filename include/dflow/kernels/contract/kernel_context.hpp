@@ -1,6 +1,6 @@
 #pragma once
 
-/// Public: what a kernel is handed in a run, and what its device lends it.
+/// Public: the tensors and services of a kernel's run, and the services of its device.
 
 #include <dflow/base/status.hpp>
 #include <dflow/base/strong_index.hpp>
@@ -30,7 +30,7 @@ class StatsCollector;
 class UnitQueue;
 class WorkRecorder;
 
-/// What the kernels of one device type share, in a class of that type's own.
+/// State that the kernels of one device type share. Each device type derives a class of its own.
 class DeviceState {
  public:
   DeviceState() = default;
@@ -39,8 +39,8 @@ class DeviceState {
   virtual ~DeviceState() = default;
 };
 
-/// What a device keeps for one step: made when its part begins, gone when it has ended. A device whose kernels fail
-/// after they have returned notes the first such error here.
+/// A device's state for one step: made when the step's part on the device begins, gone when the part has ended. A
+/// device with kernels that fail after they have returned notes the first late error here.
 ///
 /// Thread safety: `status_async` may be called from any thread.
 class DeviceStep {
@@ -52,12 +52,12 @@ class DeviceStep {
   DeviceStep& operator=(const DeviceStep&) = delete;
   virtual ~DeviceStep() = default;
 
-  /// Calls `done` once, from any thread, when all that the step has issued by now is done: with its first error. The
-  /// default has nothing to wait for.
+  /// Calls `done` once, from any thread, when all work that the step has issued by now is done, with the first error of
+  /// the work. The default has nothing to wait for.
   virtual void status_async(StatusDone done) { done(Status()); }
 };
 
-/// What a device lends its kernels. Lives as long as the device.
+/// The services of a device for its kernels. Lives as long as the device.
 struct DeviceContext {
   std::string name;  ///< "/job:localhost/task:0/device:CPU:0"
   std::string type;  ///< "CPU", "GPU"
@@ -66,15 +66,15 @@ struct DeviceContext {
   Allocator* host_allocator = nullptr;  ///< of outputs in host memory; the same on a device that computes there
   ThreadPool* pool = nullptr;
   ResourceContainers* resources = nullptr;  ///< variables and other state, by container and name
-  /// Seeds of the random streams that were given none; may be called from any thread.
+  /// Draws the seeds of random streams that were given none; may be called from any thread.
   std::function<std::uint64_t()> draw_seed = system_seed;
   DeviceMemory* memory = nullptr;  ///< null: the host's
   DeviceState* state = nullptr;    ///< of the device type
-  /// Kernels return when their work is issued: it is done at the end of the step, or after a copy.
+  /// Kernels return when their work is issued. The work is done at the end of the step, or after a copy.
   bool is_asynchronous = false;
   WorkRecorder* recorder = nullptr;  ///< null: every kernel is run in every step
-  /// Lets go of a tensor that a step has read for the last time, where kernels that were run may not have finished with
-  /// it; null: at once.
+  /// Releases a tensor after the step's last read of it, while kernels that were run may still use it. Null: tensors
+  /// are released at once.
   void (*release)(const DeviceContext& device, AnyTensor&& tensor) noexcept = nullptr;
 
   /// Precondition: the device's type keeps an S.
@@ -84,7 +84,7 @@ struct DeviceContext {
   }
 };
 
-/// The resources of one step on one device: made when first asked for, gone when the step has ended.
+/// The resources of one step on one device: made on first use, gone when the step has ended.
 ///
 /// Thread safety: safe.
 class StepResources {
@@ -108,48 +108,50 @@ class StepResources {
 /// The number of a slot, which holds one tensor of a step at a time.
 using SlotId = StrongIndex<struct SlotTag>;
 
-/// Which slots of a step hold dead tensors.
+/// The slots of a step that hold dead tensors.
 struct DeadTensors {
   std::atomic<bool> any{false};
   IndexedVector<SlotId, std::uint8_t> slots;
 };
 
-/// What all kernels of one step share.
+/// The services that all kernels of one step share.
 struct StepContext {
   std::uint64_t step_id = 0;
   Rendezvous* rendezvous = nullptr;
   CancellationToken cancellation;
-  /// For receives, where the rendezvous outlives the step and is not aborted with it; else without a source.
+  /// Cancels receives, where the rendezvous outlives the step and is not aborted with it. Elsewhere the token has no
+  /// source.
   CancellationToken receive_cancellation = {};
-  /// The loop frame and its iteration that the kernels run in; part of the keys that tensors are sent under.
+  /// The loop frame of the kernels and its iteration; part of the keys of sent tensors.
   std::string_view frame = {};
   std::int64_t iteration = 0;
   StepResources* resources = nullptr;
   DeviceStep* device_step = nullptr;
   /// Null where the plan carries no dead tensors.
   DeadTensors* dead = nullptr;
-  /// For kernels that run plans themselves: where the step's units and statistics go, null where there are none.
+  /// For kernels that run plans themselves: the queue of the step's units and the collector of its statistics. Null
+  /// where there are none.
   UnitQueue* queue = nullptr;
   StatsCollector* stats = nullptr;
   std::int32_t call_depth = 0;  ///< calls of functions around the kernels
-  /// Where the loops around the kernels keep what a gradient needs; null: in lists.
+  /// The loops around the kernels keep values for a gradient in this memory. Null: they keep the values in lists.
   KeptMemory* kept_memory = nullptr;
 };
 
 /// A tensor that carries a handle to `resource` along a resource edge.
 AnyTensor make_resource_handle(std::shared_ptr<Resource> resource);
-/// What such a tensor carries; null for any other.
+/// The resource that the handle carries; null for any other tensor.
 Resource* resource_of(const AnyTensor& handle) noexcept;
 
 /// The tensors and services handed to one run of a kernel.
 ///
-/// Inputs and outputs are slots of the step: an input is shared with its producer and other consumers and must not be
+/// Inputs and outputs are slots of the step. An input is shared with its producer and other consumers. It must not be
 /// written, unless `forward_or_allocate` hands its buffer on as an output.
 ///
 /// Thread safety: used by one run of one kernel.
 class KernelContext {
  public:
-  /// Where a node finds its inputs and puts its outputs among the step's slots; part of the plan.
+  /// The slots of the step in which a node finds its inputs and puts its outputs; part of the plan.
   struct Wiring {
     const Node* node = nullptr;
     const SlotId* inputs = nullptr;  ///< slot of each input
@@ -157,7 +159,7 @@ class KernelContext {
     SlotId first_output;
     std::int32_t num_outputs = 0;
     std::uint64_t forwardable = 0;  ///< bit i: this node is the last reader of input i
-    /// For each output, not 0: it is in host memory, wherever the device computes. Null: none is.
+    /// For each output: not 0 if the output is in host memory, wherever the device computes. Null: no output is.
     const std::uint8_t* host_outputs = nullptr;
   };
 
@@ -167,7 +169,7 @@ class KernelContext {
   int num_inputs() const noexcept { return wiring_->num_inputs; }
   int num_outputs() const noexcept { return wiring_->num_outputs; }
   const AnyTensor& input(int i) const noexcept { return slots_[wiring_->inputs[i].position()]; }
-  /// Throws InvalidArgument that names both element types, here and where outputs are allocated.
+  /// Throws an InvalidArgument that names both element types, as the typed functions that allocate outputs do.
   template <Element T>
   const Tensor<T>& input(int i) const {
     require<T>(input(i).dtype());
@@ -194,7 +196,7 @@ class KernelContext {
     return static_cast<Tensor<T>&>(allocate_output(i, shape));
   }
 
-  /// Output `o` in the buffer of input `i` if nobody else reads that any more and the sizes agree, else newly
+  /// Output `o` in the buffer of input `i` if no other reader of the input remains and the sizes agree; else newly
   /// allocated.
   AnyTensor& forward_or_allocate(int i, int o, const Shape& shape);
   template <Element T>
@@ -207,7 +209,7 @@ class KernelContext {
     return i < 64 && (wiring_->forwardable >> i & 1u) != 0 && input(i).buffer_is_unique();
   }
 
-  /// Input `i`: moved out where this run is the last to read it, which then may not look at it again, else shared.
+  /// Moves input `i` out if this run is its last reader; the run may then not look at the input again. Else shares it.
   AnyTensor take_input(int i) noexcept {
     AnyTensor& slot = slots_[wiring_->inputs[i].position()];
     if (i < 64 && (wiring_->forwardable >> i & 1u) != 0) return std::move(slot);
@@ -216,12 +218,13 @@ class KernelContext {
 
   void set_output(int i, AnyTensor tensor) noexcept { output(i) = std::move(tensor); }
 
-  /// A dead input comes from the side of a branch that was not taken. Only kernels that ask for it (`sees_dead_inputs`)
-  /// are run with one.
+  /// A dead input comes from the side of a branch that was not taken. Only kernels that ask for dead inputs
+  /// (`sees_dead_inputs`) are run with one.
   bool is_input_dead(int i) const noexcept {
     return step_->dead != nullptr && step_->dead->slots[wiring_->inputs[i]] != 0;
   }
-  /// Nobody computes with output `i` in this step. Throws Internal in a step whose plan carries no dead tensors.
+  /// Marks output `i` as dead: no node computes with it in this step. Throws Internal in a step whose plan carries no
+  /// dead tensors.
   void set_output_dead(int i);
   AnyTensor& output(int i) noexcept { return slots_[(wiring_->first_output + i).position()]; }
   DType output_dtype(int i) const noexcept { return node().outputs[static_cast<std::size_t>(i)].dtype; }
@@ -239,10 +242,10 @@ class KernelContext {
     const bool on_host = wiring_->host_outputs != nullptr && wiring_->host_outputs[i] != 0;
     return on_host ? *device_->host_allocator : *device_->allocator;
   }
-  /// Where kernels keep what lives as long as this step: stacks, arrays of tensors.
+  /// The resources that live as long as this step: stacks, arrays of tensors.
   ResourceContainer& step_container() const { return step_->resources->container(); }
 
-  /// The state that the handle on input `i` refers to. Throws InvalidArgument if it is of another kind.
+  /// The state that the handle on input `i` refers to. Throws InvalidArgument if the state is of another kind.
   template <class R>
   R& resource(int i) const {
     R* found = dynamic_cast<R*>(resource_of(i));

@@ -20,7 +20,7 @@ namespace dflow {
 
 struct Formula;
 
-/// What one run costs, as far as the shapes tell when the node is built.
+/// The cost of one run, as far as the shapes tell it when the node is built.
 struct KernelCost {
   double flops = 0;
   double bytes = 0;  ///< read and written
@@ -28,19 +28,19 @@ struct KernelCost {
 
 using KernelFactory = std::unique_ptr<AnyKernel> (*)(const KernelInit&);
 
-/// One kernel that does the work of several nodes of an op without outputs, which have the same element types and
-/// attributes, and of which none depends on another: a launch on a GPU for many variables instead of one for each. The
-/// results are theirs, bit for bit.
+/// One kernel that does the work of several nodes of an op, for example one GPU launch for many variables instead of
+/// one launch for each. The op has no outputs; the nodes have the same element types and attributes, and no node
+/// depends on another. The results equal the results of separate nodes, bit for bit.
 struct JointKernel {
-  /// Bit i: input i is one edge, the same of all of them.
+  /// Bit i: input i is one edge, the same for all nodes.
   std::uint64_t same_inputs = 0;
-  /// What nodes that run as one may hold, all together, until the last of them could run.
+  /// The most bytes that the joined nodes may hold, all together, until the last of them could run.
   std::int64_t max_held_bytes = 0;
-  /// What a node holds that it would let go of sooner if it ran alone; none for one that is to run alone.
+  /// The bytes that a node holds and would release sooner if it ran alone. None: the node has to run alone.
   std::optional<std::int64_t> (*held_bytes)(const KernelInit&) = nullptr;
-  /// A synchronous kernel, whose inputs are those of the nodes, one node's after the other's. It `sees_dead_inputs`,
-  /// and passes over a node that has one. What it throws names the node that it concerns. The nodes live as long as it
-  /// does.
+  /// A synchronous kernel. Its inputs are the inputs of all nodes, one node after the other. It `sees_dead_inputs`, and
+  /// passes over a node that has a dead input. Its errors name the node concerned. The nodes live as long as the
+  /// kernel.
   std::unique_ptr<AnyKernel> (*make)(std::span<const KernelInit> members) = nullptr;
 };
 
@@ -48,25 +48,25 @@ struct JointKernel {
 struct KernelEntry {
   const OpDef* op = nullptr;
   KernelFactory make = nullptr;
-  /// False for element types that there is no kernel for; null: for all that the op allows there is one.
+  /// False for element types without a kernel. Null: there is a kernel for all element types that the op allows.
   bool (*supports)(const TypeArgs&) = nullptr;
-  /// Bit i: argument i of the op's inputs (outputs) is in host memory, wherever the device computes; a list is one
-  /// argument, however long. Shapes, axes and others that say what to do, not what to compute with.
+  /// Bit i: argument i of the op's inputs (outputs) is in host memory, wherever the device computes. A list is one
+  /// argument, however long. Meant for shapes, axes and other arguments that control the computation.
   std::uint64_t host_inputs = 0;
   std::uint64_t host_outputs = 0;
-  /// Null: every byte of inputs and outputs once, one operation an output element (`default_cost`).
+  /// Null: every byte of inputs and outputs once, one operation per output element (`default_cost`).
   KernelCost (*cost)(const KernelInit&) = nullptr;
-  /// The library's own kernels set all their outputs; of others it is checked.
+  /// The library's own kernels set all their outputs. The outputs of other kernels are checked.
   bool is_trusted = false;
-  /// For `make` of tables that are made at run time: what they need to know besides the node.
+  /// For the `make` functions of tables that are made at run time: the information that they need besides the node.
   const void* data = nullptr;
-  /// By element types, how several nodes run as one; null, as what it gives may be: each runs alone.
+  /// Says, by element types, how several nodes run as one. If this pointer or its result is null, each node runs alone.
   const JointKernel* (*joint)(const TypeArgs&) = nullptr;
-  /// What the op computes of one element of each of so many inputs, by which a device puts several into one kernel;
-  /// null, or the function gives none: it is run alone.
+  /// The op's formula for one element of each of `num_inputs` inputs, by which a device puts several ops into one
+  /// kernel. If this pointer or its result is null, the op runs alone.
   const Formula* (*formula)(int num_inputs) = nullptr;
-  /// It may wait for what the step makes elsewhere, or leave outputs dead: nodes that depend on it are not put into one
-  /// with nodes that do not. Of the library's ops it does not count.
+  /// The kernel may wait for values that the step makes elsewhere, or leave outputs dead. Nodes that depend on it are
+  /// not put into one kernel with nodes that do not. It does not count for the library's ops.
   bool may_wait = false;
 
   bool supports_types(const TypeArgs& types) const noexcept { return supports == nullptr || supports(types); }
@@ -78,16 +78,19 @@ struct KernelRows {
   const KernelRows* parent = nullptr;  ///< asked for what is not among `entries`
 
   const KernelEntry* find(std::string_view op) const noexcept;
-  /// How many rows are asked before those that have the op; how many there are if none has it.
+  /// The number of levels (the rows here, then each parent) asked before the level that has the op; the number of all
+  /// levels if none has it.
   std::size_t depth_of(std::string_view op) const noexcept;
 };
 
-/// Says what a device lacks of what all kernels of a table ask it for, such as a `DeviceState` of their class.
+/// Returns an error if a device lacks something that all kernels of a table need, such as a `DeviceState` of their
+/// class.
 using DeviceCheck = Status (*)(const DeviceContext& device);
 
-/// The kernels of one device type, by op: beside the op table, which says nothing of devices. A session takes several.
+/// The kernels of one device type, by op. It stands beside the op table, which says nothing of devices. A session takes
+/// several.
 ///
-/// Thread safety: immutable. A value; what it points to is static, or kept by the table.
+/// Thread safety: immutable. A value type; the data that it points to is static, or kept by the table.
 class KernelTable {
  public:
   /// Precondition: the rows are static.
@@ -99,7 +102,7 @@ class KernelTable {
 
   /// As in a device's name: in upper case.
   std::string_view device_type() const noexcept { return device_type_; }
-  /// An error if its kernels cannot run on that device.
+  /// An error if the table's kernels cannot run on the device.
   Status check(const DeviceContext& device) const;
   /// Null if there is no kernel for an op of that name.
   const KernelEntry* find(std::string_view op) const noexcept { return rows_.find(op); }
@@ -117,8 +120,8 @@ class KernelTable {
   std::shared_ptr<const Owned> owner_;
 };
 
-/// Kernel tables in the order in which they are asked, for any number of device types: those that a session was given,
-/// or those of one device. Of several for one type the first that has the op counts.
+/// Kernel tables for any number of device types, in the order of the search: the tables of a session, or of one device.
+/// If several tables for one type have the op, the first one counts.
 ///
 /// Thread safety: const functions may be called from any thread.
 class KernelTables {
@@ -127,14 +130,15 @@ class KernelTables {
   explicit KernelTables(std::vector<KernelTable> tables) : tables_(std::move(tables)) {}
 
   void add(KernelTable table);
-  /// As table number `position`, before the one that had it. Precondition: there are at least as many tables.
+  /// Inserts a table as number `position`, before the table that had this number. Precondition: there are at least
+  /// `position` tables.
   void insert(std::size_t position, KernelTable table);
   std::span<const KernelTable> tables() const noexcept;
-  /// What one device runs: the tables for its type, then the one that it brings itself, which no other device of the
-  /// type gets; null for none. Errors: InvalidArgument if a table that its kernels come from does not know devices like
-  /// it, or `own` is for another type.
+  /// The tables of one device: the tables for its type, then `own`. `own` is the table that the device brings itself,
+  /// which no other device of the type gets; null for none. Errors: InvalidArgument if a table that the device's
+  /// kernels come from does not know devices like it, or if `own` is for another type.
   KernelTables for_device(const DeviceContext& device, const KernelTable* own) const;
-  /// What a device of that type in another process runs, as far as it is known here: the tables for its type.
+  /// The tables of a device of this type in another process, as far as they are known here: the tables for its type.
   KernelTables for_type(std::string_view device_type) const;
   /// Null if no table for that type of device has the op.
   const KernelEntry* find(std::string_view device_type, std::string_view op) const noexcept;
@@ -143,20 +147,21 @@ class KernelTables {
   std::vector<KernelTable> tables_;
 };
 
-/// `bytes` of all inputs and outputs whose shapes are known (unknown dimensions count as 32), one operation per output
+/// `bytes` of all inputs and outputs with known shapes (unknown dimensions count as 32), and one operation per output
 /// element.
 KernelCost default_cost(const KernelInit& init);
 inline KernelCost cost_of(const KernelEntry& entry, const KernelInit& init) {
   return entry.cost == nullptr ? default_cost(init) : entry.cost(init);
 }
 
-/// A rough time in nanoseconds of one run in the thread that calls, by which the executor decides what is worth another
-/// thread: what the kernel itself says, else made of the row's cost by fixed rates (`KernelRates`). A kernel that
-/// returns when its work is issued, and one of the library's that says nothing, is cheap.
+/// A rough time in nanoseconds of one run in the calling thread. The executor uses it to decide whether the run is
+/// worth another thread. The kernel's own estimate comes first; without one, the row's cost and fixed rates
+/// (`KernelRates`) give the time. A kernel that returns when its work is issued is cheap, and so is a library kernel
+/// without an estimate.
 double estimated_ns(const AnyKernel& kernel, const KernelEntry& entry, const KernelInit& init);
 
-/// One core with plain loops, as a bound on what a kernel takes: the slower of computing and of moving bytes (the
-/// roofline model: Williams, Waterman, Patterson 2009), and the call.
+/// The rates of one core with plain loops, as a bound on the time of a kernel. The time is the slower of computing and
+/// of moving bytes (the roofline model: Williams, Waterman, Patterson 2009), plus the call.
 struct KernelRates {
   static constexpr double call_ns = 300;
   static constexpr double flops_per_ns = 2;
@@ -166,7 +171,7 @@ struct KernelRates {
 
 namespace detail {
 
-/// What the kernels of one op for a type of devices, over all element types that there is one for, say of its row.
+/// The claims about an op's row that its kernels for one device type make, over all element types with a kernel.
 struct RowClaims {
   bool has_kernel = false;
   bool agree = true;
@@ -197,7 +202,7 @@ constexpr bool makes_dead_outputs = false;
 template <class K>
   requires requires { K::makes_dead_outputs; }
 constexpr bool makes_dead_outputs<K> = K::makes_dead_outputs;
-/// What makes its own kernel object may make any; an elementwise op's computes.
+/// A kernel class that makes its own kernel object may make any kernel; an elementwise op's kernel computes.
 template <class O, class K>
 constexpr bool may_wait = RunsAsync<K> || makes_dead_outputs<K> ||
                           (!ElementwiseOpType<O> && requires(const KernelInit& init) { K::make(init); });
@@ -225,8 +230,8 @@ constexpr void gather_claims(RowClaims& claims, TypeList<Bound...> bound) {
   }
 }
 
-/// The formula of the op's kernels for a type of devices. It is one for all element types, and the kernel for the first
-/// of them gives it.
+/// The formula of the op's kernels for a device type. All element types have one formula, and the kernel for the first
+/// element type gives it.
 template <class O, class Device, class... Firsts>
 constexpr auto formula_of_row(TypeList<Firsts...>) -> const Formula* (*)(int num_inputs) {
   if constexpr (HasKernel<O, Device, Firsts...>) {
@@ -250,7 +255,7 @@ struct OwnCost {
     return std::nullopt;
   }
 };
-/// The cost of a node by the kernel for its element types.
+/// The cost of a node, from the kernel for its element types.
 template <class O, class Device>
 KernelCost cost_by_types(const KernelInit& init) {
   const std::optional<KernelCost> cost = use_kernel<OwnCost<O, Device>>(init.node.types, init);
@@ -329,7 +334,7 @@ template <class Device, class List>
 struct SortedKernels;
 template <class Device, class... Ops>
 struct SortedKernels<Device, TypeList<Ops...>> {
-  // Lists instead of folds, of which clang takes up to 256.
+  // Lists instead of folds: clang takes folds of up to 256.
   static constexpr std::size_t size = [] {
     std::size_t count = 0;
     for (const bool has_kernel : std::initializer_list<bool>{Ops::has_kernel...}) count += has_kernel ? 1 : 0;
@@ -349,9 +354,9 @@ struct SortedKernels<Device, TypeList<Ops...>> {
 
 }  // namespace detail
 
-/// The kernels of a list of ops for a type of devices: what `Kernel<Op, Device, Ts...>` the including file can see, and
-/// the library's. `static Status Device::check(const DeviceContext&)`, if there is one, says which devices they can run
-/// on. The list must not have the standard ops in it.
+/// The kernels of a list of ops for a device type: all `Kernel<Op, Device, Ts...>` that the including file can see, and
+/// the library's kernels. `static Status Device::check(const DeviceContext&)`, if it exists, says which devices the
+/// kernels can run on. The list must not contain the standard ops.
 template <class Device, class... Ops>
 KernelTable kernels_of(OpList<false, Ops...>, const KernelRows* parent = nullptr) {
   using Sorted =

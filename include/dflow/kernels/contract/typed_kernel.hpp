@@ -13,9 +13,10 @@
 
 namespace dflow {
 
-/// The computation of op `O` on device `Device` for element types `Ts`, one per type parameter: specialise it beside
+/// The computation of op `O` on device `Device` for element types `Ts`, one per type parameter. Specialise it beside
 /// the op's other kernels. A specialisation for the first type parameters only, or for none, serves all types of the
-/// others: `Kernel<Identity, Cpu>` is one class for all elements. It comes before those that are specialised for more.
+/// other parameters: `Kernel<Identity, Cpu>` is one class for all elements. It comes before specialisations for more
+/// parameters.
 ///
 /// A specialisation is default constructible, or takes a `const KernelInit&`, and has one of
 ///
@@ -28,17 +29,17 @@ namespace dflow {
 ///
 /// A member `attrs` of type `O::Attrs` is set from the node. A member `double cost_ns(const KernelInit&)` may estimate
 /// the time of a run, or `static KernelCost cost(const KernelInit&)` its flops and bytes. `static constexpr bool`
-/// members say what the executor should know: `splits` (divides a long run among the pool's threads itself),
-/// `keeps_state`, `sees_dead_inputs`, `makes_dead_outputs`, `repeats` (`kernels/kernel.hpp`). Where `splits` depends on
-/// the node it is `static bool splits(const KernelInit&)`. `static bool supports(const TypeArgs&)` leaves out some of
-/// the element types that the specialisation would serve. `static constexpr std::uint64_t host_inputs, host_outputs`
-/// are the bits of `KernelEntry`, the same for all element types. `static constexpr JointKernel joint` says how several
-/// nodes run as one.
+/// members tell the executor about the kernel: `splits` (divides a long run among the pool's threads itself),
+/// `keeps_state`, `sees_dead_inputs`, `makes_dead_outputs`, `repeats` (`kernels/contract/kernel.hpp`). If `splits`
+/// depends on the node, it is `static bool splits(const KernelInit&)`. `static bool supports(const TypeArgs&)` leaves
+/// out some of the element types that the specialisation would serve. `static constexpr std::uint64_t host_inputs,
+/// host_outputs` are the bits of `KernelEntry`, the same for all element types. `static constexpr JointKernel joint`
+/// says how several nodes run as one.
 template <OpType O, class Device, class... Ts>
 struct Kernel;
 
-/// Makes the kernel of a node from the `Kernel<O, Device, Ts...>` specialisations the including file can see; null for
-/// element types without one.
+/// Makes the kernel of a node from the `Kernel<O, Device, Ts...>` specialisations that the including file can see; null
+/// for element types without a kernel.
 template <OpType O, class Device>
 std::unique_ptr<AnyKernel> make_kernel(const KernelInit& init);
 
@@ -49,21 +50,22 @@ DFLOW_API std::unique_ptr<AnyKernel> make_library_kernel(const KernelInit& init)
 /// Allocates all outputs of `context` in the shapes that the node's op infers from its inputs' actual shapes and
 /// values.
 ///
-/// Errors: what the op's shape function refuses; InvalidArgument if it leaves a shape open.
+/// Errors: the errors of the op's shape function; InvalidArgument if the function leaves a shape open.
 void allocate_inferred_outputs(KernelContext& context);
 
 namespace detail {
 
-/// The library promises a kernel for every element type, so a missing one is an error; others leave out what they like.
+/// The library promises a kernel for every element type, so a missing kernel is an error. Other ops and devices may
+/// leave out element types.
 template <class O, class Device>
 constexpr bool in_library = O::in_library && requires { requires Device::in_library; };
 
-/// A kernel of the op for these element types, and whatever others follow, can be seen here.
+/// A kernel of the op for these first element types, with any further element types, can be seen here.
 template <class O, class Device, class... Ts>
 concept HasKernel = requires { sizeof(Kernel<O, Device, Ts...>); };
 
-/// `Use::of<Bound...>(arg)` for the kernel that serves these element types, where `Bound` is what it is specialised
-/// for: all of them, or the first ones. An empty result where there is none.
+/// Calls `Use::of<Bound...>(arg)` for the kernel that serves these element types. `Bound` lists the types of the
+/// kernel's specialisation: all types, or the first ones. Returns an empty result if there is no kernel.
 template <class Use, class Arg, class... Bound>
 typename Use::Result use_kernel(const TypeArgs& types, const Arg& arg, TypeList<Bound...> bound = {});
 
@@ -95,13 +97,13 @@ typename Use::Result use_kernel(const TypeArgs& types, const Arg& arg, TypeList<
   }
 }
 
-/// It ends when it calls `done`.
+/// The kernel ends when it calls `done`.
 template <class K>
 concept RunsAsync = requires(const K& kernel, KernelContext& context, AsyncKernel::Done done) {
   kernel.run_async(context, std::move(done));
 };
 
-/// What a kernel for these element types is handed for an argument.
+/// The class of tensor that a kernel for these element types receives for an argument.
 template <class Arg, class... Ts>
 struct ArgTensor {};
 template <Element Arg, class... Ts>
@@ -159,14 +161,14 @@ K make_typed(const KernelInit& init) {
   }
 }
 
-/// The device that a kernel is for says so of the library's ops.
+/// The kernel's device declares `repeats` for the library's ops.
 template <class K>
 constexpr bool device_repeats = false;
 template <class O, class Device, class... Ts>
 constexpr bool device_repeats<Kernel<O, Device, Ts...>> = requires { requires Device::repeats; };
 
-/// What a kernel's static members say. The library's kernels and the loops of elementwise ops divide their own work,
-/// and those for devices that say so repeat it, unless they say otherwise.
+/// The traits that a kernel's static members give. Unless they say otherwise, the library's kernels and the loops of
+/// elementwise ops divide their own work, and the library's kernels for devices with `repeats` repeat it.
 template <class O, class K>
 KernelTraits traits_of([[maybe_unused]] const KernelInit& init) {
   KernelTraits traits;

@@ -12,8 +12,8 @@
 
 namespace dflow {
 
-/// Nodes that a plan runs one after the other in one thread, each of which `repeats`: they issue the same work whenever
-/// what they read has the same shapes, and the same elements where it is in host memory.
+/// Nodes that a plan runs one after the other in one thread. The kernel of each node `repeats`: the nodes issue the
+/// same work whenever their inputs have the same shapes, and inputs in host memory also the same elements.
 struct Stretch {
   std::vector<SlotId> inputs;        ///< made before it, read in the device's memory
   std::vector<SlotId> host_inputs;   ///< made before it, read in host memory
@@ -21,7 +21,7 @@ struct Stretch {
   std::vector<SlotId> host_outputs;  ///< the same in host memory
 };
 
-/// One run of a stretch in a step. Errors: throws what a kernel throws.
+/// One run of a stretch in a step. Errors: throws the errors of the kernels.
 ///
 /// Thread safety: used by one thread; others may read the slots of the inputs meanwhile.
 class StretchRun {
@@ -33,12 +33,12 @@ class StretchRun {
 
   /// Runs the kernels.
   virtual void issue() = 0;
-  /// Runs the kernels with these services and slots, as many as the step has, in which the inputs are. Nothing of the
-  /// step changes. False if they have not come to the end, because the step must stop.
+  /// Runs the kernels with the given services and slots: as many slots as the step has, with the inputs in them.
+  /// Nothing of the step changes. False if the kernels have not come to the end, because the step must stop.
   virtual bool rehearse(const StepContext& services, std::span<AnyTensor> slots) = 0;
-  /// Lets go of what the stretch is the last to read. Instead of `issue`, before the outputs are set.
+  /// Releases the tensors that the stretch is the last to read. Called instead of `issue`, before the outputs are set.
   virtual void release() = 0;
-  /// Of the step.
+  /// The services of the step.
   virtual const StepContext& services() const = 0;
 
   std::size_t num_slots() const noexcept { return slots_.size(); }
@@ -52,13 +52,13 @@ class StretchRun {
   const std::span<AnyTensor> slots_;
 };
 
-/// Of a device that can issue again as one what the kernels of a stretch have issued before (a CUDA graph), without
-/// running them.
+/// The recorder of a device that can issue the work of a stretch again as one unit (a CUDA graph), without running the
+/// kernels.
 ///
 /// Thread safety: safe.
 class WorkRecorder {
  public:
-  /// What the device keeps of one stretch, which any number of steps may run at once.
+  /// The device's record of one stretch. Any number of steps may run it at once.
   class Record {
    public:
     Record() = default;
@@ -66,7 +66,7 @@ class WorkRecorder {
     Record& operator=(const Record&) = delete;
     virtual ~Record() = default;
 
-    /// Has the stretch run, by its kernels or without.
+    /// Runs the stretch, by its kernels or without them.
     virtual void run(StretchRun& run) = 0;
   };
 
@@ -75,7 +75,7 @@ class WorkRecorder {
   WorkRecorder& operator=(const WorkRecorder&) = delete;
   virtual ~WorkRecorder() = default;
 
-  /// Shorter stretches are not worth it.
+  /// The fewest nodes of a stretch that is worth recording.
   virtual std::size_t min_nodes() const noexcept = 0;
   virtual std::unique_ptr<Record> record(Stretch stretch) = 0;
 };

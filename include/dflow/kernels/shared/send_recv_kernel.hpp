@@ -9,11 +9,11 @@
 
 namespace dflow {
 
-/// The kernels of Send and Recv for devices of any type: a tensor passes through as it is, and the rendezvous brings it
-/// into the memory where it is wanted. A table of a device takes them as `Kernel<Send, D, T> : SendKernel {}`.
+/// The kernels of Send and Recv for devices of any type. A tensor passes through unchanged, and the rendezvous brings
+/// it into the memory where it is wanted. The table of a device takes them as `Kernel<Send, D, T> : SendKernel {}`.
 ///
-/// On a device that computes later a tensor is sent when the device's step has said that all is well so far
-/// (`DeviceStep::status_async`): what a kernel that failed has left behind stays where it is.
+/// On a device that computes later, a tensor is sent when the device's step reports that all is well so far
+/// (`DeviceStep::status_async`). The output of a kernel that failed stays where it is.
 struct SendKernel {
   static std::unique_ptr<AnyKernel> make(const KernelInit& init);
 };

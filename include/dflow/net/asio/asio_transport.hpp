@@ -1,6 +1,6 @@
 #pragma once
 
-/// This header has moved to <dflow/net/transport/sockets/asio_transport.hpp>, and this place of it will go.
+/// This header has moved to <dflow/net/transport/sockets/asio_transport.hpp>; the old path will be removed.
 
 #include <dflow/net/transport/sockets/asio_transport.hpp>
 

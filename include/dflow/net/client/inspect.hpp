@@ -1,6 +1,6 @@
 #pragma once
 
-/// Public: what a running task says of itself.
+/// Public: asks the running tasks of a cluster for their state and their logs.
 
 #include <dflow/base/duration.hpp>
 #include <dflow/base/status.hpp>
@@ -20,16 +20,16 @@ namespace dflow::net {
 class ClusterSpec;
 class Transport;
 
-/// How a running cluster is asked how it is. What is left null it makes for itself.
+/// How `inspect` asks a running cluster. It makes each object that is null for itself.
 struct InspectOptions {
   std::shared_ptr<Transport> transport = nullptr;
   std::shared_ptr<Clock> clock = nullptr;
   std::function<std::uint64_t()> random = nullptr;
-  /// After which a task that has not answered is said to be silent.
+  /// A task that has not answered after this time is reported as silent.
   Duration timeout = std::chrono::seconds(5);
 };
 
-/// What one task of a cluster says, or why it says nothing.
+/// The state of one task of a cluster, or an error.
 struct TaskReport {
   std::string task;
   std::string address;
@@ -37,16 +37,17 @@ struct TaskReport {
   TaskStatus said;  ///< empty after an error
 };
 
-/// Asks all tasks of a cluster, side by side, for their state: incarnations, sessions, steps that run, what is waited
-/// for. The cluster's secret lets it in; the tasks' ops need not be known. Blocks until all have answered or the
-/// time is over.
+/// Asks all tasks of a cluster, side by side, for their state: incarnations, sessions, running steps, and tensors
+/// that are waited for. The cluster's secret lets the caller in; the caller need not know the tasks' ops. Blocks
+/// until all tasks have answered or the time is over.
 ///
-/// Thread safety: may be called from several threads at once. Errors of a task stand in its report: Unavailable, also
-/// where it has another secret, or one and the cluster's spec has none, which the message says; DeadlineExceeded.
+/// Thread safety: may be called from several threads at once. Errors of a task are in its report: DeadlineExceeded,
+/// Unavailable. A task with another secret, or with a secret if the cluster's spec has none, is also Unavailable, and
+/// the message says so.
 std::vector<TaskReport> inspect(const ClusterSpec& cluster, InspectOptions options = {});
 
-/// What one task of a cluster says of its log, or why it says nothing. Times are of the clock of whoever asks, as far
-/// as one round trip tells: wrong by at most half of what that took.
+/// The log of one task of a cluster, or an error. Times are on the caller's clock, estimated from one round trip: the
+/// error is at most half of the round trip.
 struct LogReport {
   std::string task;
   std::string address;
@@ -54,16 +55,18 @@ struct LogReport {
   LogReply said;  ///< empty after an error
 };
 
-/// Asks all tasks of a cluster, side by side, about their logs: what they ran, sent and received for steps. A task
-/// keeps one only while it is switched on, the last `TaskLog::max_records` things. As `inspect` else.
+/// Asks all tasks of a cluster, side by side, for their logs: which steps they ran, and which tensors they sent and
+/// received. A task keeps a log only while it is switched on: the last `TaskLog::max_records` records. The rest is as
+/// for `inspect`.
 std::vector<LogReport> inspect_logs(const ClusterSpec& cluster, const LogRequest& request, InspectOptions options = {});
 
-/// For people, a few lines a task.
+/// Text for people, a few lines a task.
 std::string to_text(std::span<const TaskReport> reports);
-/// For programs: {"tasks": [{"task": ..., "status": "OK", "steps": [...], ...}]}. Numbers of 64 bits that name
-/// something are strings.
+/// Text for programs: {"tasks": [{"task": ..., "status": "OK", "steps": [...], ...}]}. Numbers of 64 bits that
+/// identify something are strings.
 std::string to_json(std::span<const TaskReport> reports);
-/// Both of logs: for people a line a task, then a line for each record of all tasks in the order of their beginnings.
+/// The same for logs. For people: a line for each task, then a line for each record of all tasks, ordered by start
+/// time.
 std::string to_text(std::span<const LogReport> reports);
 std::string to_json(std::span<const LogReport> reports);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// This header has moved to <dflow/net/client/inspect.hpp>, and this place of it will go.
+/// This header has moved to <dflow/net/client/inspect.hpp>; the old path will be removed.
 
 #include <dflow/net/client/inspect.hpp>
 

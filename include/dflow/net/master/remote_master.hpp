@@ -1,6 +1,6 @@
 #pragma once
 
-/// This header has moved to <dflow/net/client/remote_master.hpp>, and this place of it will go.
+/// This header has moved to <dflow/net/client/remote_master.hpp>; the old path will be removed.
 
 #include <dflow/net/client/remote_master.hpp>
 

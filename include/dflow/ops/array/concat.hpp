@@ -15,7 +15,7 @@ struct Concat : StandardOp<"Concat", AllTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// Where each tensor of these shapes begins in their concatenation.
+/// The position at which each tensor of these shapes begins in their concatenation.
 struct ConcatOffset : StandardOp<"ConcatOffset", TypeList<std::int32_t>> {
   struct Attrs {
     std::int64_t count = 1;

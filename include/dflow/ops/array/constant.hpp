@@ -24,7 +24,7 @@ struct Const : StandardOp<"Const", AllTypes> {
   static void infer(InferContext& context);
 };
 
-/// A tensor that each step is fed.
+/// A tensor that the caller feeds in each step.
 struct Placeholder : StatefulOp<"Placeholder", AllTypes> {
   struct Attrs {
     PartialShape shape;
@@ -36,8 +36,8 @@ struct Placeholder : StatefulOp<"Placeholder", AllTypes> {
   static void infer(InferContext& context);
 };
 
-/// The shape of a placeholder: `{df::dynamic, 784}`. One that is none is InvalidArgument and names the line it stands
-/// in.
+/// The shape of a placeholder: `{df::dynamic, 784}`. A list that is not a shape is InvalidArgument; the error names
+/// the line of the list.
 class PlaceholderShape {
  public:
   PlaceholderShape() noexcept = default;
@@ -66,12 +66,13 @@ AnyOutput any_placeholder(GraphStore& graph, DType dtype, const PartialShape& sh
 /// auto matrix = df::constant<float>(graph, {{1, 2}, {3, 4}});
 /// auto same = df::constant(graph, df::Tensor<float>({2, 2}, {1, 2, 3, 4}));
 /// ```
-/// Errors: InvalidArgument if the tensor is empty, as by default; one of shape {0} is not.
+/// Errors: InvalidArgument if the tensor is empty, as a default-constructed one is. A tensor of shape {0} is not
+/// empty.
 template <Element T>
 Output<T> constant(Graph& graph, const Tensor<T>& value, const At& at = {}) {
   return Output<T>::unchecked(detail::any_constant(*graph.store(), value, at));
 }
-/// A scalar of its own type; a type that is named leads to the next. So braces around one number are a list.
+/// A scalar of its own type. A call that names a type uses the next overload, so braces around one number are a list.
 template <int&... no_type_is_named, Element T>
 Output<T> constant(Graph& graph, T value, const At& at = {}) {
   return Output<T>::unchecked(detail::any_constant(*graph.store(), Tensor<T>(std::move(value)), at));
@@ -93,11 +94,11 @@ Output<T> constant(Graph& graph, std::initializer_list<NestedElements<std::type_
   detail::require_constant(nested.status(), at);
   return Output<T>::unchecked(detail::any_constant(*graph.store(), Tensor<T>::of_elements(nested), at));
 }
-/// A tensor whose element type is known at run time only.
+/// A tensor with an element type that is known at run time only.
 inline AnyOutput constant(Graph& graph, const AnyTensor& value, const At& at = {}) {
   return detail::any_constant(*graph.store(), value, at);
 }
-/// The same where a gradient or a pass builds.
+/// The same for gradients and passes, which build on a GraphStore.
 inline AnyOutput constant(GraphStore& graph, const AnyTensor& value, const At& at = {}) {
   return detail::any_constant(graph, value, at);
 }
@@ -108,7 +109,7 @@ Output<std::string> constant(Graph& graph, const V& text, const At& at = {}) {
       detail::any_constant(*graph.store(), Tensor<std::string>(std::string(std::string_view(text))), at));
 }
 
-/// An edge that each step is fed a tensor for; `shape` may leave dimensions open: `{df::dynamic, 784}`.
+/// An edge; the caller feeds a tensor for it in each step. `shape` may leave dimensions open: `{df::dynamic, 784}`.
 ///
 /// Errors: InvalidArgument when a step runs without feeding it, or feeds a tensor that does not fit the shape.
 template <Element T>

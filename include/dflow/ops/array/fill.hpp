@@ -6,7 +6,7 @@
 
 namespace dflow {
 
-/// A tensor of shape `dims` whose elements are all `value`.
+/// A tensor of shape `dims`; all its elements are `value`.
 struct Fill : StandardOp<"Fill", AllTypes, IndexTypes> {
   using Inputs = In<U, T>;
   static constexpr std::array<std::string_view, 2> type_names{"T", "index_type"};
@@ -27,7 +27,7 @@ AnyOutput any_fill(GraphStore& graph, const IndexList& dims, AnyTensor value, co
 /// 0, 1, ..., n - 1 as int32, for an int32 scalar n.
 AnyOutput counting(const AnyOutput& n, const At& at = {});
 
-/// How many numbers a Range has. Throws InvalidArgument if delta is 0 or leads away from limit.
+/// The number of elements of a Range. Throws InvalidArgument if delta is 0 or leads away from limit.
 std::int64_t range_size(const AnyTensor& start, const AnyTensor& limit, const AnyTensor& delta);
 }  // namespace detail
 
@@ -58,9 +58,9 @@ Output<T> ones(Graph& graph, const IndexList& dims, const At& at = {}) {
   return fill<T>(graph, dims, T(1), at);
 }
 
-/// start, start + delta, ... up to but without limit: a vector of ceil((limit - start) / delta) elements; all three are
-/// scalars. Difference and quotient are rounded to T, as in TensorFlow and NumPy, so that a range from 0 to 0.3f by
-/// 0.1f has three; rounding may still make the last of many elements limit.
+/// start, start + delta, ... up to but without limit: a vector of ceil((limit - start) / delta) elements; all three
+/// are scalars. Difference and quotient are rounded to T, as in TensorFlow and NumPy: a range from 0 to 0.3f by 0.1f
+/// has three elements. Rounding may still make the last of many elements equal to limit.
 ///
 /// Errors: InvalidArgument if delta is 0, or limit lies on the other side of start; at once if all are constants, else
 /// when the step runs.

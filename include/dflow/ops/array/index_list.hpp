@@ -15,8 +15,8 @@
 namespace dflow {
 
 /// Integers that an op takes along an edge (a shape, axes, bounds), given as numbers, as one number, or as the edge
-/// itself: `reshape(x, {2, -1})`, `reduce_sum(x, 1)`, `reshape(x, dims)`. A default-constructed one stands for what the
-/// builder says: all axes.
+/// itself: `reshape(x, {2, -1})`, `reduce_sum(x, 1)`, `reshape(x, dims)`. A default-constructed list stands for the
+/// default of the builder: all axes.
 ///
 /// Thread safety: a value type.
 class IndexList {

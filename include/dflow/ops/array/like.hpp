@@ -46,7 +46,7 @@ Output<T> identity(const Output<T>& x, const At& at = {}) {
   return apply<Identity>(x, {}, at);
 }
 
-/// x, for whose sake nothing is differentiated: `gradients` takes it for a constant.
+/// x, as a constant for `gradients`: they do not differentiate through it.
 template <AllowedFor<StopGradient> T>
 Output<T> stop_gradient(const Output<T>& x, const At& at = {}) {
   return apply<StopGradient>(x, {}, at);

@@ -8,7 +8,7 @@ namespace dflow {
 /// `on_value` at the positions that indices name along a new dimension of size `depth`, `off_value` elsewhere.
 struct OneHot : StandardOp<"OneHot", AllTypes, TypeList<std::uint8_t, std::int32_t, std::int64_t>> {
   struct Attrs {
-    /// Where the new dimension goes; -1 is behind all others.
+    /// The position of the new dimension; -1 is behind all others.
     std::int64_t axis = -1;
   };
   using Inputs = In<U, std::int32_t, T, T>;
@@ -22,8 +22,8 @@ AnyOutput any_one_hot(const AnyOutput& indices, std::int32_t depth, AnyTensor on
                       const At& at);
 }  // namespace detail
 
-/// indices: [d0, ..., dn] gives [d0, ..., dn, depth], or the new dimension at `axis`: 1 where the position along it is
-/// the index, 0 elsewhere; an index outside [0, depth) gives zeros only.
+/// indices: [d0, ..., dn] gives [d0, ..., dn, depth], or the new dimension at `axis`. An element is 1 if its position
+/// along this dimension is the index, else 0; an index outside [0, depth) gives zeros only.
 ///
 /// ```cpp
 /// auto targets = df::one_hot<float>(labels, 10);   // [batch] to [batch, 10]

@@ -23,7 +23,7 @@ struct ExpandDims : StandardOp<"ExpandDims", AllTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// The input without its dimensions of 1, or without those listed.
+/// The input without its dimensions of 1, or without the listed ones.
 struct Squeeze : StandardOp<"Squeeze", AllTypes> {
   struct Attrs {
     std::vector<std::int64_t> squeeze_dims;
@@ -37,9 +37,9 @@ AnyOutput any_reshape(const AnyOutput& x, const IndexList& shape, const At& at);
 AnyOutput any_expand_dims(const AnyOutput& x, std::int32_t axis, const At& at);
 }  // namespace detail
 
-/// The elements of x, in the order they have, in another shape; they are not copied. One dimension may be -1: it is
-/// what the number of elements leaves. Beside a 0, for an x without elements, it is what the dimensions other than 0
-/// leave: [0, 3] becomes {0, -1} as [0, 3].
+/// The elements of x, in the order they have, in another shape; they are not copied. One dimension may be -1: it
+/// follows from the number of elements. If another dimension is 0 and x has no elements, the -1 follows from the
+/// dimensions other than 0: [0, 3] becomes {0, -1} as [0, 3].
 ///
 /// Errors: InvalidArgument if the numbers of elements differ, a dimension is below -1, or two are -1.
 template <AllowedFor<Reshape> T>
@@ -60,7 +60,7 @@ Output<T> expand_dims(const Output<T>& x, const Output<std::int32_t>& axis, cons
   return Output<T>::unchecked(build<ExpandDims>({x, axis}, {}, at));
 }
 
-/// x without its dimensions of 1; if axes are given, without just these.
+/// x without its dimensions of 1; if axes are given, without the dimensions of the given axes only.
 ///
 /// Errors: InvalidArgument if an axis is outside [-rank, rank) or its dimension is not 1.
 template <AllowedFor<Squeeze> T>

@@ -8,8 +8,8 @@
 
 namespace dflow {
 
-/// A handle to the stream of a random node, on the device that this node runs on; the stream is made as the random node
-/// would, if it has not run yet.
+/// A handle to the stream of a random node, on the device that this node runs on. If the random node has not run yet,
+/// the stream is made as the random node would make it.
 struct RandomStreamHandle : StatefulOp<"RandomStreamHandle"> {
   struct Attrs {
     std::string node;  ///< the random node's name
@@ -22,7 +22,7 @@ struct RandomStreamHandle : StatefulOp<"RandomStreamHandle"> {
 };
 
 /// The state of a resource that can be saved (core/savable_resource.hpp).
-/// Errors of a step: InvalidArgument for another resource, or one whose state has other element types.
+/// Errors of a step: InvalidArgument for a resource of another kind, or with a state of other element types.
 struct ReadResourceState : StatefulOp<"ReadResourceState"> {
   struct Attrs {
     std::vector<DType> dtypes;
@@ -32,7 +32,7 @@ struct ReadResourceState : StatefulOp<"ReadResourceState"> {
   static void infer(InferContext& context);
 };
 
-/// Gives a resource a state that was read from one of its kind.
+/// Gives a resource a state that was read from a resource of its kind.
 /// Errors of a step: InvalidArgument, and the resource keeps its own state.
 struct AssignResourceState : StatefulOp<"AssignResourceState"> {
   struct Attrs {

@@ -7,17 +7,17 @@
 
 namespace dflow {
 
-// Tensors to files and back, as core/checkpoint/ keeps them (docs/checkpoint-format.md), with TensorFlow's names. The
-// task that runs a node does the reading and writing, in a thread of its own: training goes on meanwhile.
+// Tensors to files and back, as io/checkpoint/ keeps them (docs/checkpoint-format.md), with TensorFlow's names. The
+// task that runs a node reads and writes in a thread of its own: training goes on meanwhile.
 
 /// Writes one shard of a checkpoint: prefix (a scalar), tensor_names [n], shape_and_slices [n], n tensors. The shard
 /// becomes part of a checkpoint when `MergeV2Checkpoints` is given the same prefix.
 ///
-/// A slice is "" for a whole tensor, else the whole's shape and what the tensor is of it, one range for each dimension:
-/// "4 3 0,2:-" are rows 0 and 1 of [4, 3].
+/// A slice is "" for a whole tensor. Otherwise it is the shape of the whole and one range for each dimension, the part
+/// that the tensor holds: "4 3 0,2:-" is rows 0 and 1 of [4, 3].
 ///
-/// Errors of a step: InvalidArgument for names, slices and tensors that do not fit together; those of the file system,
-/// ResourceExhausted for a full disk. What may be left then is part of no checkpoint.
+/// Errors of a step: InvalidArgument for names, slices and tensors that do not fit together; errors of the file
+/// system; ResourceExhausted for a full disk. Files that an error may leave behind are part of no checkpoint.
 struct SaveV2 : StatefulOp<"SaveV2"> {
   struct Attrs {
     std::vector<DType> dtypes;
@@ -32,12 +32,12 @@ struct SaveV2 : StatefulOp<"SaveV2"> {
 /// Reads tensors of a checkpoint, which may be TensorFlow's: prefix (a scalar), tensor_names [n], shape_and_slices [n]
 /// as in `SaveV2`.
 ///
-/// Errors of a step: NotFound for a checkpoint or tensor that is missing, naming it; InvalidArgument for another
-/// element type or shape than is wanted; DataLoss for a damaged file; those of the file system.
+/// Errors of a step: NotFound for a missing checkpoint or tensor, naming it; InvalidArgument for an unwanted element
+/// type or shape; DataLoss for a damaged file; errors of the file system.
 struct RestoreV2 : StatefulOp<"RestoreV2"> {
   struct Attrs {
     std::vector<DType> dtypes;
-    /// What each tensor's shape must fit; none: whatever is there.
+    /// Each tensor must fit its shape; none: any shape.
     std::vector<PartialShape> shapes;
   };
   using Inputs = In<std::string, std::string, std::string>;
@@ -45,14 +45,14 @@ struct RestoreV2 : StatefulOp<"RestoreV2"> {
   static void infer(InferContext& context);
 };
 
-/// Makes one checkpoint of shards that have been written: checkpoint_prefixes (one, or any number), destination_prefix
-/// (a scalar), in the same directory.
+/// Makes one checkpoint of written shards: checkpoint_prefixes (one, or any number), destination_prefix (a scalar), in
+/// the same directory.
 ///
-/// Errors of a step: NotFound for a shard that is missing, InvalidArgument for shards that do not belong together,
-/// AlreadyExists, DataLoss, those of the file system.
+/// Errors of a step: NotFound for a missing shard; InvalidArgument for shards that do not belong together;
+/// AlreadyExists; DataLoss; errors of the file system.
 struct MergeV2Checkpoints : StatefulOp<"MergeV2Checkpoints"> {
   struct Attrs {
-    /// A checkpoint of that name is replaced: readers find the old or the new one, also after a loss of power.
+    /// A checkpoint of that name is replaced: readers find the old or the new checkpoint, also after a loss of power.
     bool replace = false;
   };
   using Inputs = In<std::string, std::string>;

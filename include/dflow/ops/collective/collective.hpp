@@ -12,19 +12,19 @@
 
 namespace dflow {
 
-/// How `all_reduce` makes one element of those that its values have in one place.
+/// How `all_reduce` combines the elements that its values have in one place.
 enum class ReduceBy : std::uint8_t { sum, mean, product, minimum, maximum };
 
 constexpr std::array<std::string_view, 5> attr_enum_names(ReduceBy) {
   return {"sum", "mean", "product", "minimum", "maximum"};
 }
 
-// Collectives have members, which mostly are on different devices: a value of each, or of the first, goes in, and a
-// result for each comes out, where its value is. They have no kernel: when a step is compiled, `expand_collectives`
-// puts nodes on the members' devices in their place, between which tensors are sent as between any others, or which
-// compute together.
+// Collectives have members, mostly on different devices. A value of each member, or of the first, goes in; a result
+// for each comes out, on the device of its value. Collectives have no kernel. When a step is compiled,
+// `expand_collectives` replaces them by nodes on the members' devices. Tensors go between the nodes as between any
+// others, or the devices compute together.
 
-/// The values, all of one shape, reduced to one, which each member gets.
+/// The values, all of one shape, reduced to one value; each member gets it.
 struct AllReduce : StandardOp<"AllReduce", NumberTypes> {
   struct Attrs {
     ReduceBy reduction = ReduceBy::sum;
@@ -39,7 +39,7 @@ struct AllReduce : StandardOp<"AllReduce", NumberTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// The values one after the other along dimension 0, which each member gets.
+/// The values one after the other along dimension 0; each member gets the result.
 struct AllGather : StandardOp<"AllGather", AllTypes> {
   struct Attrs {
     std::int64_t count = 1;
@@ -53,7 +53,7 @@ struct AllGather : StandardOp<"AllGather", AllTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// The value, `count` times: each output is where it is read.
+/// The value, `count` times: each output is on the device of its reader.
 struct CollectiveBroadcast : StandardOp<"CollectiveBroadcast", AllTypes> {
   struct Attrs {
     std::int64_t count = 1;
@@ -81,24 +81,24 @@ std::vector<Output<T>> typed_members(const std::vector<AnyOutput>& edges) {
 }
 }  // namespace detail
 
-/// The values' sum, or what else `reduction` says, at each of them: result i is on the device of value i, and so is
-/// what is built on it, unless that says otherwise. Without a reader a result is not computed.
+/// The sum of the values, or another `reduction` of them, for each value. Result i is on the device of value i. Nodes
+/// built on result i are on this device too, unless they name another. A result without a reader is not computed.
 ///
 /// ```cpp
 /// const auto sums = df::all_reduce({on_first, on_second});   // one on each device
 /// const auto means = df::all_reduce(gradients, df::ReduceBy::mean);
 /// ```
-/// Members on devices of one type get the same bits, the same in every step: values are reduced in their order, first
-/// those that are in one memory; devices that reduce together, as GPUs of one process by NCCL, have an order of their
-/// own. Sums, means and products of 16-bit floats are computed in float and rounded once; means of integers are those
-/// of `reduce_mean`. An element that is not a number makes the minimum and the maximum one.
+/// Members on devices of one type get the same bits, in every step: values are reduced in their order, the values in
+/// one memory first. Devices that reduce together, as GPUs of one process by NCCL, use an order of their own. Sums,
+/// means and products of 16-bit floats are computed in float and rounded once; means of integers are as of
+/// `reduce_mean`. If an element is not a number, the minimum and the maximum are not a number either.
 ///
-/// What a member sends and receives does not grow with their number where the shape is known and is larger than
-/// `max_whole_bytes`: each reduces a part for all.
+/// If the shape is known and larger than `max_whole_bytes`, each member reduces one part for all. The bytes that a
+/// member sends and receives then do not grow with the number of members.
 ///
 /// Differentiable; elements that equal the minimum or maximum share its gradient evenly.
-/// Errors: InvalidArgument if there are no values or their shapes differ, or for a minimum or maximum of complex
-/// numbers; in the step, naming both, for shapes that were not known.
+/// Errors: InvalidArgument if there are no values, if their shapes differ, or for a minimum or maximum of complex
+/// numbers. In the step: InvalidArgument, naming both shapes, if shapes that the graph did not know differ.
 template <AllowedFor<AllReduce> T>
 std::vector<Output<T>> all_reduce(const std::vector<Output<T>>& values, ReduceBy reduction = ReduceBy::sum,
                                   const At& at = {}) {
@@ -111,11 +111,11 @@ std::vector<Output<T>> all_reduce(std::initializer_list<Output<T>> values, Reduc
   return all_reduce(std::vector<Output<T>>(values), reduction, at);
 }
 
-/// [2, 3] and [4, 3] give [6, 3] at each of them: the values one after the other, in their order. Results are where
-/// those of `all_reduce` are.
+/// [2, 3] and [4, 3] give [6, 3] for each of them: the values one after the other, in their order. Results are on the
+/// same devices as results of `all_reduce`.
 ///
-/// Errors: InvalidArgument if there are no values, or they are scalars, or differ in rank or in another dimension than
-/// the first.
+/// Errors: InvalidArgument if there are no values, if they are scalars, or if they differ in rank or in another
+/// dimension than the first.
 template <AllowedFor<AllGather> T>
 std::vector<Output<T>> all_gather(const std::vector<Output<T>>& values, const At& at = {}) {
   const std::vector<AnyOutput> edges(values.begin(), values.end());
@@ -126,13 +126,13 @@ std::vector<Output<T>> all_gather(std::initializer_list<Output<T>> values, const
   return all_gather(std::vector<Output<T>>(values), at);
 }
 
-/// The value on each of some devices, whose names may be partial. Of one that is large and goes into several memories
-/// a part is sent into each, and these exchange their parts.
+/// The value on each of the devices; their names may be partial. If a large value goes into several memories, each
+/// memory is sent one part, and the memories exchange their parts.
 ///
 /// ```cpp
 /// const auto copies = df::broadcast_to_devices(weights, {"/gpu:0", "/gpu:1"});
 /// ```
-/// Errors: InvalidArgument if there are no devices, or for a name that is none.
+/// Errors: InvalidArgument if there are no devices, or for a name that is not a device's.
 template <AllowedFor<CollectiveBroadcast> T>
 std::vector<Output<T>> broadcast_to_devices(const Output<T>& value, const std::vector<std::string>& devices,
                                             const At& at = {}) {

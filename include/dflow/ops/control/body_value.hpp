@@ -11,8 +11,8 @@
 
 namespace dflow::detail {
 
-/// How what a lambda returns becomes results of a function, and results of a call become values again: an edge of any
-/// kind, an operation, a tuple of these, or nothing.
+/// Turns the value that a lambda returns into results of a function, and results of a call into values again. The
+/// value is an edge of any kind, an operation, a tuple of them, or nothing.
 template <class V>
 struct BodyValue;
 
@@ -57,7 +57,7 @@ struct BodyValue<std::tuple<Vs...>> {
 template <class V>
 concept IsBodyValue = requires { typename BodyValue<V>::Type; };
 
-/// The results of `build()`, whatever it returns.
+/// The results of `build()`, of any type that it may return.
 template <class F, class... Args>
 BodyResults body_results(F& build, const Args&... arguments) {
   BodyResults results;
@@ -80,7 +80,7 @@ struct CallValue<void> {
   using Type = Operation;
 };
 
-/// What a call returns whose functions return V.
+/// The value of a call of functions that return V.
 template <class V>
 typename CallValue<V>::Type call_value(const BuiltNode& node) {
   if constexpr (std::is_void_v<V>) {

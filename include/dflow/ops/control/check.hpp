@@ -21,7 +21,7 @@ void require_listed_types(InferContext& context, const std::vector<DType>& liste
 struct Assert : StatefulOp<"Assert"> {
   struct Attrs {
     std::int64_t summarize = 3;
-    std::vector<DType> T = {};  ///< of the inputs that are printed, as TensorFlow's graphs have it, or none
+    std::vector<DType> T = {};  ///< of the printed inputs, as in TensorFlow's graphs, or none
   };
   using Inputs = In<bool, AnyList>;
   using Outputs = Out<>;
@@ -37,7 +37,7 @@ struct CheckNumerics : StandardOp<"CheckNumerics", FloatTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// Passes its input on if it has a shape that is allowed: x -> x.
+/// Passes its input on if the input has an allowed shape: x -> x.
 struct EnsureShape : StandardOp<"EnsureShape", AllTypes> {
   struct Attrs {
     PartialShape shape;
@@ -46,15 +46,15 @@ struct EnsureShape : StandardOp<"EnsureShape", AllTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// condition: a scalar. Whatever is to wait for the check goes into a scope of
-/// `graph.control_dependencies({check})`, or through `with_dependencies`.
+/// condition: a scalar. A node waits for the check if it is built in a scope of `graph.control_dependencies({check})`,
+/// or if it reads its input through `with_dependencies`.
 ///
 /// ```cpp
 /// auto positive = df::assert_that(df::reduce_min(x) > 0.0f, {x, df::constant(graph, "x must be positive")});
 /// auto y = df::with_dependencies({positive}, df::log(x));
 /// ```
-/// Errors: InvalidArgument if the condition is not a scalar; when the step runs if it is false, with the first elements
-/// of `data`.
+/// Errors: InvalidArgument if the condition is not a scalar; when the step runs, if it is false, with the first
+/// elements of `data`.
 Operation assert_that(const Output<bool>& condition, std::span<const AnyOutput> data, Assert::Attrs attrs = {},
                       const At& at = {});
 inline Operation assert_that(const Output<bool>& condition, std::initializer_list<AnyOutput> data,
@@ -64,15 +64,15 @@ inline Operation assert_that(const Output<bool>& condition, std::initializer_lis
 
 /// x; its gradient is checked alike.
 ///
-/// Errors: InvalidArgument when the step runs if x holds what is not a number or infinite; says which, after `message`.
+/// Errors: InvalidArgument when the step runs, if x holds a NaN or an infinity; the error says which, after `message`.
 template <AllowedFor<CheckNumerics> T>
 Output<T> check_numerics(const Output<T>& x, std::string message, const At& at = {}) {
   return apply<CheckNumerics>(x, {.message = std::move(message)}, at);
 }
 
-/// x, of which more is known from there on: what `shape` says.
+/// x; nodes that read the result know that its shape fits `shape`.
 ///
-/// Errors: InvalidArgument if x cannot have such a shape, or does not have one when the step runs.
+/// Errors: InvalidArgument if x cannot have an allowed shape, or does not have one when the step runs.
 template <Element T>
 Output<T> ensure_shape(const Output<T>& x, const PartialShape& shape, const At& at = {}) {
   return apply<EnsureShape>(x, {.shape = shape}, at);

@@ -10,22 +10,23 @@
 
 namespace dflow {
 
-/// One of two values: what `then_body()` builds where the condition is true when the step runs, else what `else_body()`
-/// builds. Only the one that is taken runs.
+/// One of two values: `then_body()` builds the result for a condition that is true when the step runs, else
+/// `else_body()` builds it. Only the body that is taken runs.
 ///
 /// ```cpp
 /// auto y = df::cond(df::reduce_sum(x) > 0.0f, [&] { return x * 2.0f; }, [&] { return -x; });
 /// ```
-/// A body is called once, here, and what it builds is part of the graph: it may use any edge around it. Both return the
-/// same: an `Output`, a `Variable` (its value), an `Operation`, a `std::tuple` of these, or nothing; so does `cond`,
-/// which returns an `Operation` that has run the body for nothing. What a body returns runs with it, and what that
-/// needs; what else it builds does not.
+/// Each body is called once, here. The nodes that it builds are part of the graph, and may use any edge around it.
+/// Both bodies return the same: an `Output`, a `Variable` (its value), an `Operation`, a `std::tuple` of them, or
+/// nothing. `cond` returns the same; for nothing it returns an `Operation` that has run the body. The nodes that a
+/// body returns, and the nodes that they need, run with it; other nodes that it builds do not.
 ///
-/// condition: bool []. The shape of a result is what the shapes of both bodies' have in common.
+/// condition: bool []. The shape of a result is the common part of the shapes that both bodies give it.
 ///
 /// Thread safety: builds; see Graph.
-/// Errors: InvalidArgument for results of different element types, and for what waits for (`control_dependencies`) or
-/// reads what a body does not see; whatever the bodies throw. The graph is as it was before, then.
+/// Errors: InvalidArgument for results of different element types. InvalidArgument for a node that waits for
+/// (`control_dependencies`), or reads, a node that its body does not see. All errors that the bodies throw. After an
+/// error the graph is as it was before.
 template <class Then, class Else>
   requires std::invocable<Then&> && std::invocable<Else&>
 detail::CallValueOf<Then> cond(const Output<bool>& condition, Then&& then_body, Else&& else_body, const At& at = {}) {
@@ -38,7 +39,7 @@ detail::CallValueOf<Then> cond(const Output<bool>& condition, Then&& then_body, 
   return detail::call_value<V>(detail::any_branch(condition, {"then", "else"}, build_it, "cond", at));
 }
 
-/// One of several values: what body number `index` builds; the last one's for an index that none has. Else as `cond`.
+/// One of several values: the result of body number `index`; of the last body if none has this index. Else as `cond`.
 ///
 /// ```cpp
 /// auto y = df::case_of(which, std::tuple{[&] { return x; }, [&] { return x * x; }, [&] { return df::exp(x); }});

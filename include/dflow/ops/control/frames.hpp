@@ -10,12 +10,13 @@
 
 namespace dflow {
 
-// TensorFlow's raw form of control flow: nodes that pass tensors on, to one side or another, or dead ones, which nobody
-// computes with. A frame is a loop that runs; its nodes run once in each of its iterations. `cond` and `while_loop` are
-// easier to write; what these ops build is raised to them where its structure allows.
+// TensorFlow's raw form of control flow: nodes that pass tensors on, to one side or another. The tensors of the other
+// side are dead: no node computes with them. A frame is a loop that runs; its nodes run once in each of its
+// iterations. `cond` and `while_loop` are easier to write. Nodes of the raw form are raised to the form of `cond` and
+// `while_loop` if their structure allows it.
 
-/// Passes x on to one of two outputs, the other one is dead: x, side [] -> x where it is false, x where it is true.
-/// For handles too: what reads or writes a variable on one side only.
+/// Passes x on to one of two outputs, the other output is dead: x, side [] -> x if side is false, x if side is true.
+/// Also for handles: nodes then read or write a variable on one side only.
 struct Switch : StandardOp<"Switch", EdgeTypes> {
   using Inputs = In<T, bool>;
   using Outputs = Out<T, T>;
@@ -24,14 +25,15 @@ struct Switch : StandardOp<"Switch", EdgeTypes> {
   static void infer(InferContext& context);
 };
 
-/// Passes on the first of its inputs that comes alive: -> that, and its number []. With a NextIteration that leads to
-/// it, it has what that gives in every iteration but the first; its number is that of an input more.
+/// Passes on the first input that comes alive: -> this input, and its number []. If a NextIteration leads to the
+/// Merge, the Merge has the NextIteration's value in every iteration but the first; its number is the number of one
+/// input more.
 struct Merge : StandardOp<"Merge", EdgeTypes> {
   struct Attrs {
     std::int64_t N = 0;
-    /// What all inputs have in common, those of later iterations too; unknown: of those that are there.
+    /// The shape that all inputs have in common, also in later iterations; unknown: of the inputs at hand.
     PartialShape shape = PartialShape::unknown();
-    bool has_any_shape = false;  ///< those that are there say nothing of later iterations
+    bool has_any_shape = false;  ///< the inputs at hand say nothing of later iterations
   };
   using Inputs = In<List<T, "N">>;
   using Outputs = Out<T, std::int32_t>;
@@ -41,13 +43,13 @@ struct Merge : StandardOp<"Merge", EdgeTypes> {
   static void infer(InferContext& context);
 };
 
-/// Takes a tensor into the frame of that name, which is another one in each iteration of the frame around it: x -> x,
-/// in the first iteration, or in every one if it is constant.
+/// Takes a tensor into the frame of that name: x -> x, in the first iteration, or in every iteration if it is
+/// constant. Each iteration of the frame around it has another frame of that name.
 struct Enter : StandardOp<"Enter", EdgeTypes> {
   struct Attrs {
     std::string frame_name;
     bool is_constant = false;
-    std::int64_t parallel_iterations = 10;  ///< so many are under way at most; the same for all of a frame
+    std::int64_t parallel_iterations = 10;  ///< at most under way at once; equal for all Enters of a frame
   };
   static constexpr OpRole role = OpRole::enter;
   static constexpr bool is_stateful = true;
@@ -55,7 +57,7 @@ struct Enter : StandardOp<"Enter", EdgeTypes> {
   static void infer(InferContext& context);
 };
 
-/// Takes a tensor out of its frame, from the iteration in which it is alive: x -> x.
+/// Takes a tensor out of its frame, from the iteration where the tensor is alive: x -> x.
 struct Exit : StandardOp<"Exit", EdgeTypes> {
   static constexpr OpRole role = OpRole::exit;
   static constexpr bool is_stateful = true;
@@ -63,8 +65,8 @@ struct Exit : StandardOp<"Exit", EdgeTypes> {
   static void infer(InferContext& context);
 };
 
-/// Gives a Merge of its frame a tensor in the next iteration: x, what the Merge gives in this one. (In TensorFlow's
-/// form the Merge has this node as an input, and the graph a cycle.)
+/// Gives a Merge of its frame a tensor in the next iteration: x, and the Merge's value in this iteration. (In
+/// TensorFlow's form the Merge has this node as an input, and the graph has a cycle.)
 struct NextIteration : StandardOp<"NextIteration", EdgeTypes> {
   using Inputs = In<T, T>;
   using Outputs = Out<>;
@@ -94,9 +96,9 @@ struct LoopCond : StandardOp<"LoopCond"> {
 /// raw::next_iteration(now + 1, i);
 /// auto count = raw::exit(last);
 /// ```
-/// All that a node reads is of its frame, or a constant. A fetch of what is dead, or of what is inside of a frame, is
-/// InvalidArgument when the step runs, or is compiled. A step that was compiled before a NextIteration was built does
-/// not have it.
+/// A node reads only tensors of its own frame, and constants. A fetch of a dead tensor, or of a tensor inside a frame,
+/// is InvalidArgument when the step runs, or is compiled. If a NextIteration is built after a step was compiled, the
+/// step does not have it.
 ///
 /// Thread safety: they build; see Graph.
 namespace frames {
@@ -112,16 +114,16 @@ struct Merged {
   Output<std::int32_t> index;
 };
 
-/// {x where `side` is false, x where it is true}. side: bool [].
+/// {x if `side` is false, x if it is true}. side: bool [].
 template <Element E>
 std::tuple<Output<E>, Output<E>> switch_on(const Output<E>& x, const Output<bool>& side, const At& at = {}) {
   const BuiltNode node = build<Switch>({x, side}, {}, at);
   return {Output<E>::unchecked(node.output(0)), Output<E>::unchecked(node.output(1))};
 }
 
-/// The first that comes alive, and its number. `shape`: of all of them, where it is not the one that they share.
+/// The first input that comes alive, and its number. `shape`: of all inputs, if it is not the shape that they share.
 ///
-/// Errors: InvalidArgument if there are none.
+/// Errors: InvalidArgument if there are no inputs.
 template <Element E>
 Merged<E> merge(const std::vector<Output<E>>& inputs, const PartialShape& shape = PartialShape::unknown(),
                 const At& at = {}) {
@@ -135,7 +137,7 @@ Merged<E> merge(std::initializer_list<Output<E>> inputs, const PartialShape& sha
   return merge(std::vector<Output<E>>(inputs), shape, at);
 }
 
-/// Errors: InvalidArgument for an empty name, or less than one iteration at once.
+/// Errors: InvalidArgument for an empty name, or fewer than one iteration at once.
 template <Element E>
 Output<E> enter(const Output<E>& x, std::string frame, const EnterOptions& options = {}, const At& at = {}) {
   return Output<E>::unchecked(
@@ -147,7 +149,7 @@ Output<E> exit(const Output<E>& x, const At& at = {}) {
   return Output<E>::unchecked(build<Exit>({x}, {}, at).output(0));
 }
 
-/// Errors: InvalidArgument where x may have another shape than `to`, which must be of a Merge.
+/// Errors: InvalidArgument if x may have another shape than `to`, which must be the result of a Merge.
 template <Element E>
 Operation next_iteration(const Output<E>& x, const Merged<E>& to, const At& at = {}) {
   return build<NextIteration>({x, to.value}, {}, at);

@@ -14,18 +14,18 @@
 namespace dflow {
 
 struct FunctionOptions {
-  /// What is known of the arguments' shapes in the body. None, or one for each.
+  /// The shapes of the arguments as far as the body knows them. None, or one for each.
   std::vector<PartialShape> shapes = {};
-  /// In a step the body's nodes stand in the place of each call, so that they run in parallel and passes see them
-  /// beside all others; else a call is one node. What either gives is the same. A call stays one where it would become
-  /// more nodes than `lower_calls` makes of one.
+  /// If true, the body's nodes replace each call in a step: they run in parallel, and passes see them beside all other
+  /// nodes. If false, a call is one node. The results are the same. A call stays one node if its body would become
+  /// more nodes than `lower_calls` makes of one call.
   bool is_inlined = false;
 };
 
 struct RecursiveFunctionOptions {
-  /// What is known of the arguments' shapes in all calls. None, or one for each.
+  /// The shapes of the arguments as far as all calls have them in common. None, or one for each.
   std::vector<PartialShape> shapes = {};
-  /// The same of the results.
+  /// The shapes of the results, likewise.
   std::vector<PartialShape> result_shapes = {};
 };
 
@@ -40,8 +40,8 @@ class Function<Result(Arguments...)> {
  public:
   explicit Function(detail::FunctionHandle handle) : handle_(std::move(handle)) {}
 
-  /// One node that runs the body. Errors: InvalidArgument for an argument of another graph, or whose shape cannot be
-  /// the one that was declared.
+  /// One node that runs the body. Errors: InvalidArgument for an argument of another graph, or an argument with a
+  /// shape that does not fit the declared one.
   Result operator()(const Arguments&... arguments, const At& at = {}) const {
     const std::vector<AnyOutput> given{arguments...};
     return detail::call_value<Result>(handle_.call(given, at));
@@ -49,7 +49,7 @@ class Function<Result(Arguments...)> {
 
   const std::string& name() const noexcept { return handle_.name; }
 
-  /// The same function, whose calls by what this returns are inlined as by `FunctionOptions::is_inlined`.
+  /// The same function. Calls of the returned value are inlined, as by `FunctionOptions::is_inlined`.
   Function inlined() const {
     Function result = *this;
     result.handle_.is_inlined = true;
@@ -60,7 +60,7 @@ class Function<Result(Arguments...)> {
   detail::FunctionHandle handle_;
 };
 
-/// The function, for calls that are inlined where its others are not:
+/// The same function, for calls that are inlined although its other calls are not:
 ///
 /// ```cpp
 /// auto r = df::inlined(norm)(a, b);
@@ -99,7 +99,7 @@ struct FunctionOf<F, std::tuple<As...>> {
   }
 };
 
-/// The element types of what a function returns, in order.
+/// The element types of a function's results, in order.
 template <class V>
 struct ResultTypes;
 template <class V>
@@ -153,12 +153,12 @@ struct RecursionOf<Result(Arguments...)> {
 ///                          [](df::Output<float> x, df::Output<float> y) { return df::sqrt(x * x + y * y); });
 /// auto r = norm(a, b);
 /// ```
-/// What a body may return and see is what one of `cond` may; the parameters are `Output<T>`. Calls share the body, so
-/// all of them are on one device. Of the arguments' shapes the body knows what `options` say; the results of a call
-/// have the shapes that its arguments give them.
+/// A body may return and read the same as a body of `cond`; its parameters are `Output<T>`. All calls share the body,
+/// so they all run on one device. The body knows the arguments' shapes only as far as `options` declare them. The
+/// results of a call have the shapes that follow from its arguments.
 ///
 /// Thread safety: builds; see Graph.
-/// Errors: InvalidArgument for shapes that are not as many as the arguments; else as `cond`.
+/// Errors: InvalidArgument if the number of shapes is not the number of arguments; else as `cond`.
 template <class F>
 auto function(Graph& graph, std::string_view name, F body, const FunctionOptions& options = {}, const At& at = {}) {
   using Of = detail::FunctionOf<F, typename detail::Callable<F>::Arguments>;
@@ -167,7 +167,7 @@ auto function(Graph& graph, std::string_view name, F body, const FunctionOptions
       [&](std::span<const AnyOutput> arguments) { return Of::build(body, arguments); }, at, {options.is_inlined}));
 }
 
-/// A function that calls itself: `body` gets it before its arguments. It has to come to an end by a branch.
+/// A function that calls itself: `body` gets the function before its arguments. A branch has to end the recursion.
 ///
 /// ```cpp
 /// auto fibonacci = df::recursive_function<df::Output<float>(df::Output<float>)>(
@@ -175,16 +175,17 @@ auto function(Graph& graph, std::string_view name, F body, const FunctionOptions
 ///       return df::cond(n < 2.0f, [&] { return n; }, [&] { return self(n - 1.0f) + self(n - 2.0f); });
 ///     });
 /// ```
-/// As `function` in all else, but that `body` is called again, with a new graph in place of what it has built, where it
-/// reads anything that is built outside of it: let it do nothing else than build. Arguments and results are
-/// `Output<T>`, results also a tuple of them. A call gives results with the shapes that `options` say of them.
+/// All else is as for `function`, with one difference. If `body` reads anything that is built outside of it, dflow
+/// calls `body` again and replaces the graph that the first call built: so let `body` do nothing but build. Arguments
+/// and results are `Output<T>`; the result may also be a tuple of them. The results of a call have the shapes that
+/// `options` declare.
 ///
-/// Calls nest in one device as deep as `max_call_depth`; deeper ones end the step with ResourceExhausted. Their
-/// gradient is a function that calls itself too, and computes again at every level what the levels below have given.
+/// Calls nest as deep as `max_call_depth` on one device; deeper calls end the step with ResourceExhausted. The
+/// gradient is a function that calls itself too. At every level it computes the results of the levels below again.
 ///
 /// Thread safety: builds; see Graph.
-/// Errors: InvalidArgument for shapes that are not as many as there are arguments or results, and for results of other
-/// shapes than were declared; else as `function`.
+/// Errors: InvalidArgument if the number of shapes is not the number of arguments or results, or if a result does not
+/// have its declared shape; else as `function`.
 template <class Signature, class F>
 Function<Signature> recursive_function(Graph& graph, std::string_view name, F body,
                                        const RecursiveFunctionOptions& options = {}, const At& at = {}) {
@@ -197,13 +198,13 @@ Function<Signature> recursive_function(Graph& graph, std::string_view name, F bo
       at));
 }
 
-/// The same as an entry of the graph's table of functions: it has exactly this name, from the root of the graph,
-/// whatever the name scopes, and is found by it wherever the graph is built on (`find_function`), as by nodes of
-/// a GraphDef that is imported and calls it. The table is the graph's collection "functions": it is saved, copied and
-/// merged with the graph, so a graph of functions alone is a library (`merge(graph, library)`), and a session has that
-/// of its graph, as it grows.
+/// The same as an entry of the graph's table of functions. The function has exactly this name, from the root of the
+/// graph, in any name scope. Everything that builds on the graph finds it by this name (`find_function`), and so do
+/// nodes that call it in an imported GraphDef. The table is the graph's collection "functions": it is saved, copied
+/// and merged with the graph. A graph of functions alone is therefore a library (`merge(graph, library)`). A session
+/// uses the table of its graph, as it grows.
 ///
-/// Errors: also AlreadyExists where the graph has a node, or a name scope, of that name.
+/// Errors: also AlreadyExists if the graph has a node, or a name scope, of that name.
 template <class F>
 auto register_function(Graph& graph, std::string_view name, F body, const FunctionOptions& options = {},
                        const At& at = {}) {
@@ -229,14 +230,14 @@ struct FindFunction<Result(Arguments...)> {
 
 }  // namespace detail
 
-/// A function of the graph by its name: one that was registered, merged or imported, or any other.
+/// A function of the graph by its name: a registered, merged, imported or any other function.
 ///
 /// ```cpp
 /// using Norm = df::Output<float>(df::Output<float>, df::Output<float>);
 /// auto r = df::find_function<Norm>(graph, "norm")(a, b);
 /// ```
 /// Errors: NotFound if the graph has no function of that name; InvalidArgument, with both signatures, if its arguments
-/// or results are of other element types, or its body is being built.
+/// or results have other element types, or while its body is being built.
 template <class Signature>
 Function<Signature> find_function(Graph& graph, std::string_view name, const At& at = {}) {
   return Function<Signature>(detail::FindFunction<Signature>::in(*graph.store(), name, at));

@@ -15,14 +15,14 @@ namespace dflow::detail {
 
 struct BodyResults;
 
-/// The body of a function that is being built: as long as one lives, what is built is part of it. Errors leave the
-/// graph to a `GraphStore::Draft` around it.
+/// Builds the body of a function: as long as a FunctionBody lives, new nodes are part of the body. After an error a
+/// `GraphStore::Draft` around it takes care of the graph.
 ///
 /// Thread safety: builds; see Graph.
 class FunctionBody {
  public:
-  /// The function is called `name`, made unique. What is built in it comes from `place`, or where it says itself: the
-  /// caller's code is called back outside of the library's `enter_place`.
+  /// The function is called `name`, made unique. Nodes built in it have the source location `place`, or, without it,
+  /// their own: the caller's code is called back outside of the library's `enter_place`.
   FunctionBody(GraphStore& graph, std::string_view name, std::source_location where,
                std::optional<std::source_location> place, FunctionBegin::Attrs attrs = {});
 
@@ -32,8 +32,8 @@ class FunctionBody {
 
   const std::string& name() const { return graph_.node(begin_).name; }
   NodeId begin() const noexcept { return begin_; }
-  /// Of the finished body: what it reads of what is around it, each edge once, but for constants, which are as good as
-  /// its own.
+  /// The edges from around it that the finished body reads, each once. Constants are left out: they are as good as the
+  /// body's own.
   const std::vector<Endpoint>& captures() const noexcept { return captures_; }
 
  private:
@@ -47,7 +47,7 @@ class FunctionBody {
   std::vector<Endpoint> captures_;
 };
 
-/// What nodes from `begin` to before `last` read of what is around them.
+/// The edges from around them that nodes from `begin` to before `last` read.
 std::vector<Endpoint> captures_of(const GraphStore& graph, NodeId begin, NodeId last);
 
 /// Edges of several bodies, each once.
@@ -60,7 +60,7 @@ class CaptureList {
   std::vector<Endpoint> all_;
 };
 
-/// What is known of an edge that is either this one or that one.
+/// The shape of an edge that may be either of two edges, as far as it is known.
 PartialShape common_shape(const PartialShape& a, const PartialShape& b);
 
 }  // namespace dflow::detail

@@ -10,12 +10,12 @@
 
 namespace dflow {
 
-// Functions are part of the graph: a node begins the body of one, its nodes name that node, and one ends it. What calls
-// a function names it, and has as inputs what the body reads: first the arguments, in their order, then what it takes
-// from around it. `ops/control/function_builders.hpp` builds them.
+// Functions are part of the graph. One node begins the body, its nodes name this first node, and one node ends it. A
+// call names the function. Its inputs are the edges that the body reads: first the arguments, in their order, then the
+// captures, which are edges from around the body. `ops/control/function_builders.hpp` builds functions.
 
-/// Begins the body of a function, which has this node's name. In a step its nodes stand in the place of each of its
-/// calls where `is_inlined` says so.
+/// Begins the body of a function, which has this node's name. If `is_inlined`, the body's nodes replace each call in a
+/// step.
 struct FunctionBegin : StatefulOp<"Function"> {
   struct Attrs {
     bool is_inlined = false;
@@ -27,7 +27,7 @@ struct FunctionBegin : StatefulOp<"Function"> {
   static void infer(InferContext&) {}
 };
 
-/// What a call gives the function as argument `number`.
+/// The argument `number` of a call.
 struct FunctionArgument : StatefulOp<"FunctionArgument", EdgeTypes> {
   static constexpr std::int64_t max_arguments = 65536;
 
@@ -42,7 +42,7 @@ struct FunctionArgument : StatefulOp<"FunctionArgument", EdgeTypes> {
   static void infer(InferContext& context);
 };
 
-/// Ends the body: what a call of the function gets. What it waits for runs with every call.
+/// Ends the body: its inputs are the results of a call. The nodes that it waits for run with every call.
 struct FunctionResults : StatefulOp<"FunctionResults"> {
   using Inputs = In<AnyList>;
   using Outputs = Out<>;
@@ -51,8 +51,8 @@ struct FunctionResults : StatefulOp<"FunctionResults"> {
   static void infer(InferContext&) {}
 };
 
-/// An op that calls functions. Its gradient is that of their bodies. Where a step has a call in parts, on several
-/// devices, their `frame` is the call's name, and there is a part that gives no results.
+/// An op that calls functions. Its gradient is the gradient of their bodies. A step may split a call into parts, on
+/// several devices: then the `frame` of each part is the call's name, and only the first part gives results.
 template <FixedString Name, OpRole Role>
 struct CallingOp : StandardOp<Name> {
   static constexpr OpRole role = Role;
@@ -60,9 +60,9 @@ struct CallingOp : StandardOp<Name> {
   static constexpr bool has_kernel = false;
 };
 
-/// Runs a function: arguments and captures -> its results. Where the call does not see what the body reads of what is
-/// around it, `captured` says which edges the captures stand for, "node:0;other:1". In a step the function's nodes
-/// stand in the place of the call where it, or the function, `is_inlined`.
+/// Runs a function: arguments and captures -> its results. If the call does not see the edges that the body captures,
+/// `captured` names the edges that the captures stand for: "node:0;other:1". In a step the function's nodes replace
+/// the call if the call, or the function, `is_inlined`.
 struct CallFunction : CallingOp<"Call", OpRole::call> {
   struct Attrs {
     FunctionName function;
@@ -77,8 +77,8 @@ struct CallFunction : CallingOp<"Call", OpRole::call> {
   static void infer(InferContext& context);
 };
 
-/// Runs one of two functions: condition [], captures of both -> the results of the first if it is true, else of the
-/// second.
+/// Runs one of two functions: condition [], captures of both -> the results of the first if the condition is true,
+/// else of the second.
 struct If : CallingOp<"If", OpRole::branch> {
   struct Attrs {
     FunctionName then_branch;
@@ -92,8 +92,8 @@ struct If : CallingOp<"If", OpRole::branch> {
   static void infer(InferContext& context);
 };
 
-/// Runs one of several functions: index [], captures of all -> the results of branch `index`, of the last one for an
-/// index that none has.
+/// Runs one of several functions: index [], captures of all -> the results of branch `index`; of the last branch if no
+/// branch has this index.
 struct Case : CallingOp<"Case", OpRole::branch> {
   struct Attrs {
     std::vector<std::string> branches;
@@ -106,9 +106,9 @@ struct Case : CallingOp<"Case", OpRole::branch> {
   static void infer(InferContext& context);
 };
 
-/// Runs `body` as long as `condition` is true: the variables' first values, captures of both -> their last values. Both
-/// take the variables; the condition gives a bool [], the body the variables' next values. What is kept of them takes
-/// `max_kept_bytes` of memory, the rest a file; -1: all is in memory.
+/// Runs `body` as long as `condition` is true: the variables' first values, captures of both -> their last values.
+/// Both functions take the variables. The condition gives a bool [], the body gives the variables' next values. The
+/// values kept for a gradient take up to `max_kept_bytes` of memory, and a file holds the rest; -1: memory holds all.
 struct While : CallingOp<"While", OpRole::loop> {
   struct Attrs {
     FunctionName condition;
@@ -124,8 +124,8 @@ struct While : CallingOp<"While", OpRole::loop> {
   static void infer(InferContext& context);
 };
 
-/// Runs a function with Switch, Merge and frames in it: what these read -> what is read of them. A step puts it in
-/// their place.
+/// Runs a function that contains Switches, Merges and frames: the inputs of the nodes -> the outputs that other nodes
+/// read. A step puts it in their place.
 struct Frames : CallingOp<"Frames", OpRole::frames> {
   struct Attrs {
     FunctionName graph;
@@ -141,11 +141,11 @@ struct KeptValueAttrs {
   std::int64_t output = 0;
 };
 
-// What the gradient of a call needs of what its bodies have computed. The step gives the call more outputs for them, so
-// nothing is kept unless a gradient is run.
+// The gradient of a call needs values that the call's bodies have computed. The step gives the call more outputs for
+// them, so nothing is kept unless a gradient is run.
 
-/// Stands for an edge of a body, or of what a call is: any output of the call -> what it has had. A control edge from
-/// it does where it has no output.
+/// Stands for an edge of a body, or of the nodes that a call stands for: any output of the call -> the value that the
+/// edge has had. If the call has no output, a control edge from the call is the input.
 template <FixedString Name, class Output, class... AllowedTypes>
 struct KeptOp : StandardOp<Name, AllowedTypes...> {
   using Attrs = KeptValueAttrs;
@@ -157,24 +157,24 @@ struct KeptOp : StandardOp<Name, AllowedTypes...> {
   static void infer(InferContext& context) { context.set_output(0, PartialShape::unknown()); }
 };
 
-/// The value in the branch, or function, that the call ran; an empty vector, or list, where another branch was taken,
-/// so that its shape is not known.
+/// The value in the branch, or function, that the call ran. If another branch ran, it is an empty vector, or an empty
+/// list; its shape is therefore not known.
 struct KeptValue : KeptOp<"KeptValue", TypeParam<0>, EdgeTypes> {};
-/// Of a loop: a list of what the edge has had in each iteration.
+/// For a loop: a list of the values that the edge has had, one for each iteration.
 struct KeptList : KeptOp<"KeptList", TensorListHandle> {};
-/// Of a loop: how many iterations it has had, [].
+/// For a loop: how many iterations it has had, [].
 struct KeptCount : KeptOp<"KeptCount", std::int64_t> {
   static void infer(InferContext& context) { context.set_output(0, Shape{}); }
 };
 
-/// list, a value of any type -> the list with the value behind: makes a KeptList in a loop of the raw form.
+/// list, a value of any type -> the list with the value at its end: makes a KeptList in a loop of the raw form.
 struct KeptListPush : StandardOp<"KeptListPush"> {
   using Inputs = In<TensorListHandle, AnyList>;
   using Outputs = Out<TensorListHandle>;
   static void infer(InferContext& context);
 };
-/// One of a KeptList: list, iteration [] -> the value. Errors: InvalidArgument for an iteration that there was not, and
-/// a value of another element type or shape.
+/// An element of a KeptList: list, iteration [] -> the value. Errors: InvalidArgument for an iteration that did not
+/// run, and for a value of another element type or shape.
 struct KeptElement : StandardOp<"KeptElement", AllTypes> {
   struct Attrs {
     PartialShape shape;
@@ -184,13 +184,13 @@ struct KeptElement : StandardOp<"KeptElement", AllTypes> {
   static void infer(InferContext& context);
   static void gradient(GradientContext& context);
 };
-/// One of a KeptList of handles: list, iteration [] -> the handle.
+/// An element of a KeptList of handles: list, iteration [] -> the handle.
 struct KeptHandleElement : StandardOp<"KeptHandleElement"> {
   using Inputs = In<TensorListHandle, std::int64_t>;
   using Outputs = Out<ResourceHandle>;
   static void infer(InferContext& context);
 };
-/// One of a list of lists: list, iteration [] -> the list, which is empty where there is none.
+/// An element of a list of lists: list, iteration [] -> the list; it is empty if the iteration has none.
 struct KeptListElement : StandardOp<"KeptListElement"> {
   using Inputs = In<TensorListHandle, std::int64_t>;
   using Outputs = Out<TensorListHandle>;

@@ -15,9 +15,9 @@ namespace dflow {
 struct Print : StandardOp<"Print", AllTypes> {
   struct Attrs {
     std::string message = {};
-    std::int64_t first_n = -1;   ///< so many times; below 0: always
+    std::int64_t first_n = -1;   ///< number of times; below 0: always
     std::int64_t summarize = 3;  ///< elements of each tensor; below 0: all
-    std::vector<DType> U = {};   ///< of the inputs that are written, as TensorFlow's graphs have it, or none
+    std::vector<DType> U = {};   ///< of the written inputs, as in TensorFlow's graphs, or none
   };
   using Inputs = In<T, AnyList>;
   static constexpr bool is_stateful = true;
@@ -29,8 +29,8 @@ namespace detail {
 AnyOutput any_print(const AnyOutput& value, std::span<const AnyOutput> data, Print::Attrs attrs, const At& at);
 }  // namespace detail
 
-/// value, unchanged; whoever reads it has the tensors `data` written in one line, as TensorFlow's `Print` does:
-/// `loss: [0.25][[1 2][3...]...]`. Its gradient is that of the identity.
+/// value, unchanged. When a node reads the result, the tensors `data` are written in one line, as TensorFlow's `Print`
+/// does: `loss: [0.25][[1 2][3...]...]`. The gradient is the gradient of the identity.
 ///
 /// ```cpp
 /// auto y = df::print(x, {loss, step}, "loss: ", {.first_n = 10});

@@ -20,7 +20,7 @@ struct MapOptions {
 };
 
 struct FoldOptions {
-  /// The shape that each state has in all iterations, where that is not the one of its first value. None, or one for
+  /// The shape that each state has in all iterations, if this is not the shape of its first value. None, or one for
   /// each.
   std::vector<PartialShape> shapes = {};
   std::int64_t parallel_iterations = 10;  ///< as in WhileOptions
@@ -43,23 +43,24 @@ struct RowLoop {
   std::span<const PartialShape> shapes = {};
   bool is_reverse = false;
   std::size_t num_gathered = 0;  ///< edges that an iteration gives for rows of the results
-  /// int32 [1]: the first extent of what is gathered, where the graph does not know it: no rows have a shape by it.
+  /// int32 [1]: the first extent of a gathered row, if the graph does not know it. A result of no rows gets its shape
+  /// by it.
   AnyOutput first_extent = {};
   std::int64_t parallel_iterations = 10;
   std::int64_t max_kept_bytes = -1;
   std::string_view name = {};
 };
 
-/// What an iteration gives: the next states, and what is gathered.
+/// The results of an iteration: the next states, and the gathered edges.
 struct RowResults {
   std::vector<AnyOutput> states;
   std::vector<AnyOutput> gathered;
 };
-/// From the states, and a row of each of `elems`.
+/// Builds an iteration from the states, and a row of each of `elems`.
 using BuildRow = FunctionRef<RowResults(std::span<const AnyOutput> states, std::span<const AnyOutput> rows)>;
 
-/// The last states, and the results of all iterations stacked. Errors: InvalidArgument unless there are `elems` and all
-/// have a leading dimension, of one size as far as it is known; those of `any_loop`.
+/// The last states, and the results of all iterations stacked. Errors: InvalidArgument unless there are `elems`, and
+/// all have a leading dimension, of one size as far as it is known; else as `any_loop`.
 RowResults any_row_loop(const RowLoop& loop, BuildRow build, const At& at);
 
 /// Edges of a value: an edge, or a tuple of edges.
@@ -70,7 +71,7 @@ std::vector<AnyOutput> edges_of(const V& value) {
   return std::move(results.edges);
 }
 
-/// The value that edges, one after the other, make.
+/// The value that consists of edges, one after the other.
 template <class V>
 struct FromEdges;
 template <class V>
@@ -99,7 +100,7 @@ inline constexpr std::size_t num_value_edges = 1;
 template <class... Vs>
 inline constexpr std::size_t num_value_edges<std::tuple<Vs...>> = (num_value_edges<Vs> + ... + 0);
 
-/// What f gives for these values, as edges.
+/// The results of f for values of the given types, as edges.
 template <class F, class... Values>
 auto result_edges() {
   static_assert(std::invocable<F&, const EdgesOf<Values>&...>,
@@ -129,15 +130,15 @@ RowResults fold_rows(F& f, const Elems& elems, const State& initial, RowLoop loo
 
 }  // namespace detail
 
-/// f of each row, stacked. elems: [n, ...], or a tuple of such of one n, of which f gets a row each; f returns an edge,
-/// or a tuple of edges, of one shape in all iterations.
+/// Applies f to each row, and stacks the results. elems: [n, ...], or a tuple of edges with one n; f then gets a row
+/// of each. f returns an edge, or a tuple of edges, of one shape in all iterations.
 ///
 /// ```cpp
 /// auto y = df::map([](auto row) { return df::reduce_sum(row * row); }, x);  // [n, m] -> [n]
 /// ```
 /// Thread safety: builds; see Graph. Differentiable any number of times.
-/// Errors: InvalidArgument for elems without a leading dimension, or of different ones; when the step runs where
-/// results differ in shape, and for no rows where the result's shape is not known.
+/// Errors: InvalidArgument for elems without a leading dimension, or with different ones. When the step runs:
+/// InvalidArgument if results differ in shape, and if there are no rows and the result's shape is not known.
 template <class F, class Elems>
 auto map(F&& f, const Elems& elems, const MapOptions& options = {}, const At& at = {}) {
   using Result = decltype(detail::result_edges<F, Elems>());
@@ -186,8 +187,8 @@ detail::EdgesOf<State> foldr(F&& f, const Elems& elems, const State& initial, co
   return detail::from_edges<detail::EdgesOf<State>>(detail::fold_rows(f, elems, initial, loop, at).states);
 }
 
-/// All states that a fold goes through, without the first: [n, ...] each. With `reverse` row i is the state that the
-/// fold from the last row has had after row i.
+/// All states of a fold except the first: [n, ...] each. With `reverse`, row i is the state that the fold from the
+/// last row has after row i.
 ///
 /// ```cpp
 /// auto sums = df::scan([](auto sum, auto row) { return sum + row; }, x, zero);  // cumulative

@@ -10,9 +10,10 @@
 namespace dflow {
 
 namespace detail {
-/// The shape of elements as a constant, int32 [rank] with -1 for what is not known; of no known rank a scalar -1.
+/// The shape of elements as a constant, int32 [rank], with -1 for an unknown extent; a scalar -1 if the rank is
+/// unknown.
 AnyOutput shape_to_ask_for(GraphStore& graph, const PartialShape& shape);
-/// Of the elements of a list, for that op. Errors: InvalidArgument for an edge that is empty.
+/// The same for the elements of `list`, for `op`. Errors: InvalidArgument for an empty edge.
 AnyOutput shape_to_ask_for(const AnyOutput& list, std::string_view op, const At& at);
 AnyOutput any_array(const AnyOutput& size, const PartialShape& element_shape, const At& at);
 AnyOutput any_array_read(const AnyOutput& list, const AnyOutput& index, DType dtype, const At& at);
@@ -23,8 +24,9 @@ AnyOutput any_array_concat(const AnyOutput& list, DType dtype, const At& at);
 AnyOutput any_array_split(const AnyOutput& x, const AnyOutput& lengths, const At& at);
 }  // namespace detail
 
-/// A number of tensors by position that a loop reads and writes (TensorFlow's TensorArray). A value: what changes one
-/// returns another, which is the one to go on with, as a variable of a loop is. Differentiable any number of times.
+/// A number of tensors by position that a loop reads and writes (TensorFlow's TensorArray). An array is a value: a
+/// function that changes it returns a new array. Go on with the new array, as with a variable of a loop.
+/// Differentiable any number of times.
 ///
 /// ```cpp
 /// auto [i, squares] = df::while_loop([&](auto i, auto) { return i < 5; },
@@ -32,20 +34,20 @@ AnyOutput any_array_split(const AnyOutput& x, const AnyOutput& lengths, const At
 ///                                    std::tuple{df::constant(graph, 0), df::TensorArray<float>(graph, 5)});
 /// auto all = squares.stack();  // [5, ...]
 /// ```
-/// An element that was not written is zero where the shape of elements is declared. Writing takes no copy of the others
-/// where nobody else has the array.
+/// An element that was not written is zero if the shape of elements is declared. Writing does not copy the other
+/// elements if nobody else has the array.
 ///
 /// Thread safety: builds; see Graph.
-/// Errors: InvalidArgument when the step runs for a position that the array does not have, for an element that was not
-/// written and has no known shape, and for elements of different shapes that are stacked; where the graph is built for
-/// an element that cannot have the declared shape.
+/// Errors: InvalidArgument when the step runs: for a position that the array does not have, for an unwritten element
+/// of unknown shape, and for stacked elements that differ in shape. InvalidArgument when the graph is built: for an
+/// element that cannot have the declared shape.
 template <Element T>
 class TensorArray {
  public:
   using element_type = T;
 
   TensorArray() = default;
-  /// Of so many elements, each of a shape that `element_shape` allows.
+  /// An array of `size` elements, each of a shape that `element_shape` allows.
   TensorArray(Graph& graph, std::int32_t size, const PartialShape& element_shape = PartialShape::unknown(),
               const At& at = {})
       : TensorArray(detail::any_array(detail::any_constant(*graph.store(), Tensor<std::int32_t>(size), at),
@@ -54,20 +56,20 @@ class TensorArray {
   explicit TensorArray(const Output<std::int32_t>& size, const PartialShape& element_shape = PartialShape::unknown(),
                        const At& at = {})
       : TensorArray(detail::any_array(size, element_shape, at)) {}
-  /// What an edge carries. Precondition: a list of elements of this type.
+  /// The array that an edge carries. Precondition: the edge is a list of elements of this type.
   explicit TensorArray(AnyOutput list) : list_(std::move(list)) {}
 
   /// x: [n, ...] -> an array of its n rows, which are not copied.
   static TensorArray unstack(const Output<T>& x, const At& at = {}) {
     return TensorArray(build<TensorListFromTensor>({x}, {}, at));
   }
-  /// x: [n, ...], indices: [n], not negative -> an array in which element indices[i] is row i; the sum of several rows.
+  /// x: [n, ...], indices: [n], not negative -> an array: its element indices[i] is row i, or the sum of several rows.
   static TensorArray scatter(const Output<std::int32_t>& indices, const Output<T>& x, const At& at = {}) {
     return TensorArray(detail::any_array_scatter(x, indices, at));
   }
-  /// x: [n, ...], lengths: [m], whose sum is n -> an array of m elements [lengths[i], ...], the rows of x in order,
-  /// which are not copied. The inverse of `concat`. Errors: InvalidArgument when the step runs for a length that is
-  /// negative, and for lengths of another sum.
+  /// x: [n, ...], lengths: [m] with the sum n -> an array of m elements [lengths[i], ...]: the rows of x in order,
+  /// which are not copied. The inverse of `concat`. Errors: InvalidArgument when the step runs, for a negative length,
+  /// and for lengths with another sum.
   static TensorArray split(const Output<T>& x, const Output<std::int64_t>& lengths, const At& at = {}) {
     return TensorArray(detail::any_array_split(x, lengths, at));
   }
@@ -86,11 +88,11 @@ class TensorArray {
   Output<T> stack(const At& at = {}) const {
     return Output<T>::unchecked(detail::any_array_stack(list_, dtype_of<T>, at));
   }
-  /// The rows of all elements [n_i, ...], one element behind the other -> [sum of n_i, ...]. Declare the shape of
-  /// elements of different numbers of rows with that unknown: `{df::dynamic, 3}`. One that was not written has as many
-  /// rows of zeros as the others. Errors: InvalidArgument when the step runs for elements that are scalars or whose
-  /// rows differ in shape, for some that were not written where the others differ, and where none was and the shape
-  /// of rows is not known.
+  /// The rows of all elements [n_i, ...], one element behind the other -> [sum of n_i, ...]. If elements have
+  /// different numbers of rows, declare their shape with this number unknown: `{df::dynamic, 3}`. An element that was
+  /// not written has as many rows of zeros as the others. Errors: InvalidArgument when the step runs: for scalar
+  /// elements, and for rows that differ in shape; for an unwritten element if the others differ in their number of
+  /// rows; if no element was written and the shape of rows is not known.
   Output<T> concat(const At& at = {}) const {
     return Output<T>::unchecked(detail::any_array_concat(list_, dtype_of<T>, at));
   }
@@ -109,9 +111,9 @@ class TensorArray {
   AnyOutput list_;
 };
 
-/// Tensors of which the last that was put on is taken off first (TensorFlow's Stack). A value, as TensorArray is.
+/// A stack of tensors: the tensor put on last is taken off first (TensorFlow's Stack). A value, as TensorArray is.
 ///
-/// Errors: InvalidArgument when the step runs for taking from an empty one.
+/// Errors: InvalidArgument when the step runs and takes from an empty stack.
 template <Element T>
 class TensorStack {
  public:
@@ -120,13 +122,13 @@ class TensorStack {
   TensorStack() = default;
   explicit TensorStack(Graph& graph, const PartialShape& element_shape = PartialShape::unknown(), const At& at = {})
       : list_(build<EmptyTensorList>(*graph.store(), {}, {.element_shape = element_shape}, at)) {}
-  /// What an edge carries. Precondition: a list of elements of this type.
+  /// The stack that an edge carries. Precondition: the edge is a list of elements of this type.
   explicit TensorStack(AnyOutput list) : list_(std::move(list)) {}
 
   TensorStack push(const Output<T>& element, const At& at = {}) const {
     return TensorStack(AnyOutput(build<TensorListPushBack>({list_, element}, {}, at)));
   }
-  /// The rest, and what was on top.
+  /// The rest of the stack, and the element that was on top.
   std::pair<TensorStack, Output<T>> pop(const At& at = {}) const {
     const BuiltNode node = build<TensorListPopBack>(
         {list_, detail::shape_to_ask_for(list_, TensorListPopBack::name, at)}, {}, at, detail::one_type(dtype_of<T>));

@@ -6,13 +6,13 @@
 
 namespace dflow {
 
-// Lists of tensors: what loops gather and are given (TensorFlow's TensorList). A list is a value like a tensor: an op
-// that changes one gives another, which shares the tensors. Elements that are not set are zeros where a shape says of
-// what size. So the gradient with respect to a list is a list, of which only what is not zero is set. Numbers of
-// elements are int32 or int64. The shape of an edge that carries a list is that of its elements.
+// Lists of tensors: loops gather and read them (TensorFlow's TensorList). A list is a value like a tensor: an op that
+// changes a list gives a new list, which shares the tensors. An element that is not set is zeros if a shape says its
+// size. The gradient with respect to a list is therefore a list; only its nonzero elements are set. Numbers of
+// elements are int32 or int64. The shape of an edge that carries a list is the shape of the list's elements.
 
 struct TensorListAttrs {
-  PartialShape element_shape = PartialShape::unknown();  ///< which elements may have
+  PartialShape element_shape = PartialShape::unknown();  ///< that elements may have
 };
 
 /// A list without elements.
@@ -23,7 +23,7 @@ struct EmptyTensorList : StandardOp<"EmptyTensorList"> {
   static void infer(InferContext& context);
 };
 
-/// number of elements [] -> a list in which none is set.
+/// number of elements [] -> a list without any set element.
 struct TensorListReserve : StandardOp<"TensorListReserve"> {
   using Attrs = TensorListAttrs;
   using Inputs = In<std::int32_t>;
@@ -31,7 +31,7 @@ struct TensorListReserve : StandardOp<"TensorListReserve"> {
   static void infer(InferContext& context);
 };
 
-/// list -> how many elements it has, [].
+/// list -> its number of elements, [].
 struct TensorListLength : StandardOp<"TensorListLength"> {
   using Inputs = In<TensorListHandle>;
   using Outputs = Out<std::int32_t>;
@@ -39,7 +39,7 @@ struct TensorListLength : StandardOp<"TensorListLength"> {
   static void infer(InferContext& context);
 };
 
-/// list, number of elements [] -> the list with so many; new ones are not set.
+/// list, number of elements [] -> the list with this number of elements; new elements are not set.
 struct TensorListResize : StandardOp<"TensorListResize"> {
   using Inputs = In<TensorListHandle, std::int32_t>;
   using Outputs = Out<TensorListHandle>;
@@ -47,7 +47,7 @@ struct TensorListResize : StandardOp<"TensorListResize"> {
   static void gradient(GradientContext& context);
 };
 
-/// x: [n, ...] -> its n rows.
+/// x: [n, ...] -> a list of its n rows.
 struct TensorListFromTensor : StandardOp<"TensorListFromTensor", AllTypes> {
   using Inputs = In<T>;
   using Outputs = Out<TensorListHandle>;
@@ -55,9 +55,9 @@ struct TensorListFromTensor : StandardOp<"TensorListFromTensor", AllTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// list of n, shape of an element (-1: not known; of a scalar nothing is) -> [n, ...]. Errors: InvalidArgument for
-/// elements that differ in shape, or are not `num_elements` where that is not -1, or none of which is set where their
-/// shape is not known.
+/// list of n, shape of an element (-1: unknown extent; a scalar: unknown shape) -> [n, ...]. Errors: InvalidArgument
+/// if elements differ in shape; if the list does not have `num_elements` elements, unless this is -1; if no element is
+/// set and their shape is not known.
 struct TensorListStack : StandardOp<"TensorListStack", AllTypes> {
   struct Attrs {
     std::int64_t num_elements = -1;
@@ -68,10 +68,10 @@ struct TensorListStack : StandardOp<"TensorListStack", AllTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// list of elements [r_i, ...], shape of an element (-1: not known), [m] -> [sum of r_i, ...], their rows one behind
-/// the other, and r [n]. The last input says r of elements that are not set, as far as it goes; else the shape does, or
-/// all others. Errors: InvalidArgument for elements that are scalars or whose rows differ in shape, where it is not
-/// known how many rows one has, or of what shape.
+/// list of elements [r_i, ...], shape of an element (-1: not known), [m] -> [sum of r_i, ...], the rows of all
+/// elements one behind the other, and r [n]. The last input gives r of the first m elements where they are not set;
+/// for the rest the shape gives r, or all other elements if they agree. Errors: InvalidArgument if elements are
+/// scalars, or their rows differ in shape; if the number of rows of an element, or the shape of rows, is not known.
 struct TensorListConcatV2 : StandardOp<"TensorListConcatV2", AllTypes> {
   using Inputs = In<TensorListHandle, std::int32_t, std::int64_t>;
   using Outputs = Out<T, std::int64_t>;
@@ -79,9 +79,9 @@ struct TensorListConcatV2 : StandardOp<"TensorListConcatV2", AllTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// x: [sum of r_i, ...], shape of an element, whose first dimension says nothing (-1: not known), r: [n] -> a list of
-/// elements [r_i, ...], which share x's memory. Errors: InvalidArgument for an r that is negative, and where they are
-/// not as many rows as x has; ResourceExhausted for more than 2^24 elements.
+/// x: [sum of r_i, ...], shape of an element (-1: not known; its first dimension is ignored), r: [n] -> a list of
+/// elements [r_i, ...], which share x's memory. Errors: InvalidArgument if an r is negative, or their sum is not the
+/// number of x's rows; ResourceExhausted for more than 2^24 elements.
 struct TensorListSplit : StandardOp<"TensorListSplit", AllTypes> {
   using Inputs = In<T, std::int32_t, std::int64_t>;
   using Outputs = Out<TensorListHandle>;
@@ -89,8 +89,8 @@ struct TensorListSplit : StandardOp<"TensorListSplit", AllTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// list, number [], shape of the element (-1: not known) -> the element. Errors: InvalidArgument for a number that the
-/// list does not have, unless what is missing is zero, and one that is not set where the shape is not known.
+/// list, number [], shape of the element (-1: not known) -> the element. Errors: InvalidArgument if the list has no
+/// element of that number, unless `zero_if_missing`; if the element is not set and its shape is not known.
 struct TensorListGetItem : StandardOp<"TensorListGetItem", AllTypes, IndexTypes> {
   struct Attrs {
     bool zero_if_missing = false;
@@ -100,8 +100,8 @@ struct TensorListGetItem : StandardOp<"TensorListGetItem", AllTypes, IndexTypes>
   static void infer(InferContext& context);
   static void gradient(GradientContext& context);
 };
-/// list, number [], element -> the list with that element. Errors: InvalidArgument for a number that the list does not
-/// have, unless it is to be resized.
+/// list, number [], element -> the list with that element. Errors: InvalidArgument if the list has no element of that
+/// number, unless `resize_if_index_out_of_bounds`.
 struct TensorListSetItem : StandardOp<"TensorListSetItem", AllTypes, IndexTypes> {
   struct Attrs {
     bool resize_if_index_out_of_bounds = false;
@@ -112,7 +112,7 @@ struct TensorListSetItem : StandardOp<"TensorListSetItem", AllTypes, IndexTypes>
   static void gradient(GradientContext& context);
 };
 
-/// list, element -> the list with it behind, and its number [].
+/// list, element -> the list with the element at its end, and the element's number [].
 struct TensorListPushBack : StandardOp<"TensorListPushBack", AllTypes> {
   using Inputs = In<TensorListHandle, T>;
   using Outputs = Out<TensorListHandle, std::int64_t>;
@@ -137,8 +137,8 @@ struct TensorListGather : StandardOp<"TensorListGather", AllTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// x: [m, ...], numbers [m], number of elements [] (-1: as many as are needed) -> a list with these rows; of several
-/// rows for one element their sum, which of strings and truth values there may not be.
+/// x: [m, ...], numbers [m], number of elements [] (-1: as many as needed) -> a list with these rows. Several rows for
+/// one element are added; strings and truth values must not have several.
 struct TensorListScatter : StandardOp<"TensorListScatter", AllTypes> {
   using Inputs = In<T, std::int32_t, std::int32_t>;
   using Outputs = Out<TensorListHandle>;
@@ -146,9 +146,9 @@ struct TensorListScatter : StandardOp<"TensorListScatter", AllTypes> {
   static void gradient(GradientContext& context);
 };
 
-// ---- what gradients are made of ----
+// ---- ops that gradients are made of ----
 
-/// The sum, element by element, of lists; what is not set is zero.
+/// The sum of lists, element by element; an element that is not set is zero.
 struct TensorListSum : StandardOp<"TensorListSum"> {
   using Inputs = In<AnyList>;
   using Outputs = Out<TensorListHandle>;
@@ -156,7 +156,7 @@ struct TensorListSum : StandardOp<"TensorListSum"> {
   static void gradient(GradientContext& context);
 };
 
-/// number [], element -> a list in which that alone is set.
+/// number [], element -> a list with that element set and no other.
 struct TensorListOne : StandardOp<"TensorListOne", AllTypes, IndexTypes> {
   using Inputs = In<U, T>;
   using Outputs = Out<TensorListHandle>;
@@ -171,7 +171,7 @@ struct TensorListOneList : StandardOp<"TensorListOneList"> {
   static void gradient(GradientContext& context);
 };
 
-/// list, shape [n, ...] of the result -> its elements, of which those are zero that are not set.
+/// list, shape [n, ...] of the result -> its elements; an element that is not set is zeros.
 struct TensorListToTensor : StandardOp<"TensorListToTensor", AllTypes> {
   using Inputs = In<TensorListHandle, std::int32_t>;
   using Outputs = Out<T>;
@@ -179,7 +179,8 @@ struct TensorListToTensor : StandardOp<"TensorListToTensor", AllTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// list, numbers [m], shape [m, ...] of the result -> those elements, of which those are zero that are not set.
+/// list, numbers [m], shape [m, ...] of the result -> the elements of the given numbers; an element that is not set is
+/// zeros.
 struct TensorListGatherRows : StandardOp<"TensorListGatherRows", AllTypes> {
   using Inputs = In<TensorListHandle, std::int32_t, std::int32_t>;
   using Outputs = Out<T>;
@@ -187,7 +188,7 @@ struct TensorListGatherRows : StandardOp<"TensorListGatherRows", AllTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// list, number [] -> the list in which that element is not set.
+/// list, number [] -> the list with that element not set.
 struct TensorListUnset : StandardOp<"TensorListUnset", IndexTypes> {
   using Inputs = In<TensorListHandle, T>;
   using Outputs = Out<TensorListHandle>;
@@ -196,7 +197,7 @@ struct TensorListUnset : StandardOp<"TensorListUnset", IndexTypes> {
 };
 
 namespace detail {
-/// The gradient of an edge on which none has come: zeros, or an empty list. Errors: as `zeros_like`.
+/// The gradient of an edge that has got none: zeros, or an empty list. Errors: as `zeros_like`.
 AnyOutput zero_gradient(const AnyOutput& edge);
 /// The sum of gradients of one edge.
 AnyOutput sum_of_gradients(const std::vector<AnyOutput>& gradients);

@@ -13,17 +13,17 @@
 namespace dflow {
 
 struct WhileOptions {
-  /// The shape that each variable has in all iterations, where that is not the one of its first value: of a variable
+  /// The shape that each variable has in all iterations, if this is not the shape of its first value: for a variable
   /// that grows, `{df::dynamic, 3}`. None, or one for each.
   std::vector<PartialShape> shapes = {};
-  /// At most so many iterations are under way at once, where a session lowers control flow (`PassOptions`); at least 1.
-  /// Else they run one after the other.
+  /// At most so many iterations are under way at once, if a session lowers control flow (`PassOptions`); at least 1.
+  /// Otherwise iterations run one after the other.
   std::int64_t parallel_iterations = 10;
-  /// What the loop's gradient keeps of the iterations takes so many bytes of memory on each device, and what is older a
-  /// file in the directory for temporary files (`KeptMemory`), from which the gradient's loop reads it; -1: all is in
-  /// memory. Loops in the body count to it. What is small (512 bytes), strings, and the lists themselves do not. Such a
-  /// loop runs one iteration after the other. A step with its gradient ends with ResourceExhausted where the file finds
-  /// no room, and with Unimplemented on a device with a memory of its own.
+  /// The memory, in bytes on each device, for values that the loop's gradient keeps of the iterations. Older values go
+  /// to a file in the directory for temporary files (`KeptMemory`); the gradient's loop reads them from it. -1: memory
+  /// holds all. Values kept by loops in the body count too. Small values (512 bytes), strings, and the lists
+  /// themselves do not. A loop with this limit runs one iteration after the other. A step with its gradient ends with
+  /// ResourceExhausted if the file finds no room, and with Unimplemented on a device with a memory of its own.
   std::int64_t max_kept_bytes = -1;
 };
 
@@ -47,13 +47,13 @@ LoopVariables<Vs...> loop_variables(std::span<const AnyOutput> arguments, std::i
 ///                                  [&](auto i, auto total) { return std::tuple{i + 1, total + x}; },
 ///                                  std::tuple{df::constant(graph, 0), zero});
 /// ```
-/// Both are called once, here, with edges that stand for the variables, and what they build is part of the graph: they
-/// may use any edge around them. The condition returns a bool []; the body a tuple of the next values, of the same
-/// element types as the first ones.
+/// Both are called once, here, with edges that stand for the variables. The nodes that they build are part of the
+/// graph, and may use any edge around them. The condition returns a bool []. The body returns a tuple of the next
+/// values, of the same element types as the first ones.
 ///
 /// Thread safety: builds; see Graph.
-/// Errors: InvalidArgument, naming the variable, where its next value may have another shape than it (or than
-/// `WhileOptions::shapes` says); else as `cond`.
+/// Errors: InvalidArgument, naming the variable, if its next value may have another shape than the variable (or than
+/// `WhileOptions::shapes` declares); else as `cond`.
 template <class Condition, class Body, class... Vs>
 detail::LoopVariables<Vs...> while_loop(Condition&& condition, Body&& body, const std::tuple<Vs...>& first,
                                         const WhileOptions& options = {}, const At& at = {}) {

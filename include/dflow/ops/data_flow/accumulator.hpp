@@ -6,18 +6,18 @@
 
 namespace dflow {
 
-// Gradients of several replicas, gathered where the variable is (Chen et al. 2016, arXiv:1604.00981). The shape of a
-// handle is that of the variable.
+// Gradients of several replicas, gathered on the variable's device (Chen et al. 2016, arXiv:1604.00981). The shape of
+// a handle is the shape of the variable.
 
 struct AccumulatorAttrs {
   PartialShape shape = {};
   std::string container = {};           ///< accumulators of different containers never meet
-  std::string shared_name = {};         ///< what it is kept under; the node's name where empty
-  std::string reduction_type = "MEAN";  ///< of what is taken; or "SUM"
+  std::string shared_name = {};         ///< the resource's name; if empty, the node's name
+  std::string reduction_type = "MEAN";  ///< of the taken gradients; or "SUM"
 };
 
-/// Gathers gradients until as many as are wanted are there; gives a handle. It has a step: what was computed for one
-/// before is dropped.
+/// Gathers gradients until the wanted number is there; gives a handle. An accumulator has a step: gradients that were
+/// computed for an earlier step are dropped.
 struct ConditionalAccumulator : StatefulOp<"ConditionalAccumulator", FloatTypes> {
   using Attrs = AccumulatorAttrs;
   using Inputs = In<>;
@@ -36,12 +36,12 @@ struct SparseConditionalAccumulator : StatefulOp<"SparseConditionalAccumulator",
 };
 
 struct ApplyGradientAttrs {
-  /// Of the replica, from 0. Its next gradient for the accumulator's step takes the place of this one, so that a step
-  /// that is done again counts once, and sums are in the order of ranks, whichever comes first. -1: it has none.
+  /// The rank of the replica, from 0; -1: none. The replica's next gradient for the accumulator's step replaces this
+  /// one, so a step that is done again counts once. Sums are in the order of ranks, not in the order of arrival.
   std::int64_t rank = -1;
 };
 
-/// Gives a gradient that was computed for `local_step`; dropped if the accumulator's step is a later one.
+/// Gives a gradient that was computed for `local_step`; it is dropped if the accumulator's step is a later one.
 /// handle, local_step [], gradient [shape...]
 struct AccumulatorApplyGradient : StatefulOp<"AccumulatorApplyGradient", FloatTypes> {
   using Attrs = ApplyGradientAttrs;
@@ -60,16 +60,16 @@ struct SparseAccumulatorApplyGradient : StatefulOp<"SparseAccumulatorApplyGradie
   static void infer(InferContext& context);
 };
 
-/// Waits until at least `num_required` gradients have been given, takes all, and goes on to the next step. Their mean,
-/// or sum, is the output. handle, num_required []
+/// Waits until at least `num_required` gradients have been given, takes all, and goes on to the next step. The output
+/// is their mean, or sum. handle, num_required []
 struct AccumulatorTakeGradient : StatefulOp<"AccumulatorTakeGradient", FloatTypes> {
   using Inputs = In<ResourceHandle, std::int32_t>;
   static constexpr std::array<std::string_view, 1> type_names{"dtype"};
   static void infer(InferContext& context);
 };
 
-/// The same of rows: indices [n] and values [n, row...], the rows of one gradient behind those of the one before. The
-/// mean is over gradients, whether they have a row or not.
+/// The same for rows: indices [n] and values [n, row...], the rows of each gradient behind the rows of the one before.
+/// The mean is over all gradients, including gradients without the row.
 struct SparseAccumulatorTakeGradient : StatefulOp<"SparseAccumulatorTakeGradient", FloatTypes, IndexTypes> {
   using Inputs = In<ResourceHandle, std::int32_t>;
   using Outputs = Out<U, T>;
@@ -77,8 +77,8 @@ struct SparseAccumulatorTakeGradient : StatefulOp<"SparseAccumulatorTakeGradient
   static void infer(InferContext& context);
 };
 
-/// Takes the gradients that the replicas of those ranks gave for `step`, waits for none, and goes on to step + 1.
-/// handle, ranks [m], step [] -> gradient. Errors: Aborted if one is not there.
+/// Takes the gradients that the replicas of the given ranks gave for `step`, waits for none, and goes on to step + 1.
+/// handle, ranks [m], step [] -> gradient. Errors: Aborted if a gradient is not there.
 struct AccumulatorTakeRanks : StatefulOp<"AccumulatorTakeRanks", FloatTypes> {
   using Inputs = In<ResourceHandle, std::int32_t, std::int64_t>;
   static constexpr std::array<std::string_view, 1> type_names{"dtype"};
@@ -92,7 +92,7 @@ struct SparseAccumulatorTakeRanks : StatefulOp<"SparseAccumulatorTakeRanks", Flo
   static void infer(InferContext& context);
 };
 
-/// Sets the accumulator's step, of either kind: handle, step [].
+/// Sets the step of an accumulator of either kind: handle, step [].
 struct AccumulatorSetGlobalStep : StatefulOp<"AccumulatorSetGlobalStep"> {
   struct Attrs {
     bool drops_waiting = false;  ///< the gradients that wait are dropped
@@ -102,7 +102,7 @@ struct AccumulatorSetGlobalStep : StatefulOp<"AccumulatorSetGlobalStep"> {
   static void infer(InferContext& context);
 };
 
-/// How many gradients wait in an accumulator of either kind.
+/// The number of gradients that wait in an accumulator of either kind.
 struct AccumulatorNumAccumulated : StatefulOp<"AccumulatorNumAccumulated"> {
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<std::int32_t>;

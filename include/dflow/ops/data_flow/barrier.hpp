@@ -14,8 +14,8 @@
 
 namespace dflow {
 
-// The ops of barriers: the components of an element come one by one, from wherever they are computed, and are put
-// together by its key.
+// The ops of barriers. The components of an element come one by one, from the places that compute them, and a barrier
+// puts them together by the element's key.
 
 /// Keeps elements until all of their components are there; gives a handle.
 struct BarrierOp : StatefulOp<"Barrier"> {
@@ -23,16 +23,15 @@ struct BarrierOp : StatefulOp<"Barrier"> {
     std::vector<DType> component_types = {};
     std::vector<PartialShape> shapes = {};  ///< of the components of an element; empty: any
     std::string container = {};
-    std::string shared_name = {};  ///< what it is kept under; the node's name where empty
+    std::string shared_name = {};  ///< the resource's name; if empty, the node's name
   };
   using Inputs = In<>;
   using Outputs = Out<ResourceHandle>;
   static void infer(InferContext& context);
 };
 
-/// Gives elements one of their components: handle, keys [n], values [n, shape...]. Nothing is changed by a call that
-/// fails. Errors: InvalidArgument for a component that an element has already; Cancelled for a new key in a closed
-/// barrier.
+/// Gives elements one of their components: handle, keys [n], values [n, shape...]. A call that fails changes nothing.
+/// Errors: InvalidArgument for a component that an element has already; Cancelled for a new key in a closed barrier.
 struct BarrierInsertMany : StatefulOp<"BarrierInsertMany", AllTypes> {
   struct Attrs {
     std::int64_t component_index = 0;
@@ -42,24 +41,24 @@ struct BarrierInsertMany : StatefulOp<"BarrierInsertMany", AllTypes> {
   static void infer(InferContext& context);
 };
 
-/// Waits until n elements have all components, and takes them out, those first whose first component came first:
-/// handle, n [] -> indices [n], keys [n], and of each component [n, shape...]. An index is that of the call that
-/// brought the element's first component: calls are counted from the least int64 on. Errors: OutOfRange if the barrier
-/// is closed and so many will not be complete.
+/// Waits until n elements have all components, and takes them out; elements with an earlier first component go first.
+/// handle, n [] -> indices [n], keys [n], and [n, shape...] for each component. An element's index is the number of
+/// the call that brought its first component; calls are counted from the least int64 on. Errors: OutOfRange if the
+/// barrier is closed and n elements will not be complete.
 struct BarrierTakeMany : StatefulOp<"BarrierTakeMany"> {
   struct Attrs {
     std::vector<DType> component_types = {};
-    std::vector<PartialShape> shapes = {};  ///< what the barrier's are; empty: any
-    bool allow_small_batch = false;         ///< of a closed barrier take what is complete, at least one element
-    bool wait_for_incomplete = false;       ///< before that wait until what the barrier holds is complete
+    std::vector<PartialShape> shapes = {};  ///< as of the barrier; empty: any
+    bool allow_small_batch = false;         ///< take the complete elements of a closed barrier, at least one
+    bool wait_for_incomplete = false;       ///< before that, wait until all its elements are complete
   };
   using Inputs = In<ResourceHandle, std::int32_t>;
   using Outputs = Out<std::int64_t, std::string, TypedList<"component_types">>;
   static void infer(InferContext& context);
 };
 
-/// Lets no new key in. Those that are there can still be completed, unless they are cancelled: then they are dropped,
-/// and nothing can be inserted.
+/// Lets no new key in. Elements that are there can still be completed, unless `cancel_pending_enqueues`: then
+/// incomplete elements are dropped, and nothing can be inserted.
 struct BarrierClose : StatefulOp<"BarrierClose"> {
   struct Attrs {
     bool cancel_pending_enqueues = false;
@@ -69,14 +68,14 @@ struct BarrierClose : StatefulOp<"BarrierClose"> {
   static void infer(InferContext& context);
 };
 
-/// How many elements have all components.
+/// The number of elements that have all components.
 struct BarrierReadySize : StatefulOp<"BarrierReadySize"> {
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<std::int32_t>;
   static void infer(InferContext& context);
 };
 
-/// How many have some of them.
+/// The number of elements that have only some of their components.
 struct BarrierIncompleteSize : StatefulOp<"BarrierIncompleteSize"> {
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<std::int32_t>;
@@ -84,25 +83,25 @@ struct BarrierIncompleteSize : StatefulOp<"BarrierIncompleteSize"> {
 };
 
 struct BarrierOptions {
-  /// Of each component of an element; empty: any.
+  /// The shape of each component of an element; empty: any.
   std::vector<PartialShape> shapes = {};
   std::string_view name = {};
-  /// Of the device.
+  /// The container of the device.
   std::string_view container = {};
-  /// Barriers of one shared name on one device are one, across sessions.
+  /// Barriers with the same shared name on one device are one barrier, across sessions.
   std::string_view shared_name = {};
 };
 
 struct BarrierTakeOptions {
-  /// Of a closed barrier take what is complete, at least one element.
+  /// A take from a closed barrier gives the elements that are complete, at least one.
   bool allow_small_batch = false;
-  /// Before that wait until all that it holds is complete.
+  /// Before that, the take waits until all elements of the barrier are complete.
   bool wait_for_incomplete = false;
 };
 
 namespace detail {
 
-/// A barrier whose component types are known at run time only.
+/// A barrier with component types that are known at run time only.
 class AnyBarrier {
  public:
   AnyBarrier() = default;
@@ -123,8 +122,8 @@ class AnyBarrier {
 
 }  // namespace detail
 
-/// Puts elements together whose components, a tensor of type T for each of Ts, come one by one under a key. It lives
-/// across steps on the device it is placed on.
+/// Puts elements together: their components, a tensor of type T for each of Ts, come one by one under a key. A barrier
+/// lives across steps on the device it is placed on.
 ///
 /// ```cpp
 /// df::Barrier<float, std::int32_t> examples(graph, {.shapes = {{784}, {}}});
@@ -132,12 +131,12 @@ class AnyBarrier {
 /// auto b = examples.insert_many<1>(keys, labels);
 /// auto [indices, names, x, y] = examples.take_many(32);
 /// ```
-/// What waits ends with its step, and has taken nothing then.
+/// A waiting call ends with its step, and has taken nothing then.
 ///
-/// Thread safety: a value type; builds, see Graph. In steps it may be used by any number at once, who are served in the
-/// order in which they come.
-/// Errors: InvalidArgument for other shapes, and in steps for a component that is there; Cancelled from inserting a new
-/// key into a closed barrier, OutOfRange from taking more than will be complete.
+/// Thread safety: a value type; builds, see Graph. In steps any number of calls may use a barrier at once; they are
+/// served in their order of arrival.
+/// Errors: InvalidArgument for other shapes, and in steps for a component that the element has already; Cancelled for
+/// a new key in a closed barrier; OutOfRange for taking more elements than will be complete.
 template <Element... Ts>
   requires(sizeof...(Ts) > 0)
 class Barrier {
@@ -155,7 +154,7 @@ class Barrier {
                         const At& at = {}) const {
     return barrier_.insert_many(component, keys, values, at);
   }
-  /// indices [n], keys [n], and of each component [n, shape...], as a tuple.
+  /// indices [n], keys [n], and [n, shape...] for each component, as a tuple.
   auto take_many(const Output<std::int32_t>& n, const BarrierTakeOptions& options = {}, const At& at = {}) const {
     return outputs(barrier_.take_many(n, options, at), std::index_sequence_for<Ts...>{});
   }

@@ -15,18 +15,18 @@ AnyOutput any_embedding_lookup(std::span<const AnyVariable> shards, const AnyOut
 }  // namespace detail
 
 /// The rows of a table [vocabulary, width...] that `ids` [n...] name: [n..., width...]. The table lies in shards, each
-/// a variable [rows, width...]; `strategy` says which has which rows, the first vocabulary % shards of them have one
+/// a variable [rows, width...]; `strategy` maps rows to shards. The first vocabulary % shards of them have one row
 /// more than the others.
 ///
 /// ```cpp
 /// auto table = df::partitioned_variable<float>(graph, {vocabulary, 64}, 3, {.name = "words"});
 /// auto vectors = df::embedding_lookup(table, ids);
 /// ```
-/// Ids go to the tasks where the shards are, rows come back. The gradient of each shard is IndexedSlices of the rows
-/// that were read there, so an optimizer updates them where they are; no shard is sent whole.
+/// Ids go to the tasks of the shards, and rows come back. The gradient of each shard is IndexedSlices of the rows that
+/// were read there. An optimizer therefore updates the rows in place, and no shard is sent whole.
 ///
-/// Errors: InvalidArgument if there are no shards, or their shapes are not known, or not those of one table; in the
-/// step, naming position, id and range, if an id is outside [0, vocabulary).
+/// Errors: InvalidArgument if there are no shards, if their shapes are not known, or if they are not the shapes of one
+/// table. In the step: InvalidArgument, naming position, id and range, if an id is outside [0, vocabulary).
 template <AllowedFor<Gather> T, AllowedForParam<Gather, 1> I>
 Output<T> embedding_lookup(const std::vector<Variable<T>>& shards, const Output<I>& ids,
                            PartitionStrategy strategy = PartitionStrategy::mod, const At& at = {}) {

@@ -12,7 +12,7 @@
 
 namespace dflow {
 
-// The ops of lookup tables: values, tensors of one shape, by keys.
+// The ops of lookup tables, which map keys to values: tensors of one shape.
 
 using TableKeyTypes = TypeList<std::int32_t, std::int64_t, std::string>;
 
@@ -21,10 +21,10 @@ struct LookupTableAttrs {
   DType value_dtype = DType::invalid;
   PartialShape value_shape = PartialShape(Shape{});  ///< of one key's value, known
   std::string container = {};
-  std::string shared_name = {};  ///< what it is kept under; the node's name where empty
+  std::string shared_name = {};  ///< the resource's name; if empty, the node's name
 };
 
-/// A table that steps put into; gives a handle.
+/// A table that steps put values into; gives a handle.
 struct MutableHashTableOp : StatefulOp<"MutableHashTable"> {
   using Attrs = LookupTableAttrs;
   using Inputs = In<>;
@@ -32,7 +32,7 @@ struct MutableHashTableOp : StatefulOp<"MutableHashTable"> {
   static void infer(InferContext& context);
 };
 
-/// A table that is filled once, and has no value before that; gives a handle.
+/// A table that is filled once, and has no value before; gives a handle.
 struct HashTableOp : StatefulOp<"HashTable"> {
   using Attrs = LookupTableAttrs;
   using Inputs = In<>;
@@ -40,7 +40,7 @@ struct HashTableOp : StatefulOp<"HashTable"> {
   static void infer(InferContext& context);
 };
 
-/// The values of keys, and `default_value` for those that are not there: handle, keys [k...], default_value
+/// The values of keys, and `default_value` for keys that the table does not have: handle, keys [k...], default_value
 /// [value_shape] -> [k..., value_shape]. Errors: FailedPrecondition for a HashTable that has not been filled.
 struct LookupTableFind : StatefulOp<"LookupTableFind", TableKeyTypes, AllTypes> {
   static constexpr std::array<std::string_view, 2> type_names{"Tin", "Tout"};
@@ -49,8 +49,8 @@ struct LookupTableFind : StatefulOp<"LookupTableFind", TableKeyTypes, AllTypes> 
   static void infer(InferContext& context);
 };
 
-/// Gives keys values: handle, keys [k...], values [k..., value_shape]. Of a key that is there twice the last one
-/// counts. Errors: Unimplemented of a HashTable.
+/// Gives keys values: handle, keys [k...], values [k..., value_shape]. If a key occurs twice, its last value counts.
+/// Errors: Unimplemented for a HashTable.
 struct LookupTableInsert : StatefulOp<"LookupTableInsert", TableKeyTypes, AllTypes> {
   static constexpr std::array<std::string_view, 2> type_names{"Tin", "Tout"};
   using Inputs = In<ResourceHandle, T, U>;
@@ -58,7 +58,7 @@ struct LookupTableInsert : StatefulOp<"LookupTableInsert", TableKeyTypes, AllTyp
   static void infer(InferContext& context);
 };
 
-/// Takes keys out that are there: handle, keys [k...]. Errors: Unimplemented of a HashTable.
+/// Removes the keys that the table has: handle, keys [k...]. Errors: Unimplemented for a HashTable.
 struct LookupTableRemove : StatefulOp<"LookupTableRemove", TableKeyTypes> {
   static constexpr std::array<std::string_view, 1> type_names{"Tin"};
   using Inputs = In<ResourceHandle, T>;
@@ -66,15 +66,15 @@ struct LookupTableRemove : StatefulOp<"LookupTableRemove", TableKeyTypes> {
   static void infer(InferContext& context);
 };
 
-/// How many keys there are.
+/// The number of keys.
 struct LookupTableSize : StatefulOp<"LookupTableSize"> {
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<std::int64_t>;
   static void infer(InferContext& context);
 };
 
-/// All keys and values: handle -> keys [n], values [n, value_shape], in the order in which they came; a key that is
-/// removed gives its place to the last one. Errors: as of LookupTableFind.
+/// All keys and values: handle -> keys [n], values [n, value_shape], in the keys' order of arrival. When a key is
+/// removed, the last key takes its place. Errors: as of LookupTableFind.
 struct LookupTableExport : StatefulOp<"LookupTableExport", TableKeyTypes, AllTypes> {
   struct Attrs {
     PartialShape value_shape = PartialShape::unknown();  ///< as far as the program knows it
@@ -85,8 +85,8 @@ struct LookupTableExport : StatefulOp<"LookupTableExport", TableKeyTypes, AllTyp
   static void infer(InferContext& context);
 };
 
-/// Puts keys and values in the place of all there are: handle, keys [k...], values [k..., value_shape]. Of a HashTable
-/// it is InitializeTable.
+/// Replaces all keys and values of the table: handle, keys [k...], values [k..., value_shape]. For a HashTable it is
+/// InitializeTable.
 struct LookupTableImport : StatefulOp<"LookupTableImport", TableKeyTypes, AllTypes> {
   static constexpr std::array<std::string_view, 2> type_names{"Tin", "Tout"};
   using Inputs = In<ResourceHandle, T, U>;
@@ -94,8 +94,8 @@ struct LookupTableImport : StatefulOp<"LookupTableImport", TableKeyTypes, AllTyp
   static void infer(InferContext& context);
 };
 
-/// Fills a HashTable: handle, keys [n], values [n, value_shape]. Filling it again with the same does nothing. Errors:
-/// FailedPrecondition for a key with two values, or a table that has been filled with others.
+/// Fills a HashTable: handle, keys [n], values [n, value_shape]. Filling it again with the same values does nothing.
+/// Errors: FailedPrecondition for a key with two values, or a table that has been filled with other values.
 struct InitializeTable : StatefulOp<"InitializeTable", TableKeyTypes, AllTypes> {
   static constexpr std::array<std::string_view, 2> type_names{"Tkey", "Tval"};
   using Inputs = In<ResourceHandle, T, U>;
@@ -113,7 +113,7 @@ struct InitializeTableFromTextFile : StatefulOp<"InitializeTableFromTextFile"> {
   struct Attrs {
     std::int64_t key_index = whole_line;
     std::int64_t value_index = line_number;
-    std::int64_t vocab_size = -1;  ///< so many lines are read; -1: all
+    std::int64_t vocab_size = -1;  ///< the number of lines to read; -1: all
     std::string delimiter = "\t";  ///< of columns, one character
     std::int64_t offset = 0;
   };
@@ -123,18 +123,18 @@ struct InitializeTableFromTextFile : StatefulOp<"InitializeTableFromTextFile"> {
 };
 
 struct LookupTableOptions {
-  /// Of one key's value.
+  /// The shape of one key's value.
   Shape value_shape = {};
   std::string_view name = {};
-  /// Of the device.
+  /// The container of the device.
   std::string_view container = {};
-  /// Tables of one shared name on one device are one, across sessions.
+  /// Tables with the same shared name on one device are one table, across sessions.
   std::string_view shared_name = {};
 };
 
 namespace detail {
 
-/// A lookup table whose element types are known at run time only.
+/// A lookup table with element types that are known at run time only.
 class AnyLookupTable {
  public:
   AnyLookupTable() = default;
@@ -160,7 +160,7 @@ class AnyLookupTable {
   Shape value_shape_;
 };
 
-/// What tables of both kinds have.
+/// The part that tables of both kinds share.
 template <AllowedFor<LookupTableRemove> K, Element V>
 class TypedLookupTable {
  public:
@@ -168,7 +168,8 @@ class TypedLookupTable {
 
   const AnyOutput& handle() const noexcept { return table_.handle(); }
 
-  /// keys [k...] -> [k..., value_shape]: `default_value`, of the shape of a value, for those that are not there.
+  /// keys [k...] -> [k..., value_shape]: `default_value`, which has the shape of a value, for keys that the table
+  /// lacks.
   Output<V> find(const Output<K>& keys, const Output<V>& default_value, const At& at = {}) const {
     return Output<V>::unchecked(table_.find(keys, default_value, at));
   }
@@ -192,7 +193,7 @@ class TypedLookupTable {
 
 }  // namespace detail
 
-/// A table from keys of type K (int32, int64, string) to values, tensors of type V, that steps put into. It lives
+/// A table from keys of type K (int32, int64, string) to values, tensors of type V; steps put values into it. It lives
 /// across steps on the device it is placed on, and is saved with the variables.
 ///
 /// ```cpp
@@ -200,8 +201,8 @@ class TypedLookupTable {
 /// auto put = weights.insert(words, rows);           // [n], [n, 3]
 /// auto found = weights.find(words, df::Tensor<float>({3}, {0, 0, 0}));
 /// ```
-/// Thread safety: a value type; builds, see Graph. In steps it may be used by any number at once: a lookup sees each
-/// call that changes it whole or not at all.
+/// Thread safety: a value type; builds, see Graph. In steps any number of calls may use a table at once: a lookup sees
+/// each change of another call as a whole or not at all.
 /// Errors: InvalidArgument for other shapes.
 template <AllowedFor<LookupTableRemove> K, Element V>
 class MutableHashTable : public detail::TypedLookupTable<K, V> {
@@ -215,14 +216,14 @@ class MutableHashTable : public detail::TypedLookupTable<K, V> {
     return this->table_.insert(keys, values, at);
   }
   Operation remove(const Output<K>& keys, const At& at = {}) const { return this->table_.remove(keys, at); }
-  /// In the place of all there are.
+  /// Replaces all keys and values.
   Operation import_all(const Output<K>& keys, const Output<V>& values, const At& at = {}) const {
     return this->table_.import_all(keys, values, at);
   }
 };
 
-/// A table from keys to values that is filled once, by an operation that a program runs before it looks anything up.
-/// Any number of sessions may fill it, with the same.
+/// A table from keys to values that is filled once, by an operation that a program runs before the first lookup. Any
+/// number of sessions may fill it, with the same values.
 ///
 /// ```cpp
 /// df::HashTable<std::string, std::int64_t> vocabulary(graph);
@@ -230,8 +231,8 @@ class MutableHashTable : public detail::TypedLookupTable<K, V> {
 /// auto ids = vocabulary.find(words, std::int64_t{-1});
 /// ```
 /// Thread safety: as of MutableHashTable.
-/// Errors: InvalidArgument for other shapes, or a key or value that a file cannot give; in steps FailedPrecondition
-/// before it is filled, and as of InitializeTable and InitializeTableFromTextFile.
+/// Errors: InvalidArgument for other shapes, or for a key or value type that a file cannot give. In steps:
+/// FailedPrecondition before the table is filled, and as of InitializeTable and InitializeTableFromTextFile.
 template <AllowedFor<LookupTableRemove> K, Element V>
 class HashTable : public detail::TypedLookupTable<K, V> {
  public:

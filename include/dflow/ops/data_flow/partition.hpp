@@ -10,8 +10,8 @@
 
 namespace dflow {
 
-/// Gives each row of data to the output that `partitions` says, in order: data [n..., row...], partitions [n...], and
-/// `num_partitions` outputs [rows that it got, row...].
+/// Gives each row of data to the output that `partitions` names, in order: data [n..., row...], partitions [n...], and
+/// `num_partitions` outputs [its number of rows, row...].
 struct DynamicPartition : StandardOp<"DynamicPartition", AllTypes> {
   struct Attrs {
     std::int64_t num_partitions = 1;
@@ -23,12 +23,12 @@ struct DynamicPartition : StandardOp<"DynamicPartition", AllTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// Puts rows together: N lists of indices [n...] and of data [n..., row...] give [1 + the largest index, row...], where
-/// row indices[m][i] is data[m][i]. Of an index that is there more than once the last one counts; a row that no index
-/// names is zero.
+/// Puts rows together: N lists of indices [n...] and of data [n..., row...] give [1 + the largest index, row...]. Row
+/// indices[m][i] of the result is data[m][i]. If an index occurs more than once, the last one counts; a row that no
+/// index names is zero.
 ///
-/// Its gradient is TensorFlow's: each row of data has that of the row it was meant for, even if a later one took its
-/// place.
+/// The gradient is TensorFlow's: each row of data gets the gradient of the row it was meant for, even if a later row
+/// took its place.
 struct DynamicStitch : StandardOp<"DynamicStitch", AllTypes, TypeList<std::int32_t>> {
   struct Attrs {
     std::int64_t N = 1;
@@ -39,14 +39,14 @@ struct DynamicStitch : StandardOp<"DynamicStitch", AllTypes, TypeList<std::int32
   static void gradient(GradientContext& context);
 };
 
-/// Which shard of a table has which of its rows, n shards for all: of `mod` row r is row r / n of shard r % n; `div`
-/// gives each shard rows that follow each other, and of what is left over one to each of the first.
+/// The shard of each row of a table, with n shards in all. `mod`: row r is row r / n of shard r % n. `div`: each shard
+/// gets rows that follow each other, and each of the first shards gets one of the rows left over.
 enum class PartitionStrategy : std::uint8_t { mod, div };
 
 constexpr std::array<std::string_view, 2> attr_enum_names(PartitionStrategy) { return {"mod", "div"}; }
 
-/// For each id [n...], a row of a table of `num_rows` rows in `num_shards` shards: the shard that has it, and the row
-/// that it is there.
+/// For each id [n...], a row of a table of `num_rows` rows in `num_shards` shards: the shard that has the row, and the
+/// row's number in the shard.
 struct ShardOfRow : StandardOp<"ShardOfRow", IndexTypes> {
   struct Attrs {
     std::int64_t num_rows = 0;
@@ -58,13 +58,13 @@ struct ShardOfRow : StandardOp<"ShardOfRow", IndexTypes> {
   static void infer(InferContext& context);
 };
 
-/// How many rows shard `shard` has, by either strategy: one more than num_rows / num_shards for the first
-/// num_rows % num_shards of them.
+/// The number of rows of shard `shard`, by either strategy: num_rows / num_shards, plus one for the first num_rows %
+/// num_shards of them.
 constexpr std::int64_t rows_of_shard(std::int64_t num_rows, std::int64_t num_shards, std::int64_t shard) {
   return num_rows / num_shards + (shard < num_rows % num_shards ? 1 : 0);
 }
 
-/// Where row `id` of a table of `num_rows` rows in `num_shards` shards is. Precondition: it is one of them.
+/// The place of row `id` of a table of `num_rows` rows in `num_shards` shards. Precondition: the table has this row.
 struct RowInShard {
   std::int64_t shard = 0;
   std::int64_t row = 0;
@@ -86,17 +86,17 @@ AnyOutput any_dynamic_stitch(std::vector<AnyOutput> indices, const std::vector<A
 AnyOutput positions_like(const AnyOutput& x);
 /// "[1,4]": the index of element `position` of a tensor of that shape.
 std::string index_to_string(std::int64_t position, const Shape& shape);
-/// What is wrong with an id that no row has.
+/// The error for an id that no row has.
 std::string bad_shard_id(const ShardOfRow::Attrs& attrs, std::int64_t position, const Shape& ids, std::int64_t id);
 }  // namespace detail
 
-/// Rows of data [n..., row...] by the partition [n...] that each is for: `num_partitions` edges [?, row...].
+/// The rows of data [n..., row...] for each partition in `partitions` [n...]: `num_partitions` edges [?, row...].
 ///
 /// ```cpp
 /// auto parts = df::dynamic_partition(x, even_or_odd, 2);
 /// ```
-/// Errors: InvalidArgument if partitions' shape is not the first part of data's or num_partitions is below 1; in the
-/// step, naming position and value, if a partition is outside [0, num_partitions).
+/// Errors: InvalidArgument if the shape of partitions is not the first part of data's shape, or if num_partitions is
+/// below 1. In the step: InvalidArgument, naming position and value, if a partition is outside [0, num_partitions).
 template <AllowedFor<DynamicPartition> T>
 std::vector<Output<T>> dynamic_partition(const Output<T>& data, const Output<std::int32_t>& partitions,
                                          std::int64_t num_partitions, const At& at = {}) {
@@ -104,10 +104,10 @@ std::vector<Output<T>> dynamic_partition(const Output<T>& data, const Output<std
 }
 
 /// The reverse of dynamic_partition: indices [n...] and data [n..., row...], as many of each, give [1 + the largest
-/// index, row...] with merged[indices[m][i]] = data[m][i], later ones over earlier ones.
+/// index, row...] with merged[indices[m][i]] = data[m][i]. Later rows replace earlier ones.
 ///
-/// Errors: InvalidArgument if there are none or not as many of both, or the shapes do not fit; in the step, naming
-/// list, position and value, if an index is negative.
+/// Errors: InvalidArgument if there are no indices, if the numbers of indices and data differ, or if the shapes do not
+/// fit. In the step: InvalidArgument, naming list, position and value, if an index is negative.
 template <AllowedFor<DynamicStitch> T>
 Output<T> dynamic_stitch(const std::vector<Output<std::int32_t>>& indices, const std::vector<Output<T>>& data,
                          const At& at = {}) {

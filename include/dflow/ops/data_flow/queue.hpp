@@ -15,17 +15,17 @@
 
 namespace dflow {
 
-// The ops that all queues share, and the queue of the oldest first; `queue_kinds.hpp` has the others. All who put in
-// and take out are served in the order in which they came, and hold no thread while they wait.
+// The ops that all queues share, and the queue that gives the oldest element first; `queue_kinds.hpp` has the others.
+// All calls that put in or take out are served in their order of arrival. They hold no thread while they wait.
 
-/// Keeps elements, each a tensor per component, in the order in which they were put in; gives a handle.
+/// Keeps elements, each a tensor per component, in the order of enqueueing; gives a handle.
 struct FIFOQueue : StatefulOp<"FIFOQueue"> {
   struct Attrs {
     std::vector<DType> component_types = {};
     std::vector<PartialShape> shapes = {};  ///< of the components of an element; empty: any
-    std::int64_t capacity = -1;             ///< in elements; negative: none
+    std::int64_t capacity = -1;             ///< in elements; negative: no limit
     std::string container = {};
-    std::string shared_name = {};  ///< what it is kept under; the node's name where empty
+    std::string shared_name = {};  ///< the resource's name; if empty, the node's name
   };
   using Inputs = In<>;
   using Outputs = Out<ResourceHandle>;
@@ -42,7 +42,7 @@ struct QueueEnqueue : StatefulOp<"QueueEnqueue"> {
   static void infer(InferContext& context);
 };
 
-/// The same for elements in the rows of each component: [n, shape...].
+/// The same for several elements, in the rows of each component: [n, shape...].
 struct QueueEnqueueMany : StatefulOp<"QueueEnqueueMany"> {
   struct Attrs {
     std::vector<DType> Tcomponents = {};
@@ -54,7 +54,7 @@ struct QueueEnqueueMany : StatefulOp<"QueueEnqueueMany"> {
 
 struct QueueDequeueAttrs {
   std::vector<DType> component_types = {};
-  std::vector<PartialShape> shapes = {};  ///< what the queue's are; empty: any
+  std::vector<PartialShape> shapes = {};  ///< as of the queue; empty: any
 };
 
 /// Waits for an element, and takes it out. Errors: OutOfRange if the queue is closed and empty.
@@ -65,8 +65,8 @@ struct QueueDequeue : StatefulOp<"QueueDequeue"> {
   static void infer(InferContext& context);
 };
 
-/// The same of n elements of equal shapes: handle, n [] -> [n, shape...]. Errors: OutOfRange if the queue is closed and
-/// has fewer, which it keeps.
+/// The same for n elements of equal shapes: handle, n [] -> [n, shape...]. Errors: OutOfRange if the queue is closed
+/// and has fewer elements, which it keeps.
 struct QueueDequeueMany : StatefulOp<"QueueDequeueMany"> {
   using Attrs = QueueDequeueAttrs;
   using Inputs = In<ResourceHandle, std::int32_t>;
@@ -74,7 +74,7 @@ struct QueueDequeueMany : StatefulOp<"QueueDequeueMany"> {
   static void infer(InferContext& context);
 };
 
-/// The same of n elements, or of those that are left in a closed queue, but at least one.
+/// The same for n elements; a closed queue gives the elements that are left, but at least one.
 struct QueueDequeueUpTo : StatefulOp<"QueueDequeueUpTo"> {
   using Attrs = QueueDequeueAttrs;
   using Inputs = In<ResourceHandle, std::int32_t>;
@@ -82,7 +82,7 @@ struct QueueDequeueUpTo : StatefulOp<"QueueDequeueUpTo"> {
   static void infer(InferContext& context);
 };
 
-/// Lets nothing more in; what waits to be put in still is, unless that is cancelled.
+/// Lets no more elements in. Calls that wait to put elements in still do so, unless `cancel_pending_enqueues`.
 struct QueueClose : StatefulOp<"QueueClose"> {
   struct Attrs {
     bool cancel_pending_enqueues = false;
@@ -98,7 +98,7 @@ struct QueueIsClosed : StatefulOp<"QueueIsClosed"> {
   static void infer(InferContext& context);
 };
 
-/// How many elements are in it.
+/// The number of elements in the queue.
 struct QueueSize : StatefulOp<"QueueSize"> {
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<std::int32_t>;
@@ -106,14 +106,14 @@ struct QueueSize : StatefulOp<"QueueSize"> {
 };
 
 struct QueueOptions {
-  /// In elements; 0 for none.
+  /// In elements; 0 for no limit.
   std::int64_t capacity = 0;
-  /// Of each component of an element; empty: any.
+  /// The shape of each component of an element; empty: any.
   std::vector<PartialShape> shapes = {};
   std::string_view name = {};
-  /// Of the device.
+  /// The container of the device.
   std::string_view container = {};
-  /// Queues of one shared name on one device are one, across sessions.
+  /// Queues with the same shared name on one device are one queue, across sessions.
   std::string_view shared_name = {};
 };
 
@@ -121,18 +121,18 @@ using FifoQueueOptions = QueueOptions;
 
 namespace detail {
 
-/// What gives a handle waits for nothing: whoever uses it does.
+/// A node that gives a handle waits for nothing: the nodes that use the handle do.
 [[nodiscard]] ScopeGuard enter_without_control_inputs(GraphStore& graph);
 
-/// What must be true of every queue's components.
+/// Checks the rules for the components of every queue.
 void infer_queue(InferContext& context, std::span<const DType> dtypes, std::span<const PartialShape> shapes,
                  std::int64_t capacity);
 
-/// What is put into a queue must fit its shapes, if it has any. Errors: InvalidArgument with op and line.
+/// Components that are put into a queue must fit its shapes, if it has any. Errors: InvalidArgument with op and line.
 void check_components(std::span<const AnyOutput> components, std::span<const PartialShape> shapes, bool many,
                       std::string_view op, const At& at);
 
-/// A tuple of the node's outputs; of one the `Output` alone.
+/// A tuple of the node's outputs; the `Output` alone if there is only one.
 template <Element... Ts>
 auto typed_outputs(const BuiltNode& node) {
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -144,18 +144,18 @@ auto typed_outputs(const BuiltNode& node) {
   }(std::index_sequence_for<Ts...>{});
 }
 
-/// A queue whose component types are known at run time only.
+/// A queue with component types that are known at run time only.
 class AnyQueue {
  public:
   AnyQueue() = default;
   /// A FIFOQueue.
   AnyQueue(GraphStore& graph, std::vector<DType> dtypes, const QueueOptions& options, const At& at);
-  /// The one that `handle` is a handle to, with these components.
+  /// The queue of `handle`, with the given components.
   AnyQueue(AnyOutput handle, std::vector<DType> dtypes, std::vector<PartialShape> shapes);
 
   const AnyOutput& handle() const noexcept { return handle_; }
   Operation enqueue(std::span<const AnyOutput> components, bool many, const At& at) const;
-  /// Without `count` one element.
+  /// Takes one element if there is no `count`.
   BuiltNode dequeue(const AnyOutput& count, bool up_to, const At& at) const;
   Operation close(bool cancel_pending_enqueues, const At& at) const;
   AnyOutput size(const At& at) const;
@@ -167,7 +167,7 @@ class AnyQueue {
   std::vector<PartialShape> shapes_;
 };
 
-/// What the queues of all kinds have.
+/// The part that queues of all kinds share.
 template <Element... Ts>
 class TypedQueue {
  public:
@@ -182,7 +182,7 @@ class TypedQueue {
   Operation enqueue_many(const Output<Ts>&... components, const At& at = {}) const {
     return queue_.enqueue(std::initializer_list<AnyOutput>{components...}, true, at);
   }
-  /// A tuple of `Output<Ts>`; of one component the `Output` alone.
+  /// A tuple of `Output<Ts>`; the `Output` alone if there is only one component.
   auto dequeue(const At& at = {}) const { return outputs(queue_.dequeue({}, false, at)); }
   auto dequeue_many(const Output<std::int32_t>& n, const At& at = {}) const {
     return outputs(queue_.dequeue(n, false, at));
@@ -213,19 +213,20 @@ class TypedQueue {
 
 }  // namespace detail
 
-/// A queue of elements, each a tensor of type T for each of Ts, that lives across steps on the device it is placed on.
+/// A queue of elements, each a tensor of type T for each of Ts. It lives across steps on the device it is placed on.
 ///
 /// ```cpp
 /// df::FifoQueue<float, std::int32_t> queue(graph, {.capacity = 64, .shapes = {{784}, {}}});
 /// auto fill = queue.enqueue(image, label);
 /// auto [x, y] = queue.dequeue_many(32);  // [32, 784], [32]
 /// ```
-/// What waits ends with its step: by deadline, stop or error; then what a `dequeue_many` had taken is back in front.
+/// A waiting call ends with its step: by deadline, stop or error. The elements that a `dequeue_many` had taken are
+/// then back in front.
 ///
-/// Thread safety: a value type; builds, see Graph. In steps it may be used by any number at once, who are served in the
-/// order in which they come.
-/// Errors: InvalidArgument for other shapes; in steps Cancelled from putting into a closed queue, OutOfRange from
-/// taking out of one that has not enough left.
+/// Thread safety: a value type; builds, see Graph. In steps any number of calls may use a queue at once; they are
+/// served in their order of arrival.
+/// Errors: InvalidArgument for other shapes; in steps Cancelled for putting into a closed queue, OutOfRange for taking
+/// out of a closed queue that has not enough elements left.
 template <Element... Ts>
   requires(sizeof...(Ts) > 0)
 class FifoQueue : public detail::TypedQueue<Ts...> {
@@ -233,7 +234,7 @@ class FifoQueue : public detail::TypedQueue<Ts...> {
   FifoQueue() = default;
   explicit FifoQueue(Graph& graph, const QueueOptions& options = {}, const At& at = {})
       : detail::TypedQueue<Ts...>(detail::AnyQueue(*graph.store(), {dtype_of<Ts>...}, options, at)) {}
-  /// For builders that have made one of these components.
+  /// For builders that have made a queue of the same components.
   explicit FifoQueue(detail::AnyQueue queue) : detail::TypedQueue<Ts...>(std::move(queue)) {}
 };
 

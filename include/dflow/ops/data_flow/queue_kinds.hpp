@@ -9,49 +9,50 @@
 
 namespace dflow {
 
-/// A queue of the oldest first whose elements' shapes may differ where `shapes` leave a dimension open: those that are
-/// taken together are padded at their ends with zeros, or empty strings, to the largest of them.
+/// A queue that gives the oldest element first. The shapes of elements may differ if `shapes` leaves a dimension open.
+/// Elements that are taken together are then padded at their ends with zeros, or empty strings, to the largest of
+/// them.
 struct PaddingFIFOQueueV2 : StatefulOp<"PaddingFIFOQueueV2"> {
   struct Attrs {
     std::vector<DType> component_types = {};
     std::vector<PartialShape> shapes = {};  ///< one for each component, of known rank
-    std::int64_t capacity = -1;             ///< in elements; negative: none
+    std::int64_t capacity = -1;             ///< in elements; negative: no limit
     std::string container = {};
-    std::string shared_name = {};  ///< what it is kept under; the node's name where empty
+    std::string shared_name = {};  ///< the resource's name; if empty, the node's name
   };
   using Inputs = In<>;
   using Outputs = Out<ResourceHandle>;
   static void infer(InferContext& context);
 };
 
-/// A queue that gives any of its elements, each with the same chance, and keeps `min_after_dequeue` to choose from
-/// until it is closed. Who is alone in taking out gets the same ones in the same order for the same seeds: Philox
-/// 4x32-10, one group for each element.
+/// A queue that gives any of its elements, each with the same chance. It keeps `min_after_dequeue` elements to choose
+/// from until it is closed. A caller that takes out alone gets the same elements in the same order for the same seeds:
+/// Philox 4x32-10, one group for each element.
 struct RandomShuffleQueueV2 : StatefulOp<"RandomShuffleQueueV2"> {
   struct Attrs {
     std::vector<DType> component_types = {};
     std::vector<PartialShape> shapes = {};  ///< of the components of an element; empty: any
-    std::int64_t capacity = -1;             ///< in elements, more than `min_after_dequeue`; negative: none
+    std::int64_t capacity = -1;             ///< in elements, more than `min_after_dequeue`; negative: no limit
     std::int64_t min_after_dequeue = 0;
     std::int64_t seed = 0;
     std::int64_t seed2 = 0;  ///< both 0: the device draws them
     std::string container = {};
-    std::string shared_name = {};  ///< what it is kept under; the node's name where empty
+    std::string shared_name = {};  ///< the resource's name; if empty, the node's name
   };
   using Inputs = In<>;
   using Outputs = Out<ResourceHandle>;
   static void infer(InferContext& context);
 };
 
-/// A queue of the least priority first, and of equal ones the oldest. The priority is an element's first component, an
-/// int64 scalar, of which the attributes say nothing.
+/// A queue that gives the element of least priority first; of equal priorities, the oldest. The priority is an
+/// element's first component, an int64 scalar; the attributes leave it out.
 struct PriorityQueueV2 : StatefulOp<"PriorityQueueV2"> {
   struct Attrs {
     std::vector<DType> component_types = {};  ///< of the other components
-    std::vector<PartialShape> shapes = {};    ///< of these; empty: any
-    std::int64_t capacity = -1;               ///< in elements; negative: none
+    std::vector<PartialShape> shapes = {};    ///< of the other components; empty: any
+    std::int64_t capacity = -1;               ///< in elements; negative: no limit
     std::string container = {};
-    std::string shared_name = {};  ///< what it is kept under; the node's name where empty
+    std::string shared_name = {};  ///< the resource's name; if empty, the node's name
   };
   using Inputs = In<>;
   using Outputs = Out<ResourceHandle>;
@@ -59,18 +60,18 @@ struct PriorityQueueV2 : StatefulOp<"PriorityQueueV2"> {
 };
 
 struct RandomShuffleQueueOptions {
-  /// In elements, more than `min_after_dequeue`; 0 for none.
+  /// In elements, more than `min_after_dequeue`; 0 for no limit.
   std::int64_t capacity = 0;
-  /// So many stay in an open queue, so that there are as many to choose from.
+  /// The number of elements that stay in an open queue, to choose from.
   std::int64_t min_after_dequeue = 0;
-  /// Of each component of an element; empty: any.
+  /// The shape of each component of an element; empty: any.
   std::vector<PartialShape> shapes = {};
-  /// 0: from the graph's seed, or another one on each device.
+  /// 0: from the graph's seed, or a different seed on each device.
   std::uint64_t seed = 0;
   std::string_view name = {};
-  /// Of the device.
+  /// The container of the device.
   std::string_view container = {};
-  /// Queues of one shared name on one device are one, across sessions.
+  /// Queues with the same shared name on one device are one queue, across sessions.
   std::string_view shared_name = {};
 };
 
@@ -81,13 +82,13 @@ AnyQueue random_shuffle_queue(GraphStore& graph, std::vector<DType> dtypes, cons
 AnyQueue priority_queue(GraphStore& graph, std::vector<DType> dtypes, const QueueOptions& options, const At& at);
 }  // namespace detail
 
-/// A FifoQueue whose elements may have different shapes: what is taken together is padded with zeros, or empty strings.
+/// A FifoQueue of elements with different shapes: elements taken together are padded with zeros, or empty strings.
 ///
 /// ```cpp
 /// df::PaddingFifoQueue<std::int32_t> sentences(graph, {.shapes = {{df::dynamic}}});
 /// auto words = sentences.dequeue_many(8);  // [8, words of the longest]
 /// ```
-/// Thread safety, errors: as of FifoQueue. InvalidArgument also for a component whose rank is not known.
+/// Thread safety, errors: as of FifoQueue. InvalidArgument also for a component of unknown rank.
 template <Element... Ts>
   requires(sizeof...(Ts) > 0)
 class PaddingFifoQueue : public detail::TypedQueue<Ts...> {
@@ -97,12 +98,12 @@ class PaddingFifoQueue : public detail::TypedQueue<Ts...> {
       : detail::TypedQueue<Ts...>(detail::padding_fifo_queue(*graph.store(), {dtype_of<Ts>...}, options, at)) {}
 };
 
-/// A queue that gives its elements in random order, reproducibly where it has a seed and one at a time takes out.
+/// A queue that gives its elements in random order; reproducibly if it has a seed and callers take out one at a time.
 ///
 /// ```cpp
 /// df::RandomShuffleQueue<float> examples(graph, {.capacity = 1000, .min_after_dequeue = 500, .shapes = {{784}}});
 /// ```
-/// How far its random stream has come is saved with what it holds.
+/// The state of its random stream is saved with its elements.
 ///
 /// Thread safety, errors: as of FifoQueue. InvalidArgument also unless 0 <= min_after_dequeue < capacity.
 template <Element... Ts>
@@ -114,8 +115,8 @@ class RandomShuffleQueue : public detail::TypedQueue<Ts...> {
       : detail::TypedQueue<Ts...>(detail::random_shuffle_queue(*graph.store(), {dtype_of<Ts>...}, options, at)) {}
 };
 
-/// A queue of the least priority first, and of equal ones the oldest. The priority, an int64 scalar, is put in and
-/// taken out before the components; the options' shapes are those of the others.
+/// A queue that gives the element of least priority first; of equal priorities, the oldest. The priority, an int64
+/// scalar, is put in and taken out before the components; the options' shapes are the shapes of the other components.
 ///
 /// ```cpp
 /// df::PriorityQueue<std::string> jobs(graph);

@@ -10,26 +10,26 @@
 
 namespace dflow {
 
-// What one part of a step, or one step, makes ahead for the next: a short queue, limited by elements and by memory,
-// that cannot be closed.
+// Elements that one part of a step, or one step, makes ahead for the next: a short queue, limited by elements and by
+// memory, that cannot be closed.
 
 /// Keeps staged elements, the oldest first; gives a handle.
 struct StagingAreaOp : StatefulOp<"StagingArea"> {
   struct Attrs {
     std::vector<DType> dtypes = {};
     std::vector<PartialShape> shapes = {};  ///< of the components of an element; empty: any
-    std::int64_t capacity = 0;              ///< in elements; 0: none
-    std::int64_t memory_limit = 0;          ///< in bytes, what strings hold included; 0: none
+    std::int64_t capacity = 0;              ///< in elements; 0: no limit
+    std::int64_t memory_limit = 0;          ///< in bytes, with the content of strings; 0: no limit
     std::string container = {};
-    std::string shared_name = {};  ///< what it is kept under; the node's name where empty
+    std::string shared_name = {};  ///< the resource's name; if empty, the node's name
   };
   using Inputs = In<>;
   using Outputs = Out<ResourceHandle>;
   static void infer(InferContext& context);
 };
 
-/// Waits until there is room, and puts one element in: handle, components. Errors: ResourceExhausted for one that is
-/// larger than the memory limit.
+/// Waits until there is room, and puts one element in: handle, components. Errors: ResourceExhausted for an element
+/// that is larger than the memory limit.
 struct Stage : StatefulOp<"Stage"> {
   struct Attrs {
     std::vector<DType> dtypes = {};
@@ -43,21 +43,21 @@ struct Stage : StatefulOp<"Stage"> {
 struct Unstage : StatefulOp<"Unstage"> {
   struct Attrs {
     std::vector<DType> dtypes = {};
-    std::vector<PartialShape> shapes = {};  ///< what the area's are; empty: any
+    std::vector<PartialShape> shapes = {};  ///< as of the area; empty: any
   };
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<TypedList<"dtypes">>;
   static void infer(InferContext& context);
 };
 
-/// How many elements are in it.
+/// The number of elements in the area.
 struct StageSize : StatefulOp<"StageSize"> {
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<std::int32_t>;
   static void infer(InferContext& context);
 };
 
-/// Drops what is in it: who waits for room goes on.
+/// Drops all elements: a call that waits for room goes on.
 struct StageClear : StatefulOp<"StageClear"> {
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<>;
@@ -65,22 +65,22 @@ struct StageClear : StatefulOp<"StageClear"> {
 };
 
 struct StagingAreaOptions {
-  /// In elements; 0 for none.
+  /// In elements; 0 for no limit.
   std::int64_t capacity = 0;
-  /// In bytes, what strings hold included; 0 for none.
+  /// In bytes, with the content of strings; 0 for no limit.
   std::int64_t memory_limit = 0;
-  /// Of each component of an element; empty: any.
+  /// The shape of each component of an element; empty: any.
   std::vector<PartialShape> shapes = {};
   std::string_view name = {};
-  /// Of the device.
+  /// The container of the device.
   std::string_view container = {};
-  /// Areas of one shared name on one device are one, across sessions.
+  /// Areas with the same shared name on one device are one area, across sessions.
   std::string_view shared_name = {};
 };
 
 namespace detail {
 
-/// A staging area whose component types are known at run time only.
+/// A staging area with component types that are known at run time only.
 class AnyStagingArea {
  public:
   AnyStagingArea() = default;
@@ -100,17 +100,17 @@ class AnyStagingArea {
 
 }  // namespace detail
 
-/// Holds what is made ahead: elements, each a tensor of type T for each of Ts, on the device it is placed on.
+/// Holds elements made ahead, each a tensor of type T for each of Ts, on the device it is placed on.
 ///
 /// ```cpp
 /// df::StagingArea<float> next(graph, {.capacity = 2});
 /// auto ahead = next.stage(batch);   // waits for room
 /// auto x = next.unstage();          // waits for an element
 /// ```
-/// What waits ends with its step, and has changed nothing then.
+/// A waiting call ends with its step, and has changed nothing then.
 ///
-/// Thread safety: a value type; builds, see Graph. In steps it may be used by any number at once, who are served in the
-/// order in which they come.
+/// Thread safety: a value type; builds, see Graph. In steps any number of calls may use an area at once; they are
+/// served in their order of arrival.
 /// Errors: InvalidArgument for other shapes, ResourceExhausted in steps for an element above the memory limit.
 template <Element... Ts>
   requires(sizeof...(Ts) > 0)
@@ -125,7 +125,7 @@ class StagingArea {
   Operation stage(const Output<Ts>&... components, const At& at = {}) const {
     return area_.stage(std::initializer_list<AnyOutput>{components...}, at);
   }
-  /// A tuple of `Output<Ts>`; of one component the `Output` alone.
+  /// A tuple of `Output<Ts>`; the `Output` alone if there is only one component.
   auto unstage(const At& at = {}) const { return detail::typed_outputs<Ts...>(area_.unstage(at)); }
   Output<std::int32_t> size(const At& at = {}) const { return Output<std::int32_t>::unchecked(area_.size(at)); }
   Operation clear(const At& at = {}) const { return area_.clear(at); }

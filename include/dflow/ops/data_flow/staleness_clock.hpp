@@ -6,10 +6,11 @@
 
 namespace dflow {
 
-// What holds replicas back that go at their own pace but not too far apart.
-// `kernels/state/staleness_clock_state.hpp` says who waits for whom; `train/replicas/stale_sync_replicas.hpp` builds
-// these. A member is a number that `StalenessClockJoin` has given: Aborted is for one that another process of its rank
-// has taken the place of, that has been given up, or that was given by a clock which is gone.
+// A clock holds back replicas that go at their own pace, so that they are not too far apart.
+// `state/staleness_clock_state.hpp` says which replica waits for another;
+// `train/replicas/stale_sync_replicas.hpp` builds the ops. A member is a number that `StalenessClockJoin` has given.
+// The error is Aborted for a member that another process of its rank has replaced, that has been given up, or that was
+// given by a clock which is gone.
 
 /// Gives a handle to a clock.
 struct StalenessClock : StatefulOp<"StalenessClock"> {
@@ -19,7 +20,7 @@ struct StalenessClock : StatefulOp<"StalenessClock"> {
     std::int64_t replicas = 1;
     std::int64_t staleness = 0;  ///< not negative
     std::string container = {};
-    std::string shared_name = {};  ///< what it is kept under; the node's name where empty
+    std::string shared_name = {};  ///< the resource's name; if empty, the node's name
   };
   using Inputs = In<>;
   using Outputs = Out<ResourceHandle>;
@@ -30,7 +31,7 @@ struct StalenessClockRankAttrs {
   std::int64_t rank = 0;  ///< of the replica, in [0, replicas)
 };
 
-/// The replica begins, where the slowest is: handle -> member [].
+/// The replica begins at the step of the slowest replica: handle -> member [].
 struct StalenessClockJoin : StatefulOp<"StalenessClockJoin"> {
   using Attrs = StalenessClockRankAttrs;
   using Inputs = In<ResourceHandle>;
@@ -38,7 +39,7 @@ struct StalenessClockJoin : StatefulOp<"StalenessClockJoin"> {
   static void infer(InferContext& context);
 };
 
-/// Waits until the member's next step may begin, and tells which it is: handle, member [] -> step []. Errors: Aborted;
+/// Waits until the member's next step may begin, and gives this step: handle, member [] -> step []. Errors: Aborted;
 /// DeadlineExceeded, naming replicas, if they were too late.
 struct StalenessClockWait : StatefulOp<"StalenessClockWait"> {
   using Inputs = In<ResourceHandle, std::int64_t>;
@@ -53,7 +54,7 @@ struct StalenessClockTick : StatefulOp<"StalenessClockTick"> {
   static void infer(InferContext& context);
 };
 
-/// The replica ends, and the others wait for it no more; waits until who watches knows: handle.
+/// The replica ends, and the others do not wait for it any more; waits until the watcher knows: handle.
 struct StalenessClockLeave : StatefulOp<"StalenessClockLeave"> {
   using Attrs = StalenessClockRankAttrs;
   using Inputs = In<ResourceHandle>;
@@ -61,19 +62,21 @@ struct StalenessClockLeave : StatefulOp<"StalenessClockLeave"> {
   static void infer(InferContext& context);
 };
 
-/// Waits until other replicas than `known` have left or were given up, or all have, and tells who: handle, known [k] ->
-/// ranks [n], both ascending. What is known holds for a clock that was started anew.
+/// Waits until the ranks of replicas that have left, or were given up, differ from `known`, or are all ranks; gives
+/// the ranks: handle, known [k] -> ranks [n], both ascending. A clock that was started anew takes the known replicas
+/// as left.
 struct StalenessClockWatch : StatefulOp<"StalenessClockWatch"> {
   using Inputs = In<ResourceHandle, std::int32_t>;
   using Outputs = Out<std::int32_t>;
   static void infer(InferContext& context);
 };
 
-/// Gives up the slowest, if others wait for it and nothing has happened since the call that gave `since`: handle,
-/// since [] -> now []. At first `since` is -1.
+/// Gives up the slowest replica, if others wait for it and nothing has happened since the call that gave `since`:
+/// handle, since [] -> now []. `since` is -1 at first.
 struct StalenessClockDropLate : StatefulOp<"StalenessClockDropLate"> {
   struct Attrs {
-    /// Gives nobody up: this and those who wait end with DeadlineExceeded that names the slowest.
+    /// No replica is given up: this call and all waiting calls end with DeadlineExceeded that names the slowest
+    /// replicas.
     bool fails = false;
   };
   using Inputs = In<ResourceHandle, std::int64_t>;

@@ -13,7 +13,7 @@ namespace dflow {
 struct MemberCollective : StatefulOp<"_MemberCollective", AllTypes> {
   struct Attrs {
     CollectiveKind kind = CollectiveKind::sum;
-    std::string collective;  ///< the node in whose place they stand, the same for all members
+    std::string collective;  ///< the node that the members replace, the same for all members
     std::int64_t member = 0;
     std::int64_t members = 1;
   };

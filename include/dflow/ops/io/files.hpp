@@ -8,25 +8,25 @@ namespace dflow {
 
 // Whole files of the device's task, read and written in threads that may wait for a disk.
 
-/// What is in a file: filename [] -> contents []. Errors: NotFound and others of the file system, naming the file;
-/// ResourceExhausted for more than FileSystem::default_max_bytes.
+/// The content of a file: filename [] -> contents []. Errors: NotFound and other errors of the file system, naming the
+/// file; ResourceExhausted for more than FileSystem::default_max_bytes.
 struct ReadFile : StatefulOp<"ReadFile"> {
   using Inputs = In<std::string>;
   using Outputs = Out<std::string>;
   static void infer(InferContext& context);
 };
 
-/// Writes a file: filename [], contents []. Directories that are missing are made; who reads it finds what was there
-/// before, or all of the new. Errors: those of the file system, naming the file.
+/// Writes a file: filename [], contents []. Missing directories are made. A reader of the file finds all of the old
+/// content, or all of the new. Errors: errors of the file system, naming the file.
 struct WriteFile : StatefulOp<"WriteFile"> {
   using Inputs = In<std::string, std::string>;
   using Outputs = Out<>;
   static void infer(InferContext& context);
 };
 
-/// The paths of what is there, sorted: pattern [] or [n] -> filenames [m]. Of several patterns a path is given as often
-/// as it fits one. Patterns are those of base/files/matching_files.hpp: `*`, `?`, `[a-z]`, `\x`, none of which stands
-/// for '/'. What may not be listed, or is not there, has no files.
+/// The paths of the files and directories that fit a pattern, sorted: pattern [] or [n] -> filenames [m]. If a path
+/// fits several patterns, it is given once for each. Patterns are as of base/files/matching_files.hpp: `*`, `?`,
+/// `[a-z]`, `\x`; none of them stands for '/'. A directory that is missing, or may not be listed, has no files.
 struct MatchingFiles : StatefulOp<"MatchingFiles"> {
   using Inputs = In<std::string>;
   using Outputs = Out<std::string>;

@@ -12,16 +12,16 @@
 
 namespace dflow {
 
-// Readers: what turns names of files, taken out of a queue, into records. A reader keeps its place across steps; any
-// number of steps may read at once, and are served in the order in which they came. Who waits for the queue holds no
-// thread.
+// Readers: a reader takes names of files out of a queue and makes records of the files. A reader keeps its place
+// across steps. Any number of steps may read at once; they are served in their order of arrival. A step that waits for
+// the queue holds no thread.
 
 struct ReaderAttrs {
   std::string container = {};
-  std::string shared_name = {};  ///< what it is kept under; the node's name where empty
+  std::string shared_name = {};  ///< the resource's name; if empty, the node's name
 };
 
-/// A record is a file: its name and what is in it. Gives a handle.
+/// A record is a file: its name and its content. Gives a handle.
 struct WholeFileReaderOp : StatefulOp<"WholeFileReaderV2"> {
   using Attrs = ReaderAttrs;
   using Inputs = In<>;
@@ -41,7 +41,7 @@ struct TextLineReaderOp : StatefulOp<"TextLineReaderV2"> {
   static void infer(InferContext& context);
 };
 
-/// A record is so many bytes of a file, "file:number" with the first record as 0. Gives a handle.
+/// A record is a fixed number of bytes of a file, "file:number" with the first record as 0. Gives a handle.
 struct FixedLengthRecordReaderOp : StatefulOp<"FixedLengthRecordReaderV2"> {
   struct Attrs {
     std::int64_t header_bytes = 0;  ///< before the first record of a file
@@ -57,7 +57,7 @@ struct FixedLengthRecordReaderOp : StatefulOp<"FixedLengthRecordReaderV2"> {
   static void infer(InferContext& context);
 };
 
-/// A record is one of a TFRecord file, "file:offset". Gives a handle.
+/// A record is a record of a TFRecord file, "file:offset". Gives a handle.
 struct TFRecordReaderOp : StatefulOp<"TFRecordReaderV2"> {
   struct Attrs {
     std::string container = {};
@@ -69,7 +69,7 @@ struct TFRecordReaderOp : StatefulOp<"TFRecordReaderV2"> {
   static void infer(InferContext& context);
 };
 
-/// A record is what the queue gives, as key and as value. Gives a handle.
+/// A record is a string from the queue, as key and as value. Gives a handle.
 struct IdentityReaderOp : StatefulOp<"IdentityReaderV2"> {
   using Attrs = ReaderAttrs;
   using Inputs = In<>;
@@ -77,54 +77,56 @@ struct IdentityReaderOp : StatefulOp<"IdentityReaderV2"> {
   static void infer(InferContext& context);
 };
 
-/// The next record: reader, queue -> key [], value []. Errors: OutOfRange if the queue is closed and empty and the
-/// reader has no more; NotFound and others of the file system, naming the file, which is passed over; DataLoss, naming
-/// file and offset, for a record that is damaged or cut short, where the reader stays; ResourceExhausted for one of
-/// more than a gigabyte; InvalidArgument for a queue of anything but single strings.
+/// The next record: reader, queue -> key [], value []. Errors:
+/// - OutOfRange if the queue is closed and empty and the reader has no more records;
+/// - NotFound and other errors of the file system, naming the file, which the reader passes over;
+/// - DataLoss, naming file and offset, for a damaged or cut record: the reader stays at this record;
+/// - ResourceExhausted for a record of more than a gigabyte;
+/// - InvalidArgument for a queue with other elements than single strings.
 struct ReaderRead : StatefulOp<"ReaderReadV2"> {
   using Inputs = In<ResourceHandle, ResourceHandle>;
   using Outputs = Out<std::string, std::string>;
   static void infer(InferContext& context);
 };
 
-/// The next num_records records, fewer, but at least one, at the end of a file: reader, queue, num_records [] ->
-/// keys [n], values [n]. Errors: as of ReaderRead, before the first of them.
+/// The next num_records records; at the end of a file fewer, but at least one: reader, queue, num_records [] -> keys
+/// [n], values [n]. Errors: as of ReaderRead, before the first record.
 struct ReaderReadUpTo : StatefulOp<"ReaderReadUpToV2"> {
   using Inputs = In<ResourceHandle, ResourceHandle, std::int64_t>;
   using Outputs = Out<std::string, std::string>;
   static void infer(InferContext& context);
 };
 
-/// How many records the reader has given.
+/// The number of records that the reader has given.
 struct ReaderNumRecordsProduced : StatefulOp<"ReaderNumRecordsProducedV2"> {
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<std::int64_t>;
   static void infer(InferContext& context);
 };
 
-/// How many files, or whatever the queue gave, the reader has read to the end. It knows the end of a file when it has
-/// looked for a record there.
+/// The number of files, or other work units from the queue, that the reader has read to the end. The reader knows the
+/// end of a file once it has looked for a record there.
 struct ReaderNumWorkUnitsCompleted : StatefulOp<"ReaderNumWorkUnitsCompletedV2"> {
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<std::int64_t>;
   static void infer(InferContext& context);
 };
 
-/// Where the reader is, as a string that readers of its kind understand.
+/// The place of the reader, as a string that readers of its kind understand.
 struct ReaderSerializeState : StatefulOp<"ReaderSerializeStateV2"> {
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<std::string>;
   static void infer(InferContext& context);
 };
 
-/// Lets the reader go on from there: reader, state []. Errors: InvalidArgument for what is no such state.
+/// Lets the reader go on from a saved place: reader, state []. Errors: InvalidArgument if `state` is not a state.
 struct ReaderRestoreState : StatefulOp<"ReaderRestoreStateV2"> {
   using Inputs = In<ResourceHandle, std::string>;
   using Outputs = Out<>;
   static void infer(InferContext& context);
 };
 
-/// The reader has read nothing, and leaves the file that it is in.
+/// Resets the reader: it leaves its current file, as if it had read nothing.
 struct ReaderReset : StatefulOp<"ReaderResetV2"> {
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<>;
@@ -133,9 +135,9 @@ struct ReaderReset : StatefulOp<"ReaderResetV2"> {
 
 struct ReaderOptions {
   std::string_view name = {};
-  /// Of the device.
+  /// The container of the device.
   std::string_view container = {};
-  /// Readers of one shared name on one device are one, across sessions.
+  /// Readers with the same shared name on one device are one reader, across sessions.
   std::string_view shared_name = {};
 };
 
@@ -164,11 +166,11 @@ struct TFRecordReaderOptions {
   std::string_view shared_name = {};
 };
 
-/// What readers of all kinds have. It lives across steps on the device it is placed on, with the queue that it reads
-/// from, and is saved with the variables.
+/// The part that readers of all kinds share. A reader lives across steps on the device it is placed on, with its
+/// queue, and is saved with the variables.
 ///
-/// Thread safety: a value type; builds, see Graph. In steps it may be used by any number at once, who are served in the
-/// order in which they come. A step that ends early while it waits, or reads, has taken nothing.
+/// Thread safety: a value type; builds, see Graph. Any number of steps may use a reader at once; they are served in
+/// their order of arrival. A step that ends early while it waits, or reads, has taken nothing.
 /// Errors: as of the ops: ReaderRead, ReaderReadUpTo, ReaderRestoreState.
 class Reader {
  public:
@@ -180,7 +182,7 @@ class Reader {
 
   /// A record: key [], value [].
   Records read(const detail::TypedQueue<std::string>& queue, const At& at = {}) const;
-  /// keys [n], values [n], of at most so many records: no more than what is left of a file, but at least one.
+  /// keys [n], values [n], of at most num_records records: no more than the file has left, but at least one.
   Records read_up_to(const detail::TypedQueue<std::string>& queue, const Output<std::int64_t>& num_records,
                      const At& at = {}) const;
   Records read_up_to(const detail::TypedQueue<std::string>& queue, std::int64_t num_records, const At& at = {}) const;
@@ -233,7 +235,7 @@ class TFRecordReader : public Reader {
   explicit TFRecordReader(Graph& graph, const TFRecordReaderOptions& options = {}, const At& at = {});
 };
 
-/// Gives what the queue gives, as key and value.
+/// Gives the strings of the queue, as key and value.
 class IdentityReader : public Reader {
  public:
   IdentityReader() = default;

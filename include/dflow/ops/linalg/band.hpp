@@ -6,8 +6,8 @@
 
 namespace dflow {
 
-/// Each matrix of the input with zeros (false) outside a band: `num_lower` diagonals below the main one are kept and
-/// `num_upper` above it; all of them if the number is negative.
+/// Each matrix of the input, with zeros (false) outside a band. The band keeps `num_lower` diagonals below the main
+/// diagonal and `num_upper` above it; a negative number keeps all.
 struct MatrixBandPart : StandardOp<"MatrixBandPart", PlainTypes, IndexTypes> {
   using Inputs = In<T, U, U>;
   static constexpr std::array<std::string_view, 2> type_names{"T", "Tindex"};

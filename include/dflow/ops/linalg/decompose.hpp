@@ -6,18 +6,18 @@
 namespace dflow {
 
 /// The lower triangular L with L L^H = A, for each Hermitian positive definite matrix A of the input. Only the lower
-/// triangle of A is read; its gradient is Hermitian (Murray 2016, arXiv:1602.07527, section 3.3), as TensorFlow's.
+/// triangle of A is read. The gradient is Hermitian (Murray 2016, arXiv:1602.07527, section 3.3), as TensorFlow's.
 struct Cholesky : StandardOp<"Cholesky", LinalgTypes> {
   static void infer(InferContext& context);
   static void gradient(GradientContext& context);
 };
 
-/// A = Q R, with orthonormal columns of Q and an upper triangular R, by Householder reflections. With `full_matrices` Q
-/// is square, else it has as many columns as the smaller dimension of A.
+/// A = Q R, with orthonormal columns of Q and an upper triangular R, by Householder reflections. With `full_matrices`,
+/// Q is square; else it has as many columns as the smaller dimension of A.
 ///
-/// Its gradient (Seeger et al. 2017, arXiv:1710.08717; Roberts and Roberts 2020, arXiv:2009.10071, for wide and complex
-/// matrices) needs to know how many rows and columns there are when it is built, and that they are of full rank; there
-/// is none of the full matrices if there are more rows than columns.
+/// The gradient (Seeger et al. 2017, arXiv:1710.08717; Roberts and Roberts 2020, arXiv:2009.10071, for wide and
+/// complex matrices) is for matrices of full rank. Their numbers of rows and columns must be known when the gradient
+/// is built. Full matrices with more rows than columns have no gradient.
 struct Qr : StandardOp<"Qr", LinalgTypes> {
   struct Attrs {
     bool full_matrices = false;
@@ -27,12 +27,12 @@ struct Qr : StandardOp<"Qr", LinalgTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// A = U diag(s) V^H; s, U and V are the outputs, s in descending order and of A's element type. Without `compute_uv` U
-/// and V are empty vectors.
+/// A = U diag(s) V^H; s, U and V are the outputs, s in descending order and of A's element type. Without `compute_uv`,
+/// U and V are empty vectors.
 ///
-/// Its gradient (Seeger et al. 2017, arXiv:1710.08717; Wan and Zhang 2019, arXiv:1909.02659, for complex matrices)
-/// takes the share of equal singular values in one another's vectors as 0. There is none of the full matrices that are
-/// not square. Of complex matrices only what does not depend on the phases of the vectors has one.
+/// The gradient (Seeger et al. 2017, arXiv:1710.08717; Wan and Zhang 2019, arXiv:1909.02659, for complex matrices)
+/// takes the share of equal singular values in one another's vectors as 0. Full matrices that are not square have no
+/// gradient. For complex matrices, only functions that do not depend on the phases of the vectors have a gradient.
 struct Svd : StandardOp<"Svd", LinalgTypes> {
   struct Attrs {
     bool compute_uv = true;
@@ -43,13 +43,13 @@ struct Svd : StandardOp<"Svd", LinalgTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// A = V diag(e) V^H for each Hermitian matrix A of the input, of which the lower triangle is read: the eigenvalues e
-/// in ascending order, of A's element type, and the eigenvectors, V's columns. Without `compute_v` V is an empty
-/// vector.
+/// A = V diag(e) V^H for each Hermitian matrix A of the input; its lower triangle is read. The outputs are the
+/// eigenvalues e in ascending order, of A's element type, and the eigenvectors, V's columns. Without `compute_v`, V is
+/// an empty vector.
 ///
-/// Its gradient (Giles 2008, "An extended collection of matrix derivative results for forward and reverse mode
+/// The gradient (Giles 2008, "An extended collection of matrix derivative results for forward and reverse mode
 /// algorithmic differentiation", section 3.1; Seeger et al. 2017, arXiv:1710.08717) is in the lower triangle, as
-/// TensorFlow's, and takes the share of equal eigenvalues in one another's vectors as 0.
+/// TensorFlow's. It takes the share of equal eigenvalues in one another's vectors as 0.
 struct SelfAdjointEig : StandardOp<"SelfAdjointEigV2", LinalgTypes> {
   struct Attrs {
     bool compute_v = true;
@@ -103,7 +103,7 @@ QrResult<T> qr(const Output<T>& a, Qr::Attrs attrs = {}, const At& at = {}) {
 /// ```cpp
 /// auto [s, u, v] = df::svd(a);   // a = u diag(s) v^H
 /// ```
-/// Errors: InvalidArgument if a has a rank below 2. What is not finite gives singular values that are no numbers.
+/// Errors: InvalidArgument if a has a rank below 2. Elements that are not finite give singular values that are NaN.
 template <AllowedFor<Svd> T>
 SvdResult<T> svd(const Output<T>& a, bool full_matrices = false, const At& at = {}) {
   auto [s, u, v] = apply<Svd>(a, {.full_matrices = full_matrices}, at);

@@ -4,7 +4,7 @@
 
 namespace dflow {
 
-/// What matrices are decomposed and solved in.
+/// The element types of matrices that can be decomposed and solved.
 using LinalgTypes = concat_t<TypeList<float, double>, ComplexTypes>;
 
 }  // namespace dflow

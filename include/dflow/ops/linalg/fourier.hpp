@@ -13,7 +13,7 @@ class GradientContext;
 
 namespace detail {
 
-/// Fourier transforms of more elements along a dimension are refused.
+/// Fourier transforms of more elements than this along a dimension are refused.
 inline constexpr std::int64_t max_fourier_length = std::int64_t{1} << 28;
 
 void infer_fourier(InferContext& context, int rank);
@@ -27,8 +27,8 @@ void set_fourier_gradient(GradientContext& context, Transform transform);
 
 }  // namespace detail
 
-/// The discrete Fourier transform over the innermost `rank` dimensions, y[k] = sum of x[j] exp(-2 pi i j k / n), or its
-/// inverse, which divides by the number of elements. Any extents will do.
+/// The discrete Fourier transform over the innermost `rank` dimensions, y[k] = sum of x[j] exp(-2 pi i j k / n), or
+/// its inverse. The inverse divides by the number of elements. All extents are allowed.
 template <class Self, FixedString Name, int Rank, bool Inverse>
 struct FourierOp : StandardOp<Name, ComplexTypes> {
   static constexpr std::array<std::string_view, 1> type_names{"Tcomplex"};
@@ -48,8 +48,8 @@ struct Ifft2d : FourierOp<Ifft2d, "IFFT2D", 2, true> {};
 struct Ifft3d : FourierOp<Ifft3d, "IFFT3D", 3, true> {};
 
 /// The transform of real elements over the innermost `rank` dimensions, cut or filled up with zeros to `fft_length`
-/// [rank]: of the last dimension's n coefficients the first n / 2 + 1, which say the others. Where n is 0 there are
-/// none.
+/// [rank]. It gives the first n / 2 + 1 of the n coefficients of the last dimension, which determine the others; if n
+/// is 0, it gives none.
 template <FixedString Name, int Rank>
 struct RealFourierOp : StandardOp<Name, TypeList<float, double>, ComplexTypes> {
   using Op = StandardOp<Name, TypeList<float, double>, ComplexTypes>;
@@ -65,8 +65,8 @@ struct Rfft : RealFourierOp<"RFFT", 1> {};
 struct Rfft2d : RealFourierOp<"RFFT2D", 2> {};
 struct Rfft3d : RealFourierOp<"RFFT3D", 3> {};
 
-/// The inverse: from the first fft_length / 2 + 1 coefficients of the last dimension, cut or filled up with zeros, and
-/// all of the others, real elements of the extents `fft_length` [rank].
+/// The inverse. Input: the first fft_length / 2 + 1 coefficients of the last dimension, cut or filled up with zeros,
+/// and all coefficients of the other dimensions. Output: real elements of the extents `fft_length` [rank].
 template <FixedString Name, int Rank>
 struct RealInverseFourierOp : StandardOp<Name, TypeList<float, double>, ComplexTypes> {
   using Op = StandardOp<Name, TypeList<float, double>, ComplexTypes>;
@@ -135,10 +135,10 @@ Output<T> ifft3d(const Output<T>& x, const At& at = {}) {
   return apply<Ifft3d>(x, {}, at);
 }
 
-/// x: [...batch, n] gives [...batch, fft_length / 2 + 1]; without `fft_length` as x is.
+/// x: [...batch, n] gives [...batch, fft_length / 2 + 1]; without `fft_length`, the extents are x's.
 ///
-/// Errors: InvalidArgument if x has too few dimensions, or fft_length is negative, above 2^28 or has not one entry for
-/// each transformed.
+/// Errors: InvalidArgument if x has too few dimensions, or if fft_length is negative, above 2^28, or does not have one
+/// entry for each transformed dimension.
 template <class T>
   requires std::is_floating_point_v<T>
 Output<std::complex<T>> rfft(const Output<T>& x, const IndexList& fft_length = {}, const At& at = {}) {
@@ -155,7 +155,7 @@ Output<std::complex<T>> rfft3d(const Output<T>& x, const IndexList& fft_length =
   return Output<std::complex<T>>::unchecked(detail::any_real_fourier(x, fft_length, 3, false, at));
 }
 
-/// y: [...batch, n / 2 + 1] gives [...batch, fft_length]; without `fft_length` the even n.
+/// y: [...batch, n / 2 + 1] gives [...batch, fft_length]; without `fft_length`, the length is the even n.
 ///
 /// Errors: as rfft.
 template <class T>

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
-/// What gradients of linear algebra are written in: each is of the matrices in the last two dimensions.
+/// Functions for the gradients of linear algebra. Each works on the matrices in the last two dimensions.
 namespace dflow::detail {
 
-/// op(a) op(b), with the adjoint of an operand whose flag is set.
+/// op(a) op(b), with the adjoint of an operand if its flag is set.
 Expr product(const Expr& a, const Expr& b, bool adj_a = false, bool adj_b = false);
 /// x^H.
 Expr adjoint(const Expr& x);

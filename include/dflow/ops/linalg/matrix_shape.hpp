@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstdint>
 
-/// What shape functions ask of the matrices in the last two dimensions of an input.
+/// Functions that shape functions use for the matrices in the last two dimensions of an input.
 namespace dflow::detail {
 
-/// The shape of input `i`, whose matrices are square: what is known of one dimension is of both.
+/// The shape of input `i`, which holds square matrices: if one dimension is known, both are.
 inline PartialShape square_matrices(const InferContext& context, int i) {
   const PartialShape x = context.with_rank_at_least(i, 2);
   if (!x.has_rank()) return x;

@@ -5,8 +5,9 @@
 
 namespace dflow {
 
-/// A^-1 of each square matrix of the input, or A^-H. Gradients of this and of the ops below: Giles 2008, "An extended
-/// collection of matrix derivative results for forward and reverse mode algorithmic differentiation", section 2.
+/// A^-1 of each square matrix of the input, or A^-H. The gradients of this op and of the ops below are from Giles
+/// 2008, "An extended collection of matrix derivative results for forward and reverse mode algorithmic
+/// differentiation", section 2.
 struct MatrixInverse : StandardOp<"MatrixInverse", LinalgTypes> {
   struct Attrs {
     bool adjoint = false;
@@ -31,7 +32,7 @@ struct MatrixSolve : StandardOp<"MatrixSolve", LinalgTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// The same for a triangular A, of which only that triangle is read.
+/// The same for a triangular A; only that triangle is read.
 struct MatrixTriangularSolve : StandardOp<"MatrixTriangularSolve", LinalgTypes> {
   struct Attrs {
     bool lower = true;
@@ -42,12 +43,13 @@ struct MatrixTriangularSolve : StandardOp<"MatrixTriangularSolve", LinalgTypes> 
   static void gradient(GradientContext& context);
 };
 
-/// X that minimises |A X - B|^2 + l2_regularizer |X|^2; of several, the least one. If `fast`, by the normal equations
-/// and a Cholesky factorisation, which asks for full rank (or a regularizer) and a condition number below the root of
-/// what the element type resolves; else by a complete orthogonal decomposition that takes any matrix and no
-/// regularizer.
+/// X that minimises |A X - B|^2 + l2_regularizer |X|^2; if there are several, the least one. With `fast`, the method
+/// is the normal equations and a Cholesky factorisation. It asks for full rank (or a regularizer) and a condition
+/// number below the root of the element type's resolution. Without `fast`, the method is a complete orthogonal
+/// decomposition, which takes any matrix and no regularizer.
 ///
-/// Its gradient is by A and B, for matrices of full rank whose rows and columns are known when it is built.
+/// The gradient is by A and B, for matrices of full rank with numbers of rows and columns that are known when it is
+/// built.
 struct MatrixSolveLs : StandardOp<"MatrixSolveLs", LinalgTypes> {
   struct Attrs {
     bool fast = true;

@@ -4,8 +4,8 @@
 
 namespace dflow {
 
-/// Products of the matrices in two tensors of equal batch dimensions; an operand whose flag is set is transposed first,
-/// a complex one conjugated as well.
+/// Products of the matrices in two tensors of equal batch dimensions. If its flag is set, an operand is transposed
+/// first; a complex operand is also conjugated.
 struct BatchMatMul : StandardOp<"BatchMatMul", NumberTypes> {
   struct Attrs {
     bool adj_x = false;

@@ -58,7 +58,7 @@ struct Div : StandardElementwiseOp<"Div", NumberTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// The remainder of that division, with the sign of a; fmod for floats.
+/// The remainder of the same division, with the sign of a; fmod for floats.
 struct Mod : StandardElementwiseOp<"Mod", RealTypes> {
   template <class T>
   DFLOW_FN static T apply(T a, T b) {
@@ -97,7 +97,7 @@ struct Pow : StandardElementwiseOp<"Pow", NumberTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// What is not a number stays so.
+/// A NaN stays a NaN.
 struct Maximum : StandardElementwiseOp<"Maximum", RealTypes> {
   template <class T>
   DFLOW_FN static T apply(T a, T b) {
@@ -106,7 +106,7 @@ struct Maximum : StandardElementwiseOp<"Maximum", RealTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// What is not a number stays so.
+/// A NaN stays a NaN.
 struct Minimum : StandardElementwiseOp<"Minimum", RealTypes> {
   template <class T>
   DFLOW_FN static T apply(T a, T b) {
@@ -115,7 +115,7 @@ struct Minimum : StandardElementwiseOp<"Minimum", RealTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// The square of the difference; of complex numbers, its squared absolute value.
+/// The square of the difference; for complex numbers, its squared absolute value.
 struct SquaredDifference : StandardElementwiseOp<"SquaredDifference", NumberTypes> {
   template <class T>
   DFLOW_FN static T apply(T a, T b) {

@@ -4,15 +4,15 @@
 
 namespace dflow {
 
-/// Repeats the input along dimensions of extent 1 and missing leading ones until it has the given shape.
+/// Repeats the input along dimensions of extent 1 and missing leading dimensions until it has the given shape.
 struct BroadcastTo : StandardOp<"BroadcastTo", NumberTypes> {
   using Inputs = In<T, std::int32_t>;
   static void infer(InferContext& context);
   static void gradient(GradientContext& context);
 };
 
-/// The reverse: sums over the dimensions along which a tensor of the given shape would be repeated to have the shape of
-/// the input. What gradients of broadcasting ops end in.
+/// The reverse of BroadcastTo: sums the input over the dimensions along which a tensor of the given shape would be
+/// repeated to get the shape of the input. Gradients of broadcasting ops end in this op.
 struct SumToShape : StandardOp<"SumToShape", NumberTypes> {
   using Inputs = In<T, std::int32_t>;
   static void infer(InferContext& context);
@@ -21,7 +21,7 @@ struct SumToShape : StandardOp<"SumToShape", NumberTypes> {
 
 /// x repeated by NumPy's broadcasting rule to `shape`, a vector of extents.
 ///
-/// Errors: InvalidArgument if x does not broadcast to that shape; in the step, if the shape is known only there.
+/// Errors: InvalidArgument if x does not broadcast to `shape`; in the step, if the shape is known only there.
 template <AllowedFor<BroadcastTo> T>
 Output<T> broadcast_to(const Output<T>& x, const Output<std::int32_t>& shape, const At& at = {}) {
   return apply<BroadcastTo>(x, shape, {}, at);

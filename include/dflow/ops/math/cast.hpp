@@ -13,9 +13,9 @@ struct Cast : StandardOp<"Cast", PlainTypes, PlainTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// x with its elements converted to `To`. A float becomes an integer by dropping its fraction; what lies outside the
-/// range becomes the nearest integer of it, what is not a number 0. A complex number becomes its real part; bool is
-/// whether a number differs from 0. Casting to the type that x already has returns x.
+/// x with its elements converted to `To`. A float becomes an integer by dropping its fraction. A float outside the
+/// range of the integer type becomes the nearest integer in range; a NaN becomes 0. A complex number becomes its real
+/// part. A cast to bool tells whether the number differs from 0. Casting to the type that x already has returns x.
 ///
 /// ```cpp
 /// auto y = df::cast<float>(labels);
@@ -31,11 +31,11 @@ Output<To> cast(const Output<T>& x, const At& at = {}) {
 }
 
 namespace detail {
-/// The same for erased edges.
+/// The same for edges with an element type known only at run time.
 AnyOutput cast_to(const AnyOutput& x, DType to, const At& at = {});
 
 constexpr bool is_16_bit_float(DType dtype) noexcept { return dtype == DType::float16 || dtype == DType::bfloat16; }
-/// In float if it has 16 bits: squares of it, sums and factors may be beyond its range.
+/// x as float if its elements have 16 bits: squares, sums and factors of 16-bit floats may be beyond their range.
 AnyOutput widened(const AnyOutput& x);
 }  // namespace detail
 

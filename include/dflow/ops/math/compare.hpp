@@ -4,8 +4,8 @@
 
 namespace dflow {
 
-// Everything in this file works element by element with NumPy broadcasting and yields bool. What is not a number is
-// unequal to everything and not ordered.
+// Everything in this file works element by element with NumPy broadcasting and yields bool. A NaN is unequal to
+// everything and not ordered.
 
 struct Less : StandardElementwiseOp<"Less", RealTypes> {
   template <class T>

@@ -5,7 +5,7 @@
 #include <concepts>
 #include <type_traits>
 
-/// What the elementwise ops of the library share; no header of ops is below this one.
+/// The common parts of the library's elementwise ops. No header of ops is below this header.
 namespace dflow {
 
 using FloatOrComplexTypes = concat_t<FloatTypes, ComplexTypes>;
@@ -13,16 +13,16 @@ using SignedNumberTypes = concat_t<SignedRealTypes, ComplexTypes>;
 
 namespace detail {
 
-/// Unsigned arithmetic at least as wide as int, in which overflow wraps around instead of being undefined.
+/// Unsigned arithmetic at least as wide as int: overflow wraps around instead of being undefined.
 template <std::integral T>
 using Wrapping = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
 
-/// Fails unless all inputs agree in shape, which is then the output's.
+/// Fails unless all inputs agree in shape. The output has the same shape.
 void infer_same_shape(InferContext& context);
 
 }  // namespace detail
 
-/// An elementwise op of the library that does not broadcast: its inputs have one shape. What gradients in one pass are.
+/// An elementwise op of the library that does not broadcast: its inputs have one shape. Gradients in one pass use it.
 template <FixedString Name, class AllowedTypes>
 struct SameShapeElementwiseOp : StandardElementwiseOp<Name, AllowedTypes> {
   static constexpr bool broadcasts = false;

@@ -14,8 +14,8 @@
 
 namespace dflow {
 
-/// Of element type, of elements between two tensors, and of shape; the other elementwise ops stand in their headers'
-/// lists.
+/// Conversions of element type, of elements between two tensors, and of shape. The other elementwise ops are listed in
+/// their headers.
 using ConversionOps = TypeList<Select, Cast, BroadcastTo, SumToShape>;
 
 using ProductOps = TypeList<MatMul, BatchMatMul>;

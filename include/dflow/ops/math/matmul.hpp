@@ -4,7 +4,7 @@
 
 namespace dflow {
 
-/// Matrix product: a [m, k], b [k, n] gives [m, n]; an operand whose flag is set is transposed first.
+/// Matrix product: a [m, k], b [k, n] gives [m, n]. If its flag is set, an operand is transposed first.
 struct MatMul : StandardOp<"MatMul", NumberTypes> {
   struct Attrs {
     bool transpose_a = false;
@@ -22,7 +22,7 @@ PartialShape infer_product(const InferContext& context, bool transpose_a, bool t
 
 /// a [m, k] times b [k, n]: [m, n].
 ///
-/// Errors: InvalidArgument unless both are matrices whose inner dimensions agree.
+/// Errors: InvalidArgument unless both are matrices and their inner dimensions agree.
 template <AllowedFor<MatMul> T>
 Output<T> matmul(const Output<T>& a, const Output<T>& b, MatMul::Attrs attrs = {}, const At& at = {}) {
   return apply<MatMul>(a, b, attrs, at);

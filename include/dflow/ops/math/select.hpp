@@ -11,8 +11,8 @@ struct Select : StandardOp<"Select", AllTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// condition ? t : e. t and e have one shape [n, ...]; the condition has it too, or is a vector [n] that chooses rows,
-/// or a scalar that chooses all.
+/// condition ? t : e. t and e have one shape [n, ...]. The condition has the same shape, or is a vector [n] that
+/// chooses rows, or a scalar that chooses all.
 ///
 /// Errors: InvalidArgument for other shapes.
 template <AllowedFor<Select> T>

@@ -79,7 +79,7 @@ template <AllowedFor<Lgamma> T>
 Output<T> lgamma(const Output<T>& x, const At& at = {}) {
   return apply<Lgamma>(x, {}, at);
 }
-/// The derivative of lgamma(x); -infinity at 0, infinity at -0, not a number at the negative whole numbers.
+/// The derivative of lgamma(x); -infinity at 0, infinity at -0, NaN at the negative whole numbers.
 template <AllowedFor<Digamma> T>
 Output<T> digamma(const Output<T>& x, const At& at = {}) {
   return apply<Digamma>(x, {}, at);
@@ -94,13 +94,13 @@ template <AllowedFor<Erfc> T>
 Output<T> erfc(const Output<T>& x, const At& at = {}) {
   return apply<Erfc>(x, {}, at);
 }
-/// P(a, x), with broadcasting: P(0, x) is 1 and P(a, 0) is 0. Not a number unless a >= 0 and x >= 0, nor where both are
-/// 0 or both infinite. Differentiable by x only.
+/// P(a, x), with broadcasting: P(0, x) is 1 and P(a, 0) is 0. NaN unless a >= 0 and x >= 0; NaN also where both are 0
+/// or both infinite. Differentiable by x only.
 template <AllowedFor<Igamma> T>
 Output<T> igamma(const Output<T>& a, const Output<T>& x, const At& at = {}) {
   return apply<Igamma>(a, x, {}, at);
 }
-/// Q(a, x) = 1 - P(a, x), with broadcasting; not a number where P is not. Differentiable by x only.
+/// Q(a, x) = 1 - P(a, x), with broadcasting; NaN where P is NaN. Differentiable by x only.
 template <AllowedFor<Igammac> T>
 Output<T> igammac(const Output<T>& a, const Output<T>& x, const At& at = {}) {
   return apply<Igammac>(a, x, {}, at);

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-/// Functions of the gamma family on double; float and half precision go by way of it.
+/// Functions of the gamma family on double; float and half precision are converted to double.
 
 namespace dflow::math {
 
@@ -18,7 +18,7 @@ DFLOW_FN inline double polynomial(const double (&coefficients)[n], double x) {
   return sum;
 }
 
-/// On [1, 2], by a rational function that is exact around the root there (Boost.Math 1.74, digamma_imp_1_2, 53 bits).
+/// On [1, 2], by a rational function that is exact around its root (Boost.Math 1.74, digamma_imp_1_2, 53 bits).
 DFLOW_FN inline double digamma_from_1_to_2(double x) {
   constexpr double root_high = 1569415565.0 / 1073741824.0;
   constexpr double root_middle = 381566830.0 / 1073741824.0 / 1073741824.0;
@@ -39,16 +39,16 @@ DFLOW_FN inline double digamma_from_1_to_2(double x) {
 
 inline constexpr double pi = 3.14159265358979323846;
 
-/// x less the nearest whole number: exact, where x - floor(x) rounds to 1 - tiny below 0; 0 for -infinity, which counts
-/// as whole like every number below -2^52.
+/// x less the nearest whole number. It is exact; x - floor(x) would be rounded for x slightly below 0. The result is 0
+/// for -infinity, which counts as whole like every number below -2^52.
 DFLOW_FN inline double from_nearest_whole(double x) {
   return x == -std::numeric_limits<double>::infinity() ? 0 : x - std::round(x);
 }
 
 }  // namespace detail
 
-/// The derivative of lgamma; -infinity at 0, infinity at -0, not a number at the negative whole numbers. Reflection
-/// below 0, recurrence, and the asymptotic series from 10 (Abramowitz and Stegun 6.3.6, 6.3.7, 6.3.18).
+/// The derivative of lgamma; -infinity at 0, infinity at -0, NaN at the negative whole numbers. Reflection below 0,
+/// recurrence, and the asymptotic series from 10 (Abramowitz and Stegun 6.3.6, 6.3.7, 6.3.18).
 DFLOW_FN inline double digamma(double x) {
   double sum = 0;
   if (x == 0) return -1 / x;
@@ -90,12 +90,13 @@ namespace detail {
 /// x^a e^-x / gamma(b).
 DFLOW_FN inline double igamma_factor(double a, double x, double b) { return std::exp(a * std::log(x) - x - lgamma(b)); }
 
-/// P(a, x) or Q(a, x) for large a by Temme's uniform expansion (1979, "The asymptotic expansion of the incomplete gamma
-/// functions"): time and error do not grow with a, where the series and the fraction take some square root of it.
+/// P(a, x) or Q(a, x) for large a, by Temme's uniform expansion (1979, "The asymptotic expansion of the incomplete
+/// gamma functions"). Its time and error do not grow with a. The time of the series and the fraction grows like the
+/// square root of a.
 inline constexpr double igamma_large = 1e5;
 DFLOW_FN inline double igamma_uniform(double a, double x, bool upper) {
   const double mu = (x - a) / a;
-  // eta^2 / 2 = mu - log(1 + mu), by its series where the difference would cancel.
+  // eta^2 / 2 = mu - log(1 + mu), by its series if the difference would cancel.
   double half_square = 0;
   if (std::fabs(mu) < 0.1) {
     double power = mu;
@@ -116,8 +117,8 @@ DFLOW_FN inline double igamma_uniform(double a, double x, bool upper) {
   return upper ? part + correction : part - correction;
 }
 
-/// P(a, x) by its power series (Abramowitz and Stegun 6.5.29); for x < a + 1. Over gamma(a + 1), which stays finite
-/// where a vanishes.
+/// P(a, x) by its power series (Abramowitz and Stegun 6.5.29); for x < a + 1. It divides by gamma(a + 1), which stays
+/// finite as a vanishes.
 DFLOW_FN inline double igamma_series(double a, double x) {
   double sum = 1, term = 1;
   for (double n = a + 1; term > sum * 1e-17; n += 1) {
@@ -143,12 +144,12 @@ DFLOW_FN inline double igammac_fraction(double a, double x) {
     fraction *= factor;
     if (std::fabs(factor - 1) < 1e-16) break;
   }
-  // 1 / gamma(a) = a / gamma(a + 1), whose logarithm is small where a is.
+  // 1 / gamma(a) = a / gamma(a + 1); the logarithm of gamma(a + 1) is small for small a.
   return a < 1 ? fraction * (a * igamma_factor(a, x, a + 1)) : fraction * igamma_factor(a, x, a);
 }
 
-/// lgamma(1 + a) for 0 <= a <= 1/2 with the digits of a small a, by the series of lgamma(2 + a), whose coefficients are
-/// (-1)^k (zeta(k) - 1) / k (Abramowitz and Stegun 6.1.33).
+/// lgamma(1 + a) for 0 <= a <= 1/2, without loss of digits for small a, by the series of lgamma(2 + a). Its
+/// coefficients are (-1)^k (zeta(k) - 1) / k (Abramowitz and Stegun 6.1.33).
 DFLOW_FN inline double lgamma_of_one_plus(double a) {
   constexpr double one_less_euler = 0.42278433509846714;
   constexpr double series[] = {
@@ -162,8 +163,8 @@ DFLOW_FN inline double lgamma_of_one_plus(double a) {
   return a * (one_less_euler + a * polynomial(series, a)) - std::log1p(a);
 }
 
-/// Q(a, x) = 1 - u (1 + a sum (-x)^n / ((a + n) n!)) with u = x^a / gamma(a + 1) for small a, where it vanishes as a
-/// does; for a <= 1/2 and x < a + 1 (Abramowitz and Stegun 6.5.29).
+/// Q(a, x) = 1 - u (1 + a sum (-x)^n / ((a + n) n!)) with u = x^a / gamma(a + 1). For a <= 1/2 and x < a + 1
+/// (Abramowitz and Stegun 6.5.29). Use it for small a: Q vanishes together with a.
 DFLOW_FN inline double igammac_small(double a, double x) {
   double sum = 0, power = 1;
   for (int n = 1; std::fabs(power) > 1e-18 * std::fabs(sum); ++n) {
@@ -174,8 +175,8 @@ DFLOW_FN inline double igammac_small(double a, double x) {
   return -std::expm1(log_u) - std::exp(log_u) * a * sum;
 }
 
-/// What the incomplete gamma functions are where no expansion is needed. At (0, 0) and (infinity, infinity) they have
-/// no limit.
+/// True if the incomplete gamma functions need no expansion; `lower` is then P(a, x). At (0, 0) and (infinity,
+/// infinity) they have no limit.
 DFLOW_FN inline bool igamma_is_simple(double a, double x, double& lower) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   if (!(a >= 0) || !(x >= 0) || (a == x && (a == 0 || a == infinity))) {
@@ -188,7 +189,7 @@ DFLOW_FN inline bool igamma_is_simple(double a, double x, double& lower) {
 
 }  // namespace detail
 
-/// The regularised lower incomplete gamma function P(a, x); not a number unless a >= 0 and x >= 0, nor at (0, 0) and
+/// The regularised lower incomplete gamma function P(a, x). NaN unless a >= 0 and x >= 0; NaN also at (0, 0) and
 /// (infinity, infinity).
 DFLOW_FN inline double igamma(double a, double x) {
   double simple = 0;

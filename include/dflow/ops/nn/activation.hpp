@@ -4,7 +4,7 @@
 
 namespace dflow {
 
-// Everything in this file works element by element. What is not a number stays so.
+// Everything in this file works element by element. A NaN stays a NaN.
 
 /// max(x, 0).
 struct Relu : StandardElementwiseOp<"Relu", RealTypes> {

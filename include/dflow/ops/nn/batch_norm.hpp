@@ -13,11 +13,12 @@ struct BatchNormAttrs {
   DataFormat data_format = DataFormat::nhwc;
 };
 
-/// Normalises each channel (Ioffe and Szegedy 2015, arXiv:1502.03167): x, scale, offset, mean, variance gives y, and
-/// the mean and variance that the channels have (training; mean and variance are not read) or were given.
+/// Normalises each channel (Ioffe and Szegedy 2015, arXiv:1502.03167). Inputs: x, scale, offset, mean, variance.
+/// Outputs: y, and the mean and variance of the channels. In training they are computed from x, and the inputs mean and
+/// variance are not read; otherwise they are the given inputs.
 ///
-/// U, the type of the parameters, is float where T is half, bfloat16 or float, and double where T is double. Outputs 1
-/// and 2 are for running averages: the variance is the unbiased one. Outputs 3 and 4 are for the gradient: the mean and
+/// U, the type of the parameters, is double if T is double, and float if T is half, bfloat16 or float. Outputs 1 and 2
+/// are for running averages: the variance is the unbiased variance. Outputs 3 and 4 are for the gradient: the mean and
 /// the plain variance.
 struct FusedBatchNorm : StandardOp<"FusedBatchNorm", FloatTypes, TypeList<float, double>> {
   using Attrs = BatchNormAttrs;
@@ -27,8 +28,8 @@ struct FusedBatchNorm : StandardOp<"FusedBatchNorm", FloatTypes, TypeList<float,
   static void gradient(GradientContext& context);
 };
 
-/// The gradient of FusedBatchNorm: y_backprop, x, scale and the mean and variance that y was made with (its outputs 3
-/// and 4) give those by x, scale and offset.
+/// The gradient of FusedBatchNorm. Inputs: y_backprop, x, scale, and the mean and variance that y was made with
+/// (outputs 3 and 4 of FusedBatchNorm). Outputs: the gradients by x, scale and offset.
 struct FusedBatchNormGrad : StandardOp<"FusedBatchNormGrad", FloatTypes, TypeList<float, double>> {
   using Attrs = BatchNormAttrs;
   using Inputs = In<T, T, U, U, U>;
@@ -58,7 +59,7 @@ BuiltNode any_fused_batch_norm(const AnyOutput& x, const AnyOutput& scale, const
 /// the last.
 ///
 /// x: [batch, rows, columns, channels], scale and offset: [channels].
-/// Errors: InvalidArgument if x has not rank 4 or a parameter not one element per channel.
+/// Errors: InvalidArgument if x does not have rank 4, or a parameter does not have one element per channel.
 template <AllowedFor<FusedBatchNorm> T>
 BatchNormResult<T> fused_batch_norm(const Output<T>& x, const Output<BatchNormParameter<T>>& scale,
                                     const Output<BatchNormParameter<T>>& offset, double epsilon = 1e-3,
@@ -69,7 +70,7 @@ BatchNormResult<T> fused_batch_norm(const Output<T>& x, const Output<BatchNormPa
           Output<U>::unchecked(node.output(2))};
 }
 
-/// The same with a given mean and variance, [channels] each: what a trained network uses.
+/// The same with a given mean and variance, [channels] each, for a trained network.
 template <AllowedFor<FusedBatchNorm> T>
 Output<T> fused_batch_norm(const Output<T>& x, const Output<BatchNormParameter<T>>& scale,
                            const Output<BatchNormParameter<T>>& offset, const Output<BatchNormParameter<T>>& mean,

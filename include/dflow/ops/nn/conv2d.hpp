@@ -7,7 +7,7 @@
 
 namespace dflow {
 
-/// Attributes of a convolution and of its gradients. `strides` and `dilations` are those of the input's dimensions: [1,
+/// Attributes of a convolution and of its gradients. `strides` and `dilations` apply to the input's dimensions: [1,
 /// rows, columns, 1]. Elements of the filter lie `dilations` apart on the input.
 struct Conv2DAttrs {
   std::vector<std::int64_t> strides{1, 1, 1, 1};
@@ -49,17 +49,17 @@ PartialShape infer_conv2d(const InferContext& context, const Conv2DAttrs& attrs,
 /// y[b, i, j, k] = sum over di, dj, q of
 /// x[b, stride_rows * i + dilation_rows * di, stride_columns * j + dilation_columns * dj, q] filter[di, dj, q, k].
 ///
-/// x: [batch, in_rows, in_columns, in_channels], filter: [rows, columns, in_channels, out_channels]; gives
-/// [batch, out_rows, out_columns, out_channels] with the extents of `Padding`, for a window of (rows - 1) dilation_rows
-/// + 1 by (columns - 1) dilation_columns + 1.
+/// x: [batch, in_rows, in_columns, in_channels], filter: [rows, columns, in_channels, out_channels]. Gives [batch,
+/// out_rows, out_columns, out_channels] with the extents of `Padding`. The window is (rows - 1) dilation_rows + 1 by
+/// (columns - 1) dilation_columns + 1.
 ///
 /// ```cpp
 /// auto y = df::conv2d(images, filter, {.strides = {1, 2, 2, 1}, .padding = df::Padding::same});
 /// ```
-/// Errors: InvalidArgument unless both have rank 4, the channels agree, strides and dilations are [1, rows, columns, 1]
-/// with positive rows and columns, the format is NHWC, and without padding the dilated filter fits into x.
-/// Padding counts as zeros: where an infinite value of the filter meets it some kernels give NaN (the library's own and
-/// TensorFlow's, which multiply them), others leave it out (oneDNN's).
+/// Errors: InvalidArgument unless both have rank 4, the channels agree, and the format is NHWC. Strides and dilations
+/// must be [1, rows, columns, 1] with positive rows and columns. Without padding, the dilated filter must fit into x.
+/// Padding counts as zeros. If an infinite value of the filter meets padding, some kernels multiply and give NaN (the
+/// library's own and TensorFlow's), others leave it out (oneDNN's).
 template <AllowedFor<Conv2D> T>
 Output<T> conv2d(const Output<T>& x, const Output<T>& filter, Conv2D::Attrs attrs = {}, const At& at = {}) {
   return apply<Conv2D>(x, filter, std::move(attrs), at);
@@ -68,8 +68,8 @@ Output<T> conv2d(const Output<T>& x, const Output<T>& filter, Conv2D::Attrs attr
 /// The transpose of `conv2d` in its input: out_backprop [batch, out_rows, out_columns, out_channels] gives
 /// `input_sizes` [batch, in_rows, in_columns, in_channels]. Also called deconvolution.
 ///
-/// Errors: InvalidArgument as for `conv2d`, and if out_backprop is not of the shape that `conv2d` gives; when the
-/// step runs if `input_sizes` is not known before.
+/// Errors: InvalidArgument as for `conv2d`, and if out_backprop has another shape than `conv2d` gives. If `input_sizes`
+/// is not known before, the error comes when the step runs.
 template <AllowedFor<Conv2D> T>
 Output<T> conv2d_backprop_input(const Output<std::int32_t>& input_sizes, const Output<T>& filter,
                                 const Output<T>& out_backprop, Conv2D::Attrs attrs = {}, const At& at = {}) {

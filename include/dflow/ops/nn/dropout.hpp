@@ -9,7 +9,7 @@
 namespace dflow {
 
 struct DropoutOptions {
-  std::uint64_t seed = 0;  ///< 0: from the graph's seed, or another one in each session
+  std::uint64_t seed = 0;  ///< 0: from the graph's seed, or another seed in each session
 };
 
 namespace detail {
@@ -18,9 +18,9 @@ AnyOutput any_dropout(const AnyOutput& x, double keep_prob, const DropoutOptions
 AnyOutput any_dropout(const AnyOutput& x, const AnyOutput& keep_prob, const DropoutOptions& options, const At& at);
 }  // namespace detail
 
-/// Each element of x is kept with probability `keep_prob`, and divided by it, so that its expectation stays; the others
-/// become 0, NaNs too (Srivastava et al. 2014). Which ones is drawn anew in each step, in float where x has 16 bits;
-/// the gradient passes where x did.
+/// Keeps each element of x with probability `keep_prob`, and divides it by `keep_prob`, which keeps its expectation.
+/// The other elements become 0, NaNs too (Srivastava et al. 2014). The choice is drawn anew in each step, in float if x
+/// has 16 bits. The gradient passes through the kept elements.
 ///
 /// ```cpp
 /// auto thinned = df::dropout(hidden, 0.5f);
@@ -33,7 +33,7 @@ Output<T> dropout(const Output<T>& x, float keep_prob, const DropoutOptions& opt
 
 /// The same with a probability that each step is fed, a scalar: 1 when the network is not being trained.
 ///
-/// Errors: InvalidArgument if it is known to be no scalar; when the step runs unless 0 < keep_prob <= 1.
+/// Errors: InvalidArgument if keep_prob is known to be no scalar, and when the step runs unless 0 < keep_prob <= 1.
 template <AllowedFor<RandomUniform> T>
 Output<T> dropout(const Output<T>& x, const Output<T>& keep_prob, const DropoutOptions& options = {},
                   const At& at = {}) {

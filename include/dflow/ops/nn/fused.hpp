@@ -10,7 +10,8 @@
 #include <cstdint>
 #include <vector>
 
-// Put in by the pass `fuse`, never differentiated. Not for 16-bit floats: the ops that they stand for round after each.
+// The pass `fuse` puts fused ops into a graph; they are never differentiated. Not for 16-bit floats: the unfused ops
+// round after each op.
 
 namespace dflow {
 

@@ -48,8 +48,8 @@ Output<T> softmax_cross_entropy(const Output<T>& logits, const Output<T>& labels
 
 /// logits: [batch, classes], labels: int32 or int64 [batch], each in [0, classes); gives the loss of each row: [batch].
 ///
-/// Errors: InvalidArgument unless logits is a matrix and labels a vector of its rows, and when the step runs for a
-/// label out of range, with its position.
+/// Errors: InvalidArgument unless logits is a matrix and labels a vector with one element per row of logits. When the
+/// step runs, InvalidArgument for a label out of range; the message names its position.
 template <AllowedFor<SparseSoftmaxCrossEntropyWithLogits> T,
           AllowedForParam<SparseSoftmaxCrossEntropyWithLogits, 1> Index>
 Output<T> sparse_softmax_cross_entropy(const Output<T>& logits, const Output<Index>& labels, const At& at = {}) {

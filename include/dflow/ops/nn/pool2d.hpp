@@ -7,8 +7,8 @@
 
 namespace dflow {
 
-/// Attributes of pooling and of its gradients. `ksize` (the window) and `strides` are those of the input's dimensions:
-/// [1, rows, columns, 1].
+/// Attributes of pooling and of its gradients. `ksize` (the window) and `strides` apply to the input's dimensions: [1,
+/// rows, columns, 1].
 struct Pool2DAttrs {
   std::vector<std::int64_t> ksize{1, 1, 1, 1};
   std::vector<std::int64_t> strides{1, 1, 1, 1};
@@ -38,7 +38,7 @@ struct MaxPool : StandardOp<"MaxPool", RealTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// The gradient of MaxPool: orig_input, orig_output, grad. The first of equal maxima in a window gets it.
+/// The gradient of MaxPool: orig_input, orig_output, grad. The first of equal maxima in a window gets the gradient.
 struct MaxPoolGrad : StandardOp<"MaxPoolGrad", FloatTypes> {
   using Attrs = Pool2DAttrs;
   using Inputs = In<T, T, T>;
@@ -46,8 +46,8 @@ struct MaxPoolGrad : StandardOp<"MaxPoolGrad", FloatTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// The gradient of MaxPoolGrad with respect to grad: orig_input, orig_output, and for each window the element of the
-/// third input, of the shape of orig_input, that stands where the maximum is.
+/// The gradient of MaxPoolGrad with respect to grad. Inputs: orig_input, orig_output, and a tensor of the shape of
+/// orig_input. Gives, for each window, the element of the third input at the place of the maximum.
 struct MaxPoolGradGrad : StandardOp<"MaxPoolGradGrad", FloatTypes> {
   using Attrs = Pool2DAttrs;
   using Inputs = In<T, T, T>;
@@ -56,19 +56,19 @@ struct MaxPoolGradGrad : StandardOp<"MaxPoolGradGrad", FloatTypes> {
 };
 
 /// x: [batch, in_rows, in_columns, channels] gives [batch, out_rows, out_columns, channels] with the extents of
-/// `Padding`. Padding is not counted: a window at the border has the mean of what lies in x.
+/// `Padding`. Padding is not counted: a window at the border has the mean of its elements inside x.
 ///
 /// ```cpp
 /// auto y = df::avg_pool(x, {.ksize = {1, 2, 2, 1}, .strides = {1, 2, 2, 1}, .padding = df::Padding::same});
 /// ```
-/// Errors: InvalidArgument unless x has rank 4, window and strides are [1, rows, columns, 1] with positive rows and
-/// columns, the format is NHWC, and without padding the window fits into x.
+/// Errors: InvalidArgument unless x has rank 4 and the format is NHWC. Window and strides must be [1, rows, columns, 1]
+/// with positive rows and columns. Without padding, the window must fit into x.
 template <AllowedFor<AvgPool> T>
 Output<T> avg_pool(const Output<T>& x, AvgPool::Attrs attrs, const At& at = {}) {
   return apply<AvgPool>(x, std::move(attrs), at);
 }
 
-/// As `avg_pool`, with the largest element of each window; padding never wins, and what is not a number stays so.
+/// As `avg_pool`, with the largest element of each window. Padding never wins, and a NaN stays a NaN.
 template <AllowedFor<MaxPool> T>
 Output<T> max_pool(const Output<T>& x, MaxPool::Attrs attrs, const At& at = {}) {
   return apply<MaxPool>(x, std::move(attrs), at);

@@ -30,8 +30,8 @@ struct LogSoftmaxGrad : StandardOp<"LogSoftmaxGrad", FloatTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// logits: [..., classes]; gives probabilities of the same shape, each row of which sums to 1. Rows are shifted by
-/// their maximum, so large logits do not overflow.
+/// logits: [..., classes]; gives probabilities of the same shape. Each row sums to 1. Rows are shifted by their
+/// maximum, so large logits do not overflow.
 ///
 /// Errors: InvalidArgument if logits is a scalar.
 template <AllowedFor<Softmax> T>
@@ -39,7 +39,7 @@ Output<T> softmax(const Output<T>& logits, const At& at = {}) {
   return apply<Softmax>(logits, {}, at);
 }
 
-/// The logarithms of `softmax(logits)`, exact where those underflow.
+/// The logarithms of `softmax(logits)`, exact even if the probabilities underflow.
 ///
 /// Errors: InvalidArgument if logits is a scalar.
 template <AllowedFor<LogSoftmax> T>

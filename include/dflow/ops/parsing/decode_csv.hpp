@@ -14,8 +14,8 @@ namespace dflow {
 
 using CsvTypes = TypeList<float, double, std::int32_t, std::int64_t, std::string>;
 
-/// The columns of texts of which each is one line of comma-separated values: records [d0, ..., dn] and a default per
-/// column, with one element or, where the field is required, none -> columns of the records' shape.
+/// Reads texts that are each one line of comma-separated values. Inputs: records [d0, ..., dn], and a default per
+/// column: one element, or no elements if the field is required. Outputs: columns of the records' shape.
 struct DecodeCsv : ParsingOp<"DecodeCSV"> {
   struct Attrs {
     std::vector<DType> OUT_TYPE = {};
@@ -29,7 +29,7 @@ struct DecodeCsv : ParsingOp<"DecodeCSV"> {
   static void infer(InferContext& context);
 };
 
-/// A column of CSV: its element type, and what an empty field stands for; without it the field is required.
+/// A column of CSV: its element type, and the value of an empty field. Without a default value the field is required.
 template <Element T>
   requires contains_v<T, CsvTypes>
 struct CsvField {
@@ -37,13 +37,13 @@ struct CsvField {
 };
 
 struct CsvFormat {
-  /// Between two fields, one character.
+  /// The separator of two fields, one character.
   std::string_view field_delim = ",";
-  /// A field may stand in double quotes, within which two stand for one, as RFC 4180 has it.
+  /// A field may be in double quotes. Inside them, two double quotes stand for one (RFC 4180).
   bool use_quote_delim = true;
-  /// Counts as an empty field.
+  /// A field with this text counts as empty.
   std::string_view na_value = {};
-  /// The columns that are read, by position, in ascending order; empty: all.
+  /// The columns to read, by position, in ascending order; empty: all.
   std::vector<std::int64_t> select_cols = {};
 };
 
@@ -57,14 +57,14 @@ AnyTensor csv_default(const CsvField<T>& field) {
 }
 }  // namespace detail
 
-/// records: [d0, ..., dn]; an output of that shape for each field. Spaces around a number count for nothing.
+/// records: [d0, ..., dn]; gives an output of the same shape for each field. Spaces around a number are ignored.
 ///
 /// ```cpp
 /// auto [age, name] = df::decode_csv(lines, std::tuple{df::CsvField<float>{0.0f}, df::CsvField<std::string>{}});
 /// ```
-/// Errors: InvalidArgument for a separator that is not one character, or is a quote or line break, and columns that are
-/// not in ascending order; in the step, naming record and field, for another number of fields, a required one that is
-/// not there, one that is no number of its type, and quotes out of place.
+/// Errors: InvalidArgument if the separator is not one character or is a quote or line break, and if columns are not in
+/// ascending order. In the step, InvalidArgument that names record and field: for a wrong number of fields, a missing
+/// required field, a field that is no number of its type, and a misplaced quote.
 template <class... Ts>
 std::tuple<Output<Ts>...> decode_csv(const Output<std::string>& records, const std::tuple<CsvField<Ts>...>& fields,
                                      const CsvFormat& format = {}, const At& at = {}) {

@@ -13,7 +13,8 @@ namespace dflow {
 using RawTypes = TypeList<Half, float, double, std::int32_t, std::uint16_t, std::uint8_t, std::int16_t, std::int8_t,
                           std::int64_t, std::complex<float>, std::complex<double>, bool, BFloat16>;
 
-/// The numbers whose bytes each text is: bytes [d0, ..., dn] -> [d0, ..., dn, numbers], where all texts are as long.
+/// Reads the bytes of each text as numbers: bytes [d0, ..., dn] -> [d0, ..., dn, numbers]. All texts have the same
+/// length.
 struct DecodeRaw : ParsingOp<"DecodeRaw", RawTypes> {
   struct Attrs {
     bool little_endian = true;
@@ -24,7 +25,7 @@ struct DecodeRaw : ParsingOp<"DecodeRaw", RawTypes> {
   static void infer(InferContext& context);
 };
 
-/// bytes: [d0, ..., dn], all as long; any byte but 0 is a true bool. Without any text there are 0 numbers each.
+/// bytes: [d0, ..., dn], all of the same length. Any byte but 0 is a true bool. If there are no texts, `numbers` is 0.
 ///
 /// ```cpp
 /// auto pixels = df::decode_raw<std::uint8_t>(images);   // [batch] to [batch, dynamic]

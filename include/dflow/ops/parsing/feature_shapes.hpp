@@ -10,23 +10,23 @@
 
 namespace dflow::detail {
 
-/// What a node that parses says of a group of its features, and where among its inputs and outputs it stands.
+/// A group of the features of a node that parses: its attributes, and its place among the node's inputs and outputs.
 struct FeatureGroup {
   std::span<const DType> sparse_types;
   std::span<const DType> dense_types;
   std::span<const PartialShape> dense_shapes;
   int first_default = 0;  ///< input; below 0: there are no defaults
-  int first_output = 0;   ///< indices, values and shapes of the sparse ones, then the dense ones
+  int first_output = 0;   ///< indices, values and shapes of the sparse features, then the dense features
 };
 
-/// Checks a group, and gives its outputs their shapes: those of a dense feature have `outer` in front, sparse ones have
-/// `sparse_rank` dimensions.
+/// Checks a group and sets the shapes of its outputs: the shape of a dense feature has `outer` in front, a sparse
+/// feature has `sparse_rank` dimensions.
 void infer_features(InferContext& context, const FeatureGroup& group, const PartialShape& outer, int sparse_rank);
 
-/// Fails unless there are `wanted` of what an attribute lists.
+/// Fails unless an attribute lists `wanted` features; `count` is how many it lists, `what` its name.
 void require_count(const InferContext& context, std::size_t count, std::int64_t wanted, std::string_view what);
 
-/// The edges of the defaults of a specification: without elements where there is none.
+/// Appends an edge for the default of each feature. It has no elements if the feature has no default.
 void append_defaults(GraphStore& graph, std::vector<DenseFeature>& features, std::vector<AnyOutput>& inputs,
                      const At& at);
 

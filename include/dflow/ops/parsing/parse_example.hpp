@@ -14,9 +14,9 @@
 
 namespace dflow {
 
-/// The features of a batch of Examples: serialized [batch], names [batch] or [0] for messages, a key per feature, and a
-/// default per dense one, without elements where the feature is required -> of each sparse feature indices [values, 2],
-/// values [values] and shape [2], of each dense one [batch, its shape].
+/// The features of a batch of Examples. Inputs: serialized [batch], names [batch] or [0] for messages, a key per
+/// feature, and a default per dense feature; a default without elements makes the feature required. A sparse feature
+/// gives indices [values, 2], values [values] and shape [2]. A dense feature gives [batch, its shape].
 struct ParseExample : ParsingOp<"ParseExample"> {
   struct Attrs {
     std::int64_t Nsparse = 0;
@@ -32,8 +32,8 @@ struct ParseExample : ParsingOp<"ParseExample"> {
   static void infer(InferContext& context);
 };
 
-/// The same of one Example, serialized [], without the dimension of the batch: of a sparse feature indices [values, 1]
-/// and shape [1].
+/// The same for one Example, serialized [], without the batch dimension: a sparse feature gives indices [values, 1] and
+/// shape [1].
 struct ParseSingleExample : ParsingOp<"ParseSingleExample"> {
   struct Attrs {
     std::int64_t num_sparse = 0;
@@ -49,17 +49,18 @@ struct ParseSingleExample : ParsingOp<"ParseSingleExample"> {
   static void infer(InferContext& context);
 };
 
-/// A feature that has as many values in each Example, an edge of its own. Without a default it is required. If the
-/// first dimension of its shape is `dynamic`, examples are padded to the longest, with the default or 0.
+/// A feature with the same number of values in each Example. Its output is a dense tensor. If the first dimension of
+/// its shape is `dynamic`, examples are padded to the longest, with the default or 0. Any other feature is required if
+/// it has no default.
 template <FeatureElement T>
 struct FixedLenFeature {
   std::string key;
   PartialShape shape = Shape{};  ///< of one Example's values
-  /// Of that shape, or one element that stands for all.
+  /// A tensor of `shape`, or one element that stands for all.
   std::optional<Tensor<T>> default_value = {};
 };
 
-/// A feature of any number of values, a sparse tensor.
+/// A feature with any number of values. Its output is a sparse tensor.
 template <FeatureElement T>
 struct VarLenFeature {
   std::string key;
@@ -94,8 +95,8 @@ FeaturesSpec spec_of(const std::tuple<Features...>& features) {
   return spec;
 }
 
-/// Hands out the outputs of a node that parses, in the order of its features: those of `sparse` sparse ones from
-/// `first` on, then the dense ones.
+/// Hands out the outputs of a node that parses, in the order of its features. The outputs of the `sparse` sparse
+/// features begin at `first`; the outputs of dense features follow.
 class FeatureOutputs {
  public:
   FeatureOutputs(const BuiltNode& node, std::size_t sparse, int first = 0)
@@ -131,8 +132,8 @@ BuiltNode build_parse_single_example(const Output<std::string>& serialized, Feat
 
 }  // namespace detail
 
-/// serialized: [batch]. Gives a tuple with, for each feature, an `Output` [batch, its shape] or a `SparseOutput` of
-/// dense shape [batch, longest].
+/// serialized: [batch]. Gives a tuple with an output for each feature: an `Output` [batch, its shape], or a
+/// `SparseOutput` of dense shape [batch, longest].
 ///
 /// ```cpp
 /// auto [pixels, label, words] = df::parse_example(
@@ -140,9 +141,9 @@ BuiltNode build_parse_single_example(const Output<std::string>& serialized, Feat
 ///     df::FixedLenFeature<std::int64_t>{"label"},
 ///                         df::VarLenFeature<std::string>{"words"}});
 /// ```
-/// Errors: InvalidArgument for a default or a shape that does not fit; in the step, naming example and feature, as of
-/// `parse_examples`: InvalidArgument for a feature that is missing, of another type or length, DataLoss for bytes that
-/// are no Example.
+/// Errors: InvalidArgument for a default or a shape that does not fit. In the step, the errors of `parse_examples`,
+/// which name example and feature: InvalidArgument for a feature that is missing or has another type or length,
+/// DataLoss for bytes that are no Example.
 template <class... Features>
 auto parse_example(const Output<std::string>& serialized, const std::tuple<Features...>& features, const At& at = {}) {
   FeaturesSpec spec = detail::spec_of(features);
@@ -151,7 +152,7 @@ auto parse_example(const Output<std::string>& serialized, const std::tuple<Featu
       .take_all(features);
 }
 
-/// The same of one Example, serialized []: an `Output` of a feature's shape, a `SparseOutput` of dense shape [values].
+/// The same for one Example, serialized []: an `Output` of a feature's shape, a `SparseOutput` of dense shape [values].
 template <class... Features>
 auto parse_single_example(const Output<std::string>& serialized, const std::tuple<Features...>& features,
                           const At& at = {}) {

@@ -9,10 +9,11 @@
 
 namespace dflow {
 
-/// The features of one SequenceExample, of its whole ("context") and by steps ("feature lists"): serialized [], the
-/// names of lists that may be missing, a key per feature, defaults of the dense context features, and a name for
-/// messages, [] or without elements. Of the context the outputs are those of ParseSingleExample; a sparse list gives
-/// indices [values, 2], values and shape [2] = [steps, longest], a dense one [steps, its shape].
+/// The features of one SequenceExample: its "context" (the features of the whole) and its "feature lists" (features by
+/// step). Inputs: serialized [], the names of lists that may be missing, a key per feature, defaults of the dense
+/// context features, and a name for messages, [] or without elements. The outputs of the context are as in
+/// ParseSingleExample. A sparse list gives indices [values, 2], values, and shape [2] = [steps, longest]. A dense list
+/// gives [steps, its shape].
 struct ParseSingleSequenceExample : ParsingOp<"ParseSingleSequenceExample"> {
   struct Attrs {
     std::int64_t Ncontext_sparse = 0;
@@ -36,12 +37,12 @@ struct ParseSingleSequenceExample : ParsingOp<"ParseSingleSequenceExample"> {
   static void infer(InferContext& context);
 };
 
-/// A list whose steps each have values of one shape, an edge of its own: [steps, shape].
+/// A list that has values of one shape in each step. Its output is a dense tensor [steps, shape].
 template <FeatureElement T>
 struct FixedLenSequenceFeature {
   std::string key;
   Shape shape = {};            ///< of each step's values
-  bool allow_missing = false;  ///< a list that is not there has no steps
+  bool allow_missing = false;  ///< a missing list has no steps
 };
 
 namespace detail {
@@ -75,15 +76,15 @@ BuiltNode build_parse_single_sequence_example(const Output<std::string>& seriali
 
 }  // namespace detail
 
-/// What `parse_single_sequence_example` gives: two tuples, each in the order of what was asked for.
+/// The result of `parse_single_sequence_example`: two tuples, each in the order of the requested features.
 template <class Context, class Lists>
 struct SequenceOutputs {
   Context context;
   Lists lists;
 };
 
-/// serialized: []. Of the context as `parse_single_example`; of the lists an `Output` [steps, shape], or a
-/// `SparseOutput` of dense shape [steps, longest].
+/// serialized: []. The context gives outputs as in `parse_single_example`. Each list gives an `Output` [steps, shape],
+/// or a `SparseOutput` of dense shape [steps, longest].
 ///
 /// ```cpp
 /// auto [context, lists] = df::parse_single_sequence_example(
@@ -91,7 +92,7 @@ struct SequenceOutputs {
 ///     std::tuple{df::FixedLenSequenceFeature<float>{"frames", {13}}, df::VarLenFeature<std::string>{"words"}});
 /// auto [frames, words] = lists;
 /// ```
-/// Errors: as of parse_single_example; of lists they name the list and the step.
+/// Errors: as of parse_single_example. For a list, the message names the list and the step.
 template <class... Features, class... Lists>
 auto parse_single_sequence_example(const Output<std::string>& serialized, const std::tuple<Features...>& context,
                                    const std::tuple<Lists...>& lists, const At& at = {}) {

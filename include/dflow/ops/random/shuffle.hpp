@@ -7,11 +7,11 @@
 
 namespace dflow {
 
-/// The rows of a tensor in random order, another one in each run: x [rows, ...] -> the same shape.
+/// The rows of a tensor in random order, a new order in each run: x [rows, ...] -> the same shape.
 ///
-/// The order is that of Fisher and Yates with one 32-bit word of the stream for each row but the last: of the rows from
-/// number i on, word i modulo their number comes next. These are TensorFlow's orders for the same two seeds, in each
-/// run of a session.
+/// The order is that of Fisher and Yates, with one 32-bit word of the stream for each row but the last. Step i swaps
+/// row i with row i + (word i modulo the number of rows from i on). For the same two seeds the orders are TensorFlow's,
+/// in each run of a session.
 struct RandomShuffle : StatefulOp<"RandomShuffle", AllTypes> {
   using Attrs = RandomAttrs;
   using Inputs = In<T>;
@@ -19,14 +19,14 @@ struct RandomShuffle : StatefulOp<"RandomShuffle", AllTypes> {
 };
 
 struct ShuffleOptions {
-  std::uint64_t seed = 0;  ///< 0: from the graph's seed, or another one on each device
+  std::uint64_t seed = 0;  ///< 0: from the graph's seed, or another seed on each device
 };
 
 namespace detail {
 AnyOutput any_random_shuffle(const AnyOutput& x, const ShuffleOptions& options, const At& at);
 }  // namespace detail
 
-/// x with its rows in random order, another one in each step.
+/// x with its rows in random order, a new order in each step.
 ///
 /// Errors: InvalidArgument for a scalar; in the step for 2^32 rows or more.
 template <AllowedFor<RandomShuffle> T>

@@ -14,7 +14,7 @@ struct AddN : StandardOp<"AddN", NumberTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// values: one or more tensors of one shape, which the sum has too; nothing is broadcast.
+/// values: one or more tensors of one shape. The sum has the same shape; nothing is broadcast.
 ///
 /// Errors: InvalidArgument if there are no values or their shapes differ.
 template <AllowedFor<AddN> T>

@@ -4,7 +4,7 @@
 
 namespace dflow {
 
-/// For each element the product of all others along axes: the derivative of Prod, right also where elements are 0.
+/// For each element the product of all others along axes: the derivative of Prod, correct also if elements are 0.
 struct ExclusiveProd : StandardOp<"ExclusiveProd", concat_t<FloatTypes, ComplexTypes>> {
   using Inputs = In<T, std::int32_t>;
   static void infer(InferContext& context);

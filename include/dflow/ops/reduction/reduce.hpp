@@ -7,17 +7,18 @@
 namespace dflow {
 
 struct ReduceAttrs {
-  /// Reduced dimensions stay, as 1.
+  /// Keeps the reduced dimensions, as 1.
   bool keep_dims = false;
 };
 
 namespace detail {
-/// Fails unless input 1 may be axes of input 0: a vector or a scalar, each in range and named once.
+/// Fails unless input 1 can be axes of input 0: a vector or a scalar, each axis in range and named once.
 void check_reduction_axes(const InferContext& context);
 void infer_reduction(InferContext& context, const ReduceAttrs& attrs);
 }  // namespace detail
 
-/// What reductions share: inputs `input` and `reduction_indices` (a vector of axes, or one), output without these axes.
+/// The base of reductions: inputs `input` and `reduction_indices` (a vector of axes, or one axis), output without these
+/// axes.
 template <FixedString Name, class AllowedTypes>
 struct Reduction : StandardOp<Name, AllowedTypes> {
   using Attrs = ReduceAttrs;
@@ -29,8 +30,8 @@ struct Reduction : StandardOp<Name, AllowedTypes> {
 struct Sum : Reduction<"Sum", NumberTypes> {
   static void gradient(GradientContext& context);
 };
-/// The arithmetic mean over axes; not a number over no elements. Integers are summed in 64 bits, and their mean is
-/// rounded toward 0; over no elements it is 0.
+/// The arithmetic mean over axes; NaN over no elements. Integers are summed in 64 bits, and their mean is rounded
+/// toward 0; over no elements it is 0.
 struct Mean : Reduction<"Mean", NumberTypes> {
   static void gradient(GradientContext& context);
 };
@@ -70,8 +71,8 @@ struct ArgMin : StandardOp<"ArgMin", RealTypes> {
   static void infer(InferContext& context);
 };
 
-/// A shape with the dimensions that `reduction_indices` names replaced by 1: what gradients of reductions are reshaped
-/// to.
+/// A shape with 1 in place of each dimension that `reduction_indices` names. Gradients of reductions are reshaped to
+/// it.
 struct ReducedShape : StandardOp<"ReducedShape", TypeList<std::int32_t>> {
   using Inputs = In<T, T>;
   static constexpr bool gradient_stops = true;
@@ -79,7 +80,7 @@ struct ReducedShape : StandardOp<"ReducedShape", TypeList<std::int32_t>> {
 };
 
 namespace detail {
-/// The inputs of a reduction whose axes, unless given, are all: x is flattened if its rank is unknown.
+/// The inputs of a reduction. If no axes are given, it reduces all axes, and x is flattened if its rank is unknown.
 struct ReduceOperands {
   AnyOutput x;
   AnyOutput axes;
@@ -122,7 +123,7 @@ template <AllowedFor<Prod> T>
 Output<T> reduce_prod(const Output<T>& x, const IndexList& axes = {}, ReduceAttrs attrs = {}, const At& at = {}) {
   return detail::reduce<Prod>(x, axes, attrs, at);
 }
-/// An element that is not a number makes the result one.
+/// If an element is NaN, the result is NaN.
 template <AllowedFor<Max> T>
 Output<T> reduce_max(const Output<T>& x, const IndexList& axes = {}, ReduceAttrs attrs = {}, const At& at = {}) {
   return detail::reduce<Max>(x, axes, attrs, at);
@@ -140,8 +141,8 @@ Output<T> reduce_any(const Output<T>& x, const IndexList& axes = {}, ReduceAttrs
   return detail::reduce<Any>(x, axes, attrs, at);
 }
 
-/// x: [d0, ..., dn] gives positions along dimension `axis`, which it loses; the first of several equal ones. The axis
-/// is the first dimension where none is named, as TensorFlow has it.
+/// x: [d0, ..., dn] gives positions along dimension `axis`, without this dimension. The first of several equal elements
+/// counts. The default axis is the first dimension, as in TensorFlow.
 ///
 /// Errors: InvalidArgument if axis is outside [-rank, rank); in the step, if the dimension is 0 and the result is not
 /// empty.

@@ -4,9 +4,9 @@
 
 namespace dflow {
 
-/// Sums rows: data [...batch, ...row], segment_ids [...batch], num_segments a scalar; row i of data is added to row
-/// segment_ids[i] of the result [num_segments, ...row], which is zero elsewhere. Ids need not be sorted; rows with a
-/// negative one are left out.
+/// Sums rows: data [...batch, ...row], segment_ids [...batch], num_segments a scalar. Row i of data is added to row
+/// segment_ids[i] of the result [num_segments, ...row], which is zero elsewhere. Ids need not be sorted. A row with a
+/// negative id is left out.
 struct UnsortedSegmentSum : StandardOp<"UnsortedSegmentSum", NumberTypes, IndexTypes> {
   using Inputs = In<T, U, std::int32_t>;
   static constexpr std::array<std::string_view, 2> type_names{"T", "Tindices"};
@@ -26,7 +26,7 @@ Output<T> unsorted_segment_sum(const Output<T>& data, const Output<I>& segment_i
 
 namespace detail {
 /// Rows as a dense edge: zeros of shape `dense_shape` (an int32 vector) with `values` added at rows `indices`. `known`
-/// is what the graph knows of that shape.
+/// is the part of the shape that the graph knows.
 AnyOutput scatter_rows(const AnyOutput& values, const AnyOutput& indices, const AnyOutput& dense_shape,
                        const PartialShape& known);
 }  // namespace detail

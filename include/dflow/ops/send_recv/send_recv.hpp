@@ -7,7 +7,7 @@
 
 namespace dflow {
 
-/// Hands its input to the step's rendezvous; put in by `partition` where an edge leaves a device.
+/// Hands its input to the step's rendezvous. `partition` puts a Send where an edge leaves a device.
 struct Send : StatefulOp<"_Send", AllTypes> {
   struct Attrs {
     std::string tensor_name;
@@ -15,7 +15,8 @@ struct Send : StatefulOp<"_Send", AllTypes> {
     std::string recv_device;
     std::uint64_t send_device_incarnation = 0;
     bool host_memory = false;  ///< the input is in host memory, wherever the device computes
-    /// The tensor goes to the receiver's task at once; else it waits until it is asked for. The Recv says the same.
+    /// true: the tensor goes to the receiver's task at once. false: it waits until the receiver asks for it. The Recv
+    /// has the same value.
     bool pushed = false;
   };
   using Outputs = Out<>;
@@ -23,7 +24,7 @@ struct Send : StatefulOp<"_Send", AllTypes> {
   static void infer(InferContext& context);
 };
 
-/// Gives the tensor that the matching Send handed to the rendezvous, when it is there.
+/// Gives the tensor that the matching Send handed to the rendezvous, as soon as the tensor is there.
 struct Recv : StatefulOp<"_Recv", AllTypes> {
   struct Attrs {
     std::string tensor_name;

@@ -5,8 +5,8 @@
 
 namespace dflow {
 
-/// A tensor that lives across steps, as one value: it is the edge that reads it, wherever an Output<T> is wanted, and
-/// has the operations that change it.
+/// A tensor that lives across steps, as one value. It is also the edge that reads it: use it wherever an Output<T> is
+/// wanted. Its member functions build the operations that change it.
 ///
 /// ```cpp
 /// df::Variable<float> w(graph, df::Tensor<float>::zeros({784, 10}), {.name = "w"});
@@ -14,13 +14,14 @@ namespace dflow {
 /// auto bump = w.assign_add(delta);
 /// ```
 ///
-/// A read and an update of one step are ordered only by edges and control dependencies between them; without one the
-/// read sees the value from before or after the update, never from between. `read()` builds a new read, for after
+/// A read and an update of one step are ordered only by edges and control dependencies between them. Without an order,
+/// the read sees the value from before or after the update, never a mix. `read()` builds a new read, for use after
 /// `graph.control_dependencies({bump})`.
 ///
 /// Thread safety: a value type. Valid while the graph lives.
-/// Errors: InvalidArgument for shapes that differ from the variable's, when the update is built or, where they are not
-/// known then, when it runs. FailedPrecondition, naming the variable, in a step that uses it before it was initialised.
+/// Errors: InvalidArgument for shapes that differ from the variable's: when the update is built, or when it runs if the
+/// shapes are not known before. FailedPrecondition, naming the variable, in a step that uses it before it was
+/// initialised.
 template <Element T>
 class Variable : public Output<T> {
  public:
@@ -34,7 +35,7 @@ class Variable : public Output<T> {
   template <detail::LiteralFor<T> V>
   Variable(Graph& graph, const V& initial_value, const VariableOptions& options = {}, const At& at = {})
       : Variable(graph, Tensor<T>(detail::convert_literal<T>(initial_value)), options, at) {}
-  /// Throws InvalidArgument if it has another element type.
+  /// Throws InvalidArgument if the variable has another element type.
   explicit Variable(const AnyVariable& variable) : Output<T>(variable.read_edge()), variable_(variable) {}
 
   const AnyVariable& any_variable() const noexcept { return variable_; }
@@ -55,7 +56,7 @@ class Variable : public Output<T> {
   {
     return variable_.assign_sub(delta, at);
   }
-  /// The same of a number, for a variable that is a scalar: `step.assign_add(1)`.
+  /// The same with a number, for a scalar variable: `step.assign_add(1)`.
   template <detail::LiteralFor<T> V>
   Operation assign(const V& value, const At& at = {}) const {
     return assign(constant_of(value, at), at);
@@ -71,7 +72,7 @@ class Variable : public Output<T> {
     return assign_sub(constant_of(delta, at), at);
   }
   /// variable[ids[i]] = updates[i] over the leading dimension: ids [n...] in [0, limit), updates [n..., row...], or a
-  /// scalar for all of their elements. Repeated ids are applied in their order, so that the last one counts.
+  /// scalar for all of their elements. Repeated ids are applied in their order: the last one counts.
   template <AllowedForParam<ScatterUpdate, 1> Index>
   Operation scatter_update(const Output<Index>& ids, const Output<T>& updates, const At& at = {}) const {
     return variable_.scatter_update(ids, updates, at);
@@ -113,7 +114,7 @@ class Variable : public Output<T> {
   Output<bool> is_initialized(const At& at = {}) const { return Output<bool>::unchecked(variable_.is_initialized(at)); }
 
  private:
-  /// Empty beside a variable that is.
+  /// An empty edge if the variable is empty.
   template <class V>
   Output<T> constant_of(const V& value, const At& at) const {
     if (!this->is_valid()) return {};

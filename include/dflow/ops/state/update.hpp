@@ -5,9 +5,9 @@
 namespace dflow {
 
 // One step of an optimizer on a variable and its slots. Rates and factors are scalars; gradients have the variable's
-// shape. A sparse form takes `grad` [n, row...] for the rows `indices` [n] of the variable: rows of equal index are
-// summed first, and rows that are not named keep their values, slots included. A bad index fails the step before
-// anything is written.
+// shape. A sparse form takes `grad` [n, row...] for the rows `indices` [n] of the variable. Rows of equal index are
+// summed first. Rows that are not named keep their values, slots included. A bad index fails the step before anything
+// is written.
 
 /// var -= alpha * delta.
 struct ApplyGradientDescent : StatefulOp<"ApplyGradientDescent", FloatTypes> {
@@ -16,7 +16,7 @@ struct ApplyGradientDescent : StatefulOp<"ApplyGradientDescent", FloatTypes> {
   static void infer(InferContext& context);
 };
 
-/// accum = momentum * accum + grad; var -= lr * accum, or with Nesterov's var -= lr * (grad + momentum * accum)
+/// accum = momentum * accum + grad; var -= lr * accum. With Nesterov's momentum var -= lr * (grad + momentum * accum)
 /// (Sutskever et al. 2013).
 struct ApplyMomentum : StatefulOp<"ApplyMomentum", FloatTypes> {
   struct Attrs {

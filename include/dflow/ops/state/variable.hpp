@@ -10,15 +10,16 @@
 
 namespace dflow {
 
-// The ops of variables. A handle's shape, as the graph infers it, is that of the variable's value.
+// The ops of variables. The shape that the graph infers for a handle is the shape of the variable's value.
 
-/// Holds a tensor across steps; gives a handle to it.
+/// Holds a tensor across steps. The output is a handle to the tensor.
 struct VariableOp : StatefulOp<"Variable", AllTypes> {
   struct Attrs {
     PartialShape shape;
     std::string container;    ///< variables of different containers never meet
-    std::string shared_name;  ///< what it is kept under; the node's name where empty
-    /// Of a part of a partitioned variable what it is of it, as in `SaveV2`: "4 3 0,2:-". Empty for all others.
+    std::string shared_name;  ///< the variable's name in its container; the node's name if empty
+    /// The slice of a partitioned variable that this part holds, as in `SaveV2`: "4 3 0,2:-". Empty for a variable that
+    /// is no part.
     std::string slice;
   };
   using Inputs = In<>;
@@ -28,7 +29,8 @@ struct VariableOp : StatefulOp<"Variable", AllTypes> {
   static void infer(InferContext& context);
 };
 
-/// The value of a variable, from before or after an update that runs meanwhile, never from between.
+/// The value of a variable. If an update runs at the same time, the value is from before or after the update, never a
+/// mix.
 struct ReadVariable : StatefulOp<"ReadVariable", AllTypes> {
   using Inputs = In<ResourceHandle>;
   static constexpr OpRole role = OpRole::read_variable;
@@ -64,9 +66,9 @@ namespace detail {
 void infer_row_update(InferContext& context);
 }  // namespace detail
 
-/// What updates of rows share: a variable [limit, row...], indices [n...] in [0, limit), and updates [n..., row...] or
-/// a scalar that stands for each of their elements. Repeated indices are applied in their order; 16-bit floats are
-/// rounded once, after the last of them.
+/// The base of ops that update rows: a variable [limit, row...], indices [n...] in [0, limit), and updates [n...,
+/// row...]. A scalar update stands for every element of the updates. Repeated indices are applied in their order.
+/// 16-bit floats are rounded once, after the last repeat.
 template <FixedString Name, class AllowedTypes>
 struct RowUpdateOp : StatefulOp<Name, AllowedTypes, IndexTypes> {
   using Inputs = In<ResourceHandle, TypeParam<1>, TypeParam<0>>;
@@ -75,7 +77,7 @@ struct RowUpdateOp : StatefulOp<Name, AllowedTypes, IndexTypes> {
   static void infer(InferContext& context) { detail::infer_row_update(context); }
 };
 
-/// variable[indices[i]] = updates[i]; of repeated indices the last one counts.
+/// variable[indices[i]] = updates[i]. If an index is repeated, its last update counts.
 struct ScatterUpdate : RowUpdateOp<"ScatterUpdate", AllTypes> {};
 /// variable[indices[i]] += updates[i]
 struct ScatterAdd : RowUpdateOp<"ScatterAdd", NumberTypes> {};
@@ -83,12 +85,12 @@ struct ScatterAdd : RowUpdateOp<"ScatterAdd", NumberTypes> {};
 struct ScatterSub : RowUpdateOp<"ScatterSub", NumberTypes> {};
 /// variable[indices[i]] *= updates[i]
 struct ScatterMul : RowUpdateOp<"ScatterMul", NumberTypes> {};
-/// variable[indices[i]] /= updates[i], as `Div`: integers toward 0, and by 0 an error that leaves the variable as it
-/// is.
+/// variable[indices[i]] /= updates[i], as `Div`: integers round toward 0. An integer update of 0 is an error that
+/// leaves the variable unchanged.
 struct ScatterDiv : RowUpdateOp<"ScatterDiv", NumberTypes> {};
-/// The smaller of variable[indices[i]] and updates[i]; what is not a number stays so.
+/// The smaller of variable[indices[i]] and updates[i]; a NaN stays a NaN.
 struct ScatterMin : RowUpdateOp<"ScatterMin", RealTypes> {};
-/// The larger of variable[indices[i]] and updates[i]; what is not a number stays so.
+/// The larger of variable[indices[i]] and updates[i]; a NaN stays a NaN.
 struct ScatterMax : RowUpdateOp<"ScatterMax", RealTypes> {};
 
 /// Whether a variable has been assigned a value.
@@ -102,56 +104,58 @@ template <Element T>
 class Variable;
 
 struct VariableOptions {
-  /// Name of the node, unique in its name scope; "Variable" and a number where empty.
+  /// Name of the node, unique in its name scope. If empty: "Variable" and a number.
   std::string_view name = {};
-  /// In the collection "trainable_variables", which optimizers take their variables from.
+  /// Lists the variable in the collection "trainable_variables", from which optimizers take their variables.
   bool trainable = true;
-  /// Of the device. Names that begin with "_" are the library's.
+  /// A container of the device. Names that begin with "_" are reserved for the library.
   std::string_view container = {};
   std::string_view shared_name = {};
-  /// What it is of a partitioned variable, of which it is "part_<number>", as in `SaveV2`; empty: it is no part.
+  /// If the variable is "part_<number>" of a partitioned variable: its slice of the whole, as in `SaveV2`. Empty: no
+  /// part.
   std::string_view slice = {};
 };
 
-/// A variable whose element type is known at run time only: the handle, the edge that reads it, and what gives it its
-/// initial value.
+/// A variable whose element type is known only at run time: its handle, the edge that reads it, and the node that
+/// assigns its initial value.
 ///
-/// Whatever is built on it is placed where it is, inside whatever device scope.
+/// Ops that are built on a variable are placed where the variable is, inside any device scope.
 ///
 /// Thread safety: a value type.
-/// Errors: InvalidArgument from one that no `make` or `of` gave.
+/// Errors: InvalidArgument from a variable that neither `make` nor `of` returned.
 class AnyVariable {
  public:
   AnyVariable() = default;
 
-  /// Appends "name" (the handle), "name/read" and "name/Assign", and puts the handle in the collections "variables"
-  /// and, if asked, "trainable_variables". Handle and read have no control inputs, whatever the scope.
+  /// Appends "name" (the handle), "name/read" and "name/Assign". Puts the handle in the collection "variables" and, if
+  /// asked, in "trainable_variables". In any scope, the handle and the read have no control inputs.
   ///
-  /// Errors: InvalidArgument if a node of that name exists, or the container's name begins with "_".
+  /// Errors: InvalidArgument if a node has this name already, or if the container's name begins with "_".
   static AnyVariable make(GraphStore& graph, const AnyOutput& initial_value, const VariableOptions& options = {},
                           const At& at = {});
-  /// The same in no collection: for what may fail yet, and lists its variables when it has not.
+  /// As `make`, but in no collection: for a caller that may still fail, and lists its variables after it succeeds.
   static AnyVariable make_unlisted(GraphStore& graph, const AnyOutput& initial_value,
                                    const VariableOptions& options = {}, const At& at = {});
-  /// The variable of a handle that `make` made; its read edge is that of "name/read", else of the first node that reads
-  /// it and waits for nothing. Errors: InvalidArgument if the operation is no such handle, or nothing reads it.
+  /// The variable of a handle that `make` built. Its read edge is "name/read", or else the first node that reads the
+  /// handle and has no control inputs. Errors: InvalidArgument if the operation is no handle of a variable, or if
+  /// nothing reads it.
   static AnyVariable of(const Operation& handle);
-  /// The variable that a read edge belongs to. Errors: InvalidArgument if the edge is no variable's.
+  /// The variable that a read edge belongs to. Errors: InvalidArgument if the edge reads no variable.
   static AnyVariable of_read(const AnyOutput& read);
 
   const AnyOutput& handle() const noexcept { return handle_; }
   const AnyOutput& read_edge() const noexcept { return read_; }
-  /// The node "name/Assign". Errors: InvalidArgument if the graph does not have it.
+  /// The node "name/Assign". Errors: InvalidArgument if the graph has no node of this name.
   Operation initializer() const;
   DType dtype() const { return read_.dtype(); }
   const PartialShape& shape() const { return read_.shape(); }
   const std::string& name() const { return handle_.node().name; }
-  /// What it is of a partitioned variable, as in `SaveV2`: "4 3 0,2:-" are rows 0 and 1 of [4, 3]. Empty for no part.
+  /// The slice of the partitioned variable, as in `SaveV2`: "4 3 0,2:-" are rows 0 and 1 of [4, 3]. Empty for no part.
   const std::string& slice() const { return handle_.node().attrs_as<VariableOp>().slice; }
-  /// Of a part, the name of the whole: "words" of "words/part_1", and "words/Adam" of "words/part_1/Adam". Else `name`.
+  /// For a part, the name of the whole: "words" of "words/part_1", "words/Adam" of "words/part_1/Adam". Else `name`.
   std::string whole_name() const;
 
-  /// With the element type known to the compiler. Errors: InvalidArgument if it is another one.
+  /// The variable with its element type known to the compiler. Errors: InvalidArgument if its element type is not T.
   template <Element T>
   Variable<T> as() const;
 
@@ -175,16 +179,16 @@ class AnyVariable {
 };
 
 namespace detail {
-/// Those of the graph's collection of that name.
+/// The variables in the graph's collection of this name.
 std::vector<AnyVariable> variables_in(GraphStore& graph, std::string_view collection);
 }  // namespace detail
 
-/// The variables that the graph has now, in the order in which they were made: all of them, and those that optimizers
-/// train. They are the graph's collections "variables" and "trainable_variables".
+/// All variables of the graph, and the variables that optimizers train, in the order in which they were made. They are
+/// the graph's collections "variables" and "trainable_variables". Variables made later are not included.
 std::vector<AnyVariable> global_variables(const Graph& graph);
 std::vector<AnyVariable> trainable_variables(const Graph& graph);
 
-/// An operation that gives every variable that the graph has now its initial value.
+/// An operation that assigns the initial value of every variable in the graph. Variables made later are not included.
 Operation initialize_variables(Graph& graph, const At& at = {});
 
 }  // namespace dflow

@@ -39,14 +39,14 @@ struct StringToHashBucket : TextOp<"StringToHashBucket"> {
   static void infer(InferContext& context);
 };
 
-/// texts [d0, ..., dn] to buckets of the same shape in [0, num_buckets): the same ones in every process, and
-/// TensorFlow's. Anybody can make texts that fall into one bucket.
+/// texts [d0, ..., dn] to buckets of the same shape in [0, num_buckets). The buckets are the same in every process and
+/// in TensorFlow. Anybody can make texts that fall into one bucket.
 ///
 /// Errors: InvalidArgument if num_buckets is below 1.
 Output<std::int64_t> string_to_hash_bucket_fast(const Output<std::string>& texts, std::int64_t num_buckets,
                                                 const At& at = {});
 
-/// The same where nobody who does not know `key` can make texts that fall into one bucket.
+/// The same, but nobody can make texts that fall into one bucket without knowing `key`.
 Output<std::int64_t> string_to_hash_bucket_strong(const Output<std::string>& texts, std::int64_t num_buckets,
                                                   const std::array<std::uint64_t, 2>& key, const At& at = {});
 

@@ -9,7 +9,7 @@
 
 namespace dflow {
 
-/// The texts of N inputs one behind the other, elementwise.
+/// Joins the texts of N inputs, elementwise, in the order of the inputs.
 struct StringJoin : TextOp<"StringJoin"> {
   struct Attrs {
     std::int64_t N = 1;
@@ -20,7 +20,7 @@ struct StringJoin : TextOp<"StringJoin"> {
   static void infer(InferContext& context);
 };
 
-/// The texts along some dimensions one behind the other: the first one that `reduction_indices` names runs fastest.
+/// Joins the texts along some dimensions. The first dimension that `reduction_indices` names runs fastest.
 struct ReduceJoin : TextOp<"ReduceJoin"> {
   struct Attrs {
     bool keep_dims = false;
@@ -31,7 +31,8 @@ struct ReduceJoin : TextOp<"ReduceJoin"> {
   static void infer(InferContext& context);
 };
 
-/// inputs: of one shape, or scalars, each of which counts for every element of the others. The result has that shape.
+/// inputs: texts of one shape, or scalars. A scalar counts for every element of the others. The result has the same
+/// shape.
 ///
 /// ```cpp
 /// auto path = df::string_join({folder, name}, "/");   // [], [n] to [n]
@@ -44,8 +45,8 @@ inline Output<std::string> string_join(std::initializer_list<Output<std::string>
   return string_join(std::span(inputs.begin(), inputs.size()), std::move(separator), at);
 }
 
-/// inputs [d0, ..., dn] without the dimensions `axes`, or with 1 in their place. Of a dimension of extent 0 the result
-/// is an empty text. The order of `axes` is that of the texts: of [[a, b], [c, d]] {1, 0} gives "abcd", {0, 1} "acbd".
+/// inputs [d0, ..., dn] without the dimensions `axes`, or with 1 in their place. A dimension of extent 0 gives an empty
+/// text. The first axis in `axes` runs fastest: [[a, b], [c, d]] gives "abcd" with {1, 0}, and "acbd" with {0, 1}.
 ///
 /// Errors: InvalidArgument for an axis outside [-rank, rank), or named twice.
 Output<std::string> reduce_join(const Output<std::string>& inputs, const IndexList& axes, ReduceJoin::Attrs attrs = {},

@@ -8,14 +8,14 @@
 
 namespace dflow {
 
-/// An op on texts, through which no gradient goes.
+/// An op on texts. No gradient goes through it.
 template <FixedString Name, class... AllowedTypes>
 struct TextOp : StandardOp<Name, AllowedTypes...> {
   static constexpr bool gradient_stops = true;
 };
 
-/// What positions and lengths in a text count: bytes, or the characters of UTF-8, which begin at each byte that does
-/// not continue one.
+/// The unit of positions and lengths in a text: bytes, or characters of UTF-8. A character begins at each byte that
+/// does not continue another character.
 enum class TextUnit : std::uint8_t { byte, utf8_char };
 
 constexpr std::array<std::string_view, 2> attr_enum_names(TextUnit) { return {"BYTE", "UTF8_CHAR"}; }

@@ -8,9 +8,9 @@
 
 namespace dflow {
 
-/// The parts of each text, as a sparse matrix of a row per text: input [n], delimiter [] -> indices [parts, 2], values
-/// [parts], shape [2] = [n, most parts]. Each character of the delimiter ends a part; without any each byte is one. An
-/// empty text has none.
+/// The parts of each text, as a sparse matrix with a row per text: input [n], delimiter [] -> indices [parts, 2],
+/// values [parts], shape [2] = [n, most parts]. Each character of the delimiter ends a part. With an empty delimiter,
+/// each byte is a part. An empty text has no parts.
 struct StringSplit : TextOp<"StringSplit"> {
   struct Attrs {
     bool skip_empty = true;
@@ -20,11 +20,11 @@ struct StringSplit : TextOp<"StringSplit"> {
   static void infer(InferContext& context);
 };
 
-/// The same by a separator as a whole, as Python's `str.split` has it: an empty one stands for any run of white space,
-/// and then spaces in front count for nothing; of another, empty parts count.
+/// The same with the separator as a whole, as in Python's `str.split`. An empty separator stands for any run of white
+/// space; spaces in front are then ignored. With any other separator, empty parts count.
 struct StringSplitV2 : TextOp<"StringSplitV2"> {
   struct Attrs {
-    std::int64_t maxsplit = -1;  ///< so many parts are split off at most, the rest stays whole; below 0: all
+    std::int64_t maxsplit = -1;  ///< the most parts to split off, the rest stays whole; below 0: all
   };
   using Inputs = In<std::string, std::string>;
   using Outputs = Out<std::int64_t, std::string, std::int64_t>;

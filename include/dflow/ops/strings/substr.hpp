@@ -6,7 +6,7 @@
 
 namespace dflow {
 
-/// A part of each text: input, pos, len, the latter two of one shape, which broadcasts with the input's.
+/// A part of each text: input, pos, len. pos and len have one shape, which broadcasts with the input's.
 struct Substr : TextOp<"Substr", IndexTypes> {
   struct Attrs {
     TextUnit unit = TextUnit::byte;
@@ -26,12 +26,12 @@ struct StringLength : TextOp<"StringLength"> {
   static void infer(InferContext& context);
 };
 
-/// From position `pos` on, which counts from the end if it is negative, `length` units or as many as there are. A
-/// negative length stands, as in TensorFlow from positions of 0 or more, for all the rest if bytes are counted, and for
-/// nothing if characters are.
+/// The part from position `pos` on, of `length` units or as many as there are. A negative `pos` counts from the end. A
+/// negative length stands for all the rest if bytes are counted, as in TensorFlow from positions of 0 or more. It
+/// stands for nothing if characters are counted.
 ///
-/// Errors: InvalidArgument if pos and length have different shapes or do not broadcast with the texts; in the step for
-/// a position outside [-units, units] of its text, which it names.
+/// Errors: InvalidArgument if pos and length have different shapes or do not broadcast with the texts. In the step,
+/// InvalidArgument for a position outside [-units, units] of its text; the message names the position.
 template <AllowedFor<Substr> I>
 Output<std::string> substr(const Output<std::string>& texts, const Output<I>& pos, const Output<I>& length,
                            Substr::Attrs attrs = {}, const At& at = {}) {

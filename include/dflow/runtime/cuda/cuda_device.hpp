@@ -22,26 +22,28 @@ struct CudaDeviceOptions {
   /// Null: CUDA's (`cuda::cuda_driver`).
   std::shared_ptr<cuda::Driver> driver = nullptr;
   std::shared_ptr<ThreadPool> pool = nullptr;  ///< for kernels that compute on the host; null: in the thread that calls
-  /// No more of the GPU's memory than this is taken.
+  /// The device takes no more of the GPU's memory than this.
   std::size_t memory_limit_bytes = std::numeric_limits<std::size_t>::max();
   /// Products and convolutions of float may multiply in TF32, of 10 bits: faster, and less exact.
   bool allows_tf32 = false;
-  /// A convolution takes no more memory than this beside its operands, and by cuDNN the filter once more; or as much as
-  /// one place of the filter needs, its gradient by the images as much as one image.
+  /// The most memory that a convolution takes beside its operands; with cuDNN it takes the size of the filter in
+  /// addition. It takes at least the memory for one place of the filter, or for one image in its gradient by the
+  /// images.
   std::size_t convolution_workspace_bytes = std::size_t{1} << 27;
-  /// Of kernels that run again and again on inputs of the same shapes into CUDA graphs, which are launched instead.
+  /// Captures kernels that run again and again on inputs of the same shapes into CUDA graphs. The graphs are launched
+  /// instead of the kernels.
   cuda::GraphRecorder::Options capture = {};
-  /// The device computes collectives together with others that do, by NCCL, where the component was built with it.
+  /// The device computes collectives by NCCL with other devices that do, if the component was built with NCCL.
   bool nccl = true;
-  /// Seeds of the random streams that were given none, from any thread; null: `system_seed`.
+  /// Draws the seeds of random streams that were given none, from any thread; null: `system_seed`.
   std::function<std::uint64_t()> draw_seed = nullptr;
 };
 
-/// An NVIDIA GPU as a device: kernels are issued to one stream, copies run beside them on others, and no thread of the
-/// host waits for either. What the device has no kernel for, the CPU does where soft placement allows it.
+/// An NVIDIA GPU as a device. Kernels are issued to one stream, copies run beside them on others, and no thread of the
+/// host waits for either. If the device has no kernel for an op and soft placement allows it, the op runs on the CPU.
 ///
-/// Errors of the constructor: NotFound where there is no such GPU, FailedPrecondition where the machine's driver is too
-/// old for the program, with what CUDA says.
+/// Errors of the constructor: NotFound if there is no such GPU; FailedPrecondition, with CUDA's message, if the
+/// machine's driver is too old for the program.
 ///
 /// Thread safety: as Device.
 class CudaDevice final : public Device {
@@ -55,9 +57,9 @@ class CudaDevice final : public Device {
   void release_cached_memory() override;
 
   const cuda::DeviceProperties& properties() const noexcept { return properties_; }
-  /// What was captured and launched so far.
+  /// Counts of the graphs captured and launched so far.
   cuda::GraphRecorder::Counts graphs() const noexcept { return state_->recorder.counts(); }
-  /// What became of chains of elementwise nodes (`PassOptions::chains`) so far.
+  /// Counts of the chains of elementwise nodes (`PassOptions::chains`) so far.
   cuda::ChainCounts chains() const { return state_->chain_counter.counts(); }
 
  private:

@@ -27,14 +27,14 @@ struct StepStats;
 struct EventWriterOptions {
   std::string host;    ///< in the file's name; the machine's if empty
   std::string suffix;  ///< at the end of the name
-  /// What has been added is written when it takes so many bytes, or so long after the last time that it was, or by
+  /// Added events are written when they take `buffer_bytes`, when `flush_every` has passed since the last write, or by
   /// `flush`.
   std::size_t buffer_bytes = std::size_t{1} << 16;
   Duration flush_every = std::chrono::seconds(120);
 };
 
-/// Writes an event file that TensorBoard shows: "events.out.tfevents.<seconds since 1970>.<host><suffix>" in a folder,
-/// which is made when the first event is written. Its first event says the version.
+/// Writes an event file that TensorBoard shows: "events.out.tfevents.<seconds since 1970>.<host><suffix>" in a folder.
+/// The folder is made when the first event is written. The first event in the file is the version.
 ///
 ///     EventWriter events(files, "logs/run1", clock);
 ///     events.add_graph(graph);
@@ -42,18 +42,18 @@ struct EventWriterOptions {
 ///     events.add_histogram("layer1/weights", weights, step);
 ///     events.close();
 ///
-/// A file of that name stays as it is: another name is taken. A file that was deleted meanwhile is replaced by a new
-/// one, which holds what is written from then on.
+/// An existing file of that name stays as it is: the writer takes another name. If its file was deleted meanwhile, a
+/// new file replaces it and holds the events that are written from then on.
 ///
-/// Thread safety: safe; whoever writes to the file blocks the others.
-/// Errors: those of FileSystem, also from the functions that add, and then from each later call; those of
-/// summary.hpp for what is added; FailedPrecondition after `close`.
+/// Thread safety: safe; a thread that writes to the file blocks the others.
+/// Errors: the errors of FileSystem, also from the functions that add, and then from each later call; the errors of
+/// summary.hpp for the added values; FailedPrecondition after `close`.
 class EventWriter {
  public:
   EventWriter(FileSystem& files, std::string directory, const Clock& clock, EventWriterOptions options = {});
   EventWriter(const EventWriter&) = delete;
   EventWriter& operator=(const EventWriter&) = delete;
-  /// Closes, and says nothing of errors: `close` does.
+  /// Closes without reporting errors; `close` reports them.
   ~EventWriter();
 
   void add_scalar(std::string_view tag, double value, std::int64_t step);
@@ -62,9 +62,9 @@ class EventWriter {
   void add_audio(std::string_view tag, const AnyTensor& samples, std::int64_t sample_rate, std::int64_t step);
   void add_text(std::string_view tag, std::string_view text, std::int64_t step);
   void add_summary(Summary summary, std::int64_t step);
-  /// The bytes of a Summary. Errors also: DataLoss, and nothing is written then.
+  /// Adds the bytes of a Summary. Errors also: DataLoss, and nothing is written then.
   void add_summary(std::string_view serialized, std::int64_t step);
-  /// The same as summary ops give them, []. Errors also: InvalidArgument for another shape.
+  /// The same for the output of a summary op, []. Errors also: InvalidArgument for another shape.
   template <std::same_as<Tensor<std::string>> S>
   void add_summary(const S& serialized, std::int64_t step) {
     add_summary_tensor(serialized, step);
@@ -72,22 +72,23 @@ class EventWriter {
 
   void add_graph(const Graph& graph, std::int64_t step = 0);
   void add_graph(const GraphStore& graph, std::int64_t step = 0);
-  /// A step's statistics, to be shown on the graph. Errors also: AlreadyExists for a tag that this writer has had.
+  /// Adds a step's statistics, to be shown on the graph. Errors also: AlreadyExists for a tag that this writer has
+  /// had.
   void add_run_metadata(std::string_view tag, const StepStats& stats, std::int64_t step);
   /// The same under the first of "tag", "tag (2)", "tag (3)" and so on that this writer has not had.
   void add_more_run_metadata(std::string_view tag, const StepStats& stats, std::int64_t step);
 
-  /// A run of these hyperparameters begins now, and ends.
+  /// The first function marks that a run with these hyperparameters begins now, the second that it ends.
   void add_hyperparameters(HyperparameterRun run);
   void add_hyperparameters_end(bool has_succeeded);
 
-  /// Training starts with `step`: what was written of that step and later ones, in other files of the folder too, is
-  /// void.
+  /// Training starts with `step`. All earlier events of that step and later steps are void, in other files of the
+  /// folder too.
   void add_start(std::int64_t step);
   void add_checkpoint(std::string_view path, std::int64_t step);
   void add_stop(std::int64_t step);
 
-  /// With the clock's time if `wall_time` is 0.
+  /// Adds an event, with the clock's time if `wall_time` is 0.
   void add(Event event);
 
   /// Blocks until readers of the file see all events.
@@ -95,7 +96,7 @@ class EventWriter {
   /// Flushes and ends the file; later calls do nothing.
   void close();
 
-  /// Of the file that was last written to; empty before the first.
+  /// The path of the file that was last written to; empty before the first write.
   std::string path() const;
 
  private:
@@ -105,7 +106,7 @@ class EventWriter {
   std::unique_ptr<State> state_;
 };
 
-/// Reads an event file in order; it may be read while it is written.
+/// Reads an event file in order; the file may be read while it is written.
 ///
 ///     EventReader reader(files, path);
 ///     while (std::optional<Event> event = reader.next()) {
@@ -118,9 +119,9 @@ class EventReader {
  public:
   EventReader(FileSystem& files, std::string path, const RecordReaderOptions& options = {});
 
-  /// Blocks. Nothing at the end, where more may come.
+  /// Blocks. Returns nothing at the end; more events may come later.
   std::optional<Event> next();
-  /// Where the next event begins.
+  /// The offset of the next event.
   std::uint64_t tell() const noexcept { return records_.tell(); }
   void seek(std::uint64_t offset) noexcept { records_.seek(offset); }
 
@@ -129,7 +130,7 @@ class EventReader {
   std::string record_;
 };
 
-/// The paths of the event files in a folder, in the order of their names. Errors: those of FileSystem.
+/// The paths of the event files in a folder, in the order of their names. Errors: as FileSystem.
 std::vector<std::string> event_files(FileSystem& files, const std::string& directory);
 
 }  // namespace dflow

@@ -16,29 +16,30 @@
 
 namespace dflow::train {
 
-/// A call of `fit` as its hooks see it.
+/// A call of `fit`, as its hooks see it.
 ///
-/// Thread safety: the thread of the call.
+/// Thread safety: use it only in the thread that called `fit`.
 class Fitting {
  public:
   Session& session() const noexcept { return session_; }
   /// The graph of the step.
   GraphStore& graph() const noexcept { return graph_; }
-  /// The epoch, counted from 0 by the iterator of the batches, and how many of its batches have been trained on.
+  /// The epoch, which the iterator of the batches counts from 0, and the number of its batches that have been trained
+  /// on.
   std::int64_t epoch() const noexcept { return epoch_; }
   std::int64_t batch() const noexcept { return batch_; }
   /// Steps that this call has run.
   std::int64_t step() const noexcept { return history_.steps; }
-  /// Of the step that was run last, or, at the end of an epoch, of the epoch.
+  /// The values of the last step or, at the end of an epoch, of the epoch.
   const Values& values() const noexcept { return values_; }
-  /// Errors: NotFound where no step has run yet.
+  /// Errors: NotFound if no step has run yet.
   double loss() const;
-  /// Shows a number behind the loss, where the fit shows its progress, until it is shown anew.
+  /// Shows a number behind the loss in the progress display until the next `show` of that name.
   void show(std::string_view name, double value);
-  /// At the end of an epoch it is in it already.
+  /// The results so far. At the end of an epoch they include that epoch.
   const History& history() const noexcept { return history_; }
 
-  /// This step is the last. `History::stopped_by` is the reason that was given first.
+  /// Makes this step the last. `History::stopped_by` is the reason of the first call.
   void stop(std::string reason);
   bool is_stopped() const noexcept { return is_stopped_; }
 
@@ -55,49 +56,51 @@ class Fitting {
   bool is_stopped_ = false;
 };
 
-/// What a hook wants to see of a step: an edge to fetch with it, or an empty one, and whether to measure it.
+/// The request of a hook for one step: an edge to fetch with the step (or an empty edge), and whether to measure the
+/// step.
 struct Observation {
   AnyOutput edge = {};
   bool trace = false;
 };
 
-/// What it has seen.
+/// The answer to an `Observation`.
 struct Observed {
   AnyTensor value;                ///< of the edge
   const RunMetadata* trace = {};  ///< null unless it was measured
 };
 
-/// What is called on the way of a `fit`; any may be empty. They may stop it, run steps, save, call `fit`; what they
-/// throw ends it and comes out of it. A hook whose `on_begin` has returned learns of the end: by one call of `on_end`,
-/// or of `on_error`.
+/// Functions that `fit` calls on its way; each may be empty. A function may stop the fit, run steps, save or call
+/// `fit`. If it throws, the fit ends with that exception. If the `on_begin` of a hook has returned, the hook learns of
+/// the end by one call of `on_end` or of `on_error`.
 struct Hook {
   std::function<void(Fitting&)> on_begin = {};
   std::function<void(Fitting&)> on_epoch_begin = {};
   std::function<void(Fitting&)> on_step = {};  ///< after each
-  /// After validation. The iterator stands at the beginning of the next epoch. Not called for an epoch that a stop has
-  /// ended early.
+  /// Called after validation, when the iterator stands at the beginning of the next epoch. Not called for an epoch
+  /// that a stop has ended early.
   std::function<void(Fitting&)> on_epoch_end = {};
-  std::function<void(Fitting&)> on_end = {};  ///< also when it was stopped, but not after an error
-  /// What ends it comes out of it next: an error of the session, the data or a hook, also of another's `on_end`. A
-  /// std::exception that is no Error comes as Internal, anything else as Unknown. What this throws is dropped.
+  std::function<void(Fitting&)> on_end = {};  ///< also after a stop, but not after an error
+  /// Called before `fit` throws an error of the session, the data or a hook, also of the `on_end` of another hook. A
+  /// std::exception that is no Error comes as Internal, any other exception as Unknown. An exception from `on_error`
+  /// is dropped.
   std::function<void(Fitting&, const Status&)> on_error = {};
-  /// Before each step. An edge fetched with it has the value for its batch.
+  /// Called before each step. An edge fetched with the step has the value for its batch.
   std::function<Observation(const Fitting&)> observe = {};
-  std::function<void(Fitting&, const Observed&)> on_observed = {};  ///< after a step of which something was wanted
+  std::function<void(Fitting&, const Observed&)> on_observed = {};  ///< after a step with a request of this hook
 };
 
 struct FitOptions {
-  /// The iterator's epoch to end before: one that was restored in epoch 2 goes on with the rest of that.
+  /// `fit` ends before this epoch of the iterator. An iterator restored in epoch 2 goes on with the rest of epoch 2.
   std::int64_t epochs = 1;
-  /// Steps after which it ends; none: only by the epochs. Needed for data without an end.
+  /// `fit` ends after this number of steps; none: only `epochs` counts. Data without an end need it.
   std::optional<std::int64_t> max_steps = {};
-  /// Gone through after each epoch: `{.validation = test}`.
+  /// Evaluated after each epoch: `{.validation = test}`.
   ValidationData validation = {};
   /// Called in this order.
   std::vector<Hook> hooks = {};
-  /// Ends it after the step under way.
+  /// Ends the fit after the step under way.
   std::stop_token stop = {};
-  /// Shows how far it is.
+  /// Shows the progress of the fit.
   std::optional<ProgressOptions> progress = {};
 };
 
@@ -106,19 +109,21 @@ History fit(Session& session, const AnyTrainStep& step, data::AnyIterator& batch
 Values evaluate(Session& session, const AnyTrainStep& step, const ValidationData& data);
 }  // namespace detail
 
-/// Trains: a step for each batch, epoch by epoch, until the iterator is at epoch `options.epochs` or it is stopped.
+/// Trains with one step for each batch, epoch by epoch, until the iterator is at epoch `options.epochs` or the fit is
+/// stopped.
 ///
 /// ```cpp
 /// df::data::Iterator batches = data.iterate();
 /// df::train::History history = df::train::fit(session, step, batches, {.epochs = 5, .validation = test});
 /// double accuracy = history.last("validation_accuracy");
 /// ```
-/// The iterator may have been restored, and be part of a checkpoint (`saved_iterator`): what is left of its epoch comes
-/// first, and the means of that epoch are of the rest.
+/// The iterator may have been restored, and may be part of a checkpoint (`saved_iterator`). The fit begins with the
+/// rest of its epoch, and the means of that epoch are over the rest.
 ///
-/// Blocks. Errors: InvalidArgument for no epochs, data that are empty, or validation data that do not fit the step's
-/// feeds; those of the data, with the number of epoch and batch before the message (what is no Error becomes one, with
-/// what was thrown nested in it); those of the session and of hooks as they are.
+/// Blocks.
+/// Errors: InvalidArgument for no epochs, for empty data, or for validation data that do not fit the feeds of the
+/// step. Errors of the data have the number of the epoch and batch before the message; an exception that is no Error
+/// becomes an Error with the exception nested in it. Errors of the session and of hooks come as they are.
 template <class E, Element... Ts>
 History fit(Session& session, const TrainStep<Ts...>& step, data::Iterator<E>& batches,
             const FitOptions& options = {}) {
@@ -134,7 +139,7 @@ History fit(Session& session, const TrainStep<Ts...>& step, const data::Dataset<
   return detail::fit(session, step.any(), batches.any(), options);
 }
 
-/// The means of loss and metrics over a dataset, by what the step says of validation. Trains nothing.
+/// The means of the loss and metrics over a dataset, with the step's validation loss and metrics. Trains nothing.
 ///
 /// Blocks. Errors: as `fit`.
 template <class E, Element... Ts>

@@ -13,33 +13,33 @@ namespace dflow::train {
 struct EarlyStoppingOptions {
   std::string value = "validation_loss";  ///< of an epoch
   bool larger_is_better = false;
-  /// Epochs in a row without a value that is better than the best: after so many it stops.
+  /// Stops after this number of epochs in a row without a value better than the best.
   std::int64_t patience = 1;
-  /// What is not better by more than this is not better.
+  /// A value counts as better only if it is better than the best by more than this.
   double min_delta = 0;
-  /// At the end all variables, those of the optimizer and counters too, get the values that they had at the end of the
-  /// best epoch. They are kept in this process meanwhile.
+  /// At the end all variables, also those of the optimizer and counters, get the values that they had at the end of
+  /// the best epoch. This process keeps the values until then.
   bool restore_best = false;
 };
 
-/// Stops a `fit` when an epoch's value has not become better for a while, as Keras's EarlyStopping. What is no number
-/// is not better.
+/// Stops a `fit` if the value of an epoch has not become better for a while, as Keras's EarlyStopping does. A value of
+/// NaN is never better.
 ///
-/// Errors, in the fit: InvalidArgument for less patience than 1, NotFound for a value that epochs do not have.
+/// Errors, in the fit: InvalidArgument for a patience below 1, NotFound for a value that epochs do not have.
 Hook early_stopping(EarlyStoppingOptions options = {});
 
 struct CheckpointOptions {
   std::int64_t every_steps = 0;   ///< of the fit; 0: never within an epoch
   std::int64_t every_epochs = 1;  ///< 0: never after one
   bool at_end = true;             ///< unless it was just saved
-  /// What checkpoints are numbered by; none: by the steps of the fit.
+  /// Numbers the checkpoints; none: the steps of the fit number them.
   std::optional<Variable<std::int64_t>> global_step = {};
 };
 
-/// Saves a `fit` on its way: variables and, where the saver's options name it (`saved_iterator`), the position of the
-/// batches. The saver outlives the hook. Errors: InvalidArgument for numbers below 0.
+/// Saves checkpoints during a `fit`: the variables and, if the options of the saver name it (`saved_iterator`), the
+/// position in the batches. The saver must outlive the hook. Errors: InvalidArgument for numbers below 0.
 ///
-/// Errors, in the fit: those of `Saver::save`.
+/// Errors, in the fit: as `Saver::save`.
 Hook checkpoints(Saver& saver, std::string prefix, CheckpointOptions options = {});
 
 }  // namespace dflow::train

@@ -23,11 +23,11 @@ struct DynamicLossScaleOptions {
   double minimum = 1;
 };
 
-/// What a loss is multiplied by before it is differentiated: always the same, or as large as gradients bear.
+/// The factor for a loss before differentiation: fixed, or dynamic, as large as the gradients bear.
 ///
 /// Thread safety: a value type.
-/// Errors: InvalidArgument for numbers that are not positive and finite in float, a growth factor or interval below 1,
-/// a backoff factor above 1, and an initial scale below the minimum.
+/// Errors: InvalidArgument for numbers that are not positive and finite in float, for a growth factor or interval
+/// below 1, for a backoff factor above 1, and for an initial scale below the minimum.
 class LossScale {
  public:
   static LossScale fixed(double value, std::source_location where = std::source_location::current());
@@ -35,7 +35,7 @@ class LossScale {
                            std::source_location where = std::source_location::current());
 
   bool is_dynamic() const noexcept { return is_dynamic_; }
-  /// Of a fixed one, `initial` is what it always is.
+  /// A fixed scale always has the value `initial`.
   const DynamicLossScaleOptions& options() const noexcept { return options_; }
 
  private:
@@ -45,31 +45,31 @@ class LossScale {
   bool is_dynamic_;
 };
 
-/// Another optimizer, for models that compute in 16 bits: the loss is multiplied by a scale before it is
-/// differentiated, so that gradients of float16 do not vanish, and the gradients are divided by it in float
+/// Wraps another optimizer for models that compute in 16 bits. It multiplies the loss by a scale before
+/// differentiation, so that float16 gradients do not vanish. It then divides the gradients by the scale in float
 /// (Micikevicius et al. 2017, arXiv:1710.03740). A step with a gradient that is infinite or not a number is skipped.
 ///
 /// ```cpp
 /// df::train::LossScaleOptimizer optimizer(df::train::Adam(1e-3));
 /// auto train = optimizer.minimize(loss);
 /// ```
-/// A step that is skipped changes no variable, slot, power of Adam's or global step, and so no schedule; a dynamic
-/// scale is halved, and doubled after 2000 steps in a row that were not skipped: TensorFlow's LossScaleOptimizer and
-/// PyTorch's GradScaler. What is beside the updates runs as ever: `update_operations(loss)`, and averages that a caller
-/// moves after the step, by the values that the variables have kept. By a fixed scale steps are skipped as well.
-///
-/// `compute_gradients` gives the divided gradients, which are to be clipped or added up as any others. If one of them
-/// has an element that is infinite or not a number, no element of any is a number, so that nothing done to them hides
-/// it. `apply_gradients` looks at what it is given: means of accumulated gradients, where one bad batch skips the
-/// update, or those that `SyncReplicas` has gathered, where one replica's bad gradients skip the step of all. There
-/// `global_step` counts the skipped steps too, since replicas wait for it.
-///
-/// The state of a dynamic scale are the variables "current_loss_scale", float [], and "good_steps", int64 [], of the
-/// graph of the first call, which savers save. Slots have the names that they have without it.
+/// A skipped step changes no variable, slot, power of Adam's or global step, and so no schedule. It halves a dynamic
+/// scale. After 2000 steps in a row without a skip, a dynamic scale doubles, as in TensorFlow's LossScaleOptimizer and
+/// PyTorch's GradScaler. A fixed scale skips steps as well. Operations beside the updates run also in a skipped step:
+/// `update_operations(loss)`, and averages that a caller moves after the step, by the values that the variables have
+/// kept.
+/// `compute_gradients` gives the divided gradients, to be clipped or added up as any others. If one gradient has an
+/// element that is infinite or not a number, every element of all gradients is NaN, so no later operation hides the
+/// overflow. `apply_gradients` checks the gradients that it is given. If they are means of accumulated gradients, one
+/// bad batch skips the update. If `SyncReplicas` gathered them, the bad gradients of one replica skip the step of all
+/// replicas. `SyncReplicas` counts the skipped steps in `global_step` too, since replicas wait for it.
+/// The state of a dynamic scale is two variables of the graph of the first call: "current_loss_scale", float [], and
+/// "good_steps", int64 []. Savers save both. Slots have the names that they have without a LossScaleOptimizer.
 ///
 /// Thread safety: const, with a state that calls share: building, see Graph.
-/// Errors: InvalidArgument for a LossScaleOptimizer within another one or a DecoupledWeightDecay, which it goes around:
-/// `LossScaleOptimizer(AdamW(1e-3))`, and for a loss of another graph than that of the first call while that is there.
+/// Errors: InvalidArgument for a LossScaleOptimizer within another LossScaleOptimizer or a DecoupledWeightDecay: write
+/// `LossScaleOptimizer(AdamW(1e-3))`. InvalidArgument also for a loss of another graph than the graph of the first
+/// call, while the latter exists.
 class LossScaleOptimizer final : public Optimizer {
  public:
   template <std::derived_from<Optimizer> O>
@@ -81,8 +81,8 @@ class LossScaleOptimizer final : public Optimizer {
 
   /// The scale, to show or to record. Errors: FailedPrecondition before the first call that builds.
   Output<float> scale() const;
-  /// How many steps in a row were not skipped, since the scale has changed. Errors: FailedPrecondition before the first
-  /// call that builds, and of a fixed scale.
+  /// The number of steps in a row without a skip since the scale has changed. Errors: FailedPrecondition before the
+  /// first call that builds, and for a fixed scale.
   Output<std::int64_t> good_steps() const;
 
  private:

@@ -18,17 +18,18 @@ class NodeList;
 namespace dflow::train {
 
 struct MovingAverageOptions {
-  /// Makes averages of the first updates quicker: the decay is at most (1 + n) / (10 + n). An edge [], such as the
-  /// global step.
+  /// An edge [], for example the global step. Makes averages of the first updates quicker: the decay is at most
+  /// (1 + n) / (10 + n).
   std::optional<Output<std::int64_t>> num_updates = {};
-  /// Averages of edges begin with 0; this divides them by 1 - decay^updates, as Adam does (Kingma and Ba 2014, section
-  /// 3). Those of variables begin with the variables' initial values and are as they are.
+  /// Averages of edges begin with 0. This option divides them by 1 - decay^updates, as Adam does (Kingma and Ba 2014,
+  /// section 3). It leaves averages of variables as they are, since they begin with the initial values of the
+  /// variables.
   bool zero_debias = false;
   std::string name = "ExponentialMovingAverage";  ///< of an average: "w/<name>"
 };
 
-/// average -= (1 - decay) * (average - value), for variables and for edges of float types: TensorFlow's
-/// ExponentialMovingAverage. Averaged variables are often better than those of the last step.
+/// average -= (1 - decay) * (average - value), for variables and edges of float types: TensorFlow's
+/// ExponentialMovingAverage. Averaged variables are often better than the variables of the last step.
 ///
 /// ```cpp
 /// df::train::ExponentialMovingAverage averages(0.999, {.num_updates = global_step});
@@ -40,16 +41,16 @@ struct MovingAverageOptions {
 /// df::train::Saver averaged(graph, averages.variables_to_restore(graph));
 /// ```
 /// Thread safety: builds; see Graph.
-/// Errors: InvalidArgument for a decay outside [0, 1), values that are no floats or, of edges, have no known shape,
-/// for the average of what `apply` was not given, and for values of another graph than those of the first `apply`
-/// while that graph is there.
+/// Errors: InvalidArgument for a decay outside [0, 1), for values that are no floats, for edges without a known shape,
+/// for the average of a value that `apply` was not given, and for values of another graph than the graph of the first
+/// `apply` while the latter exists.
 class ExponentialMovingAverage {
  public:
   explicit ExponentialMovingAverage(double decay, MovingAverageOptions options = {},
                                     std::source_location where = std::source_location::current());
 
-  /// An operation that moves the averages of these once, by the values that they have when it runs. Averages that are
-  /// not there yet are made, as variables that are not trained.
+  /// An operation that moves the averages of the variables once, by their values at the time when it runs. Missing
+  /// averages are made, as variables that are not trained.
   Operation apply(std::span<const AnyVariable> variables, const At& at = {});
   Operation apply(const std::vector<AnyVariable>& variables, const At& at = {}) {
     return apply(std::span(variables), at);
@@ -72,8 +73,8 @@ class ExponentialMovingAverage {
   }
   AnyVariable average_of_edge(const AnyOutput& edge) const;
 
-  /// All variables under the names from which a model for use is restored: those that have an average get it, all
-  /// others their own values. Parts of a variable have the name of the whole, and are slices of it.
+  /// All variables, under the names that a model for use is restored from: a variable with an average gets the
+  /// average, any other gets its own value. Parts of a variable have the name of the whole, and are slices of it.
   SavedVariables variables_to_restore(const Graph& graph) const;
 
  private:
@@ -89,12 +90,12 @@ class ExponentialMovingAverage {
   const Average* find(const AnyOutput& of) const;
   Average& average_for(const AnyOutput& value, const AnyVariable* variable);
   Operation moved(Average& average, const AnyOutput& value) const;
-  /// 1 - decay, as the element type asks.
+  /// 1 - decay, in element type `dtype`.
   AnyOutput weight(GraphStore& graph, DType dtype) const;
 
   double decay_;
   MovingAverageOptions options_;
-  std::weak_ptr<const NodeList> graph_;  ///< of the averages; an address would say nothing of one that is gone
+  std::weak_ptr<const NodeList> graph_;  ///< of the averages; not an address, as a new graph may get the same one
   std::vector<Average> averages_;
 };
 

@@ -19,42 +19,43 @@ struct Metric {
 
 struct TrainStepOptions {
   std::vector<Metric> metrics = {};
-  /// The loss and metrics of validation, of a model built with Training(false), which have the same names; those of
-  /// training where empty.
+  /// The loss and metrics of validation, from a model built with Training(false), under the same names as in training.
+  /// If empty, validation uses the loss and metrics of training.
   AnyOutput validation_loss = {};
   std::vector<Metric> validation_metrics = {};
-  /// Fed true in training and false in validation, if there is one.
+  /// Fed true in training and false in validation, if it is not empty.
   Output<bool> training = {};
-  /// Runs as a step of its own after each `update_every` batches, and after the last ones of an epoch:
+  /// Runs as a step of its own after each `update_every` batches, and after the last batches of an epoch:
   /// `AccumulatedGradients::update()`.
   Operation update = {};
   std::int64_t update_every = 1;
-  /// `update_operations(loss)` are run with `train`, also where its gradients were clipped or averaged by hand.
+  /// Runs `update_operations(loss)` with `train`, also if the caller clipped or averaged the gradients of `train`.
   bool run_update_ops = true;
 };
 
-/// What a TrainStep is but for the element types of its feeds.
+/// A TrainStep without the element types of its feeds.
 struct AnyTrainStep {
   std::vector<AnyOutput> feeds;
   AnyOutput loss;
   Operation train;
   TrainStepOptions options;
 
-  /// Errors: InvalidArgument for what `TrainStep` says.
+  /// Errors: InvalidArgument, as `TrainStep`.
   void check(std::source_location where) const;
 };
 
-/// One step of training, as `fit` runs it for each batch: what is fed a batch, what is fetched, what is run.
+/// One step of training, as `fit` runs it for each batch: the edges that are fed a batch, the edges to fetch, and the
+/// operation to run.
 ///
 /// ```cpp
 /// df::train::TrainStep step(df::feeds(images, labels), loss, train, {.metrics = {{"accuracy", accuracy}}});
 /// ```
-/// feeds: as many as the batch has tensors, in their order, of their element types. loss: float or double [], a mean
-/// over the batch. Means over an epoch weigh each batch by its rows, which are the leading dimension of its first
+/// feeds: one for each tensor of the batch, in their order, of their element types. loss: float or double [], a mean
+/// over the batch. Means over an epoch weigh each batch by its number of rows, the leading dimension of its first
 /// tensor.
 ///
 /// Thread safety: a value type.
-/// Errors: InvalidArgument for edges that are empty or no scalars, for two metrics of one name or one of the name
+/// Errors: InvalidArgument for edges that are empty or no scalars, for two metrics of one name, for a metric named
 /// "loss", and for an update without a number of batches.
 template <Element... Ts>
 class TrainStep {
@@ -80,7 +81,7 @@ inline constexpr bool feeds_match<TypeList<Ps...>, Ts...> =
     ((std::same_as<Ps, Ts> || std::same_as<Ps, AnyTensor>)&&...);
 }  // namespace detail
 
-/// Elements of a dataset whose tensors are a TrainStep's feeds.
+/// Elements of a dataset with one tensor for each feed of a TrainStep.
 template <class E, class... Ts>
 concept BatchFor = data::MadeOfTensors<E> && detail::feeds_match<typename data::Parts<E>::Elements, Ts...>;
 

@@ -12,20 +12,21 @@
 namespace dflow::train {
 
 struct BatchOptions {
-  /// Threads that make examples. With several their order is a matter of chance. Of a join, one for each set of edges.
+  /// Threads that make examples. With several threads the order of examples is random. A join ignores the number: it
+  /// has one thread for each set of edges.
   int num_threads = 1;
   /// Examples that are made ahead.
   std::int64_t capacity = 32;
-  /// The tensors are many examples, in their rows.
+  /// Each row of the tensors is an example.
   bool enqueue_many = false;
-  /// Of an example, where the edges do not say it: one for each tensor, or none.
+  /// Shapes of an example, if the edges do not know them: one for each tensor, or none.
   std::vector<PartialShape> shapes = {};
-  /// Examples of one batch may differ in dimensions that their shapes leave open: they are padded at their ends with
-  /// zeros, or empty strings.
+  /// Examples of one batch may differ in dimensions that their shapes leave open: padding fills their ends with zeros
+  /// or empty strings.
   bool dynamic_pad = false;
-  /// The last batch may be smaller; else what is left of an input that has ended is dropped.
+  /// The last batch may be smaller. Otherwise the rest of an input that has ended is dropped.
   bool allow_smaller_final_batch = false;
-  /// Only examples for which it is true are put in: [], or of many examples [n]. None: all are.
+  /// Keeps only examples with a true value: [], or [n] for many examples. None: keeps all.
   Output<bool> keep = {};
   /// Queues of one shared name on one device are one, across sessions.
   std::string_view shared_name = {};
@@ -34,11 +35,11 @@ struct BatchOptions {
 struct ShuffleBatchOptions {
   /// Examples that are made ahead, more than `min_after_dequeue`.
   std::int64_t capacity = 0;
-  /// So many stay to choose from, until the input ends.
+  /// Number of examples that stay to choose from, until the input ends.
   std::int64_t min_after_dequeue = 0;
-  /// Of the choice; 0: from the graph's seed, or another one on each device.
+  /// Seed of the choice; 0: from the graph's seed, or another seed on each device.
   std::uint64_t seed = 0;
-  // The others are those of BatchOptions.
+  // The other options are as in BatchOptions.
   int num_threads = 1;
   bool enqueue_many = false;
   std::vector<PartialShape> shapes = {};
@@ -52,7 +53,7 @@ namespace detail {
 /// Sets of edges of the same element types.
 using EdgeLists = std::vector<std::vector<AnyOutput>>;
 
-/// What is known of an example that any of the sets may give. Errors: InvalidArgument.
+/// The known shapes of an example from any of the sets. Errors: InvalidArgument.
 std::vector<PartialShape> example_shapes(const EdgeLists& lists, const BatchOptions& options, std::string_view function,
                                          const At& at);
 std::vector<AnyOutput> any_batch(const EdgeLists& lists, std::int32_t batch_size, const BatchOptions& options,
@@ -69,22 +70,22 @@ EdgeLists erased_lists(std::span<const Edges> lists) {
 
 }  // namespace detail
 
-/// Batches of the examples that the tensors give, each step another one: x [shape...] -> [batch_size, shape...]. A
-/// runner of the graph makes them ahead (`start_queue_runners`).
+/// Batches of the examples that the tensors give, another batch in each step: x [shape...] -> [batch_size, shape...].
+/// A runner of the graph makes the batches ahead (`start_queue_runners`).
 ///
 /// ```cpp
 /// auto [x, y] = df::train::batch(std::tuple{image, label}, 32, {.num_threads = 4, .capacity = 128});
 /// ```
-/// tensors: an edge, or a tuple of them. Errors: InvalidArgument for no size, threads or examples ahead, for shapes
-/// that do not fit the tensors or, with `dynamic_pad`, have no rank, and for a `keep` of another shape. In steps
-/// OutOfRange when the input has ended; an error of the input stops the coordinator, and then steps are OutOfRange as
-/// well.
+/// tensors: an edge, or a tuple of edges. Errors: InvalidArgument for no size, threads or examples ahead, for shapes
+/// that do not fit the tensors or, with `dynamic_pad`, have no rank, and for a `keep` of another shape. A step fails
+/// with OutOfRange when the input has ended. An error of the input stops the coordinator, and steps then fail with
+/// OutOfRange as well.
 template <detail::EdgeTuple Edges>
 auto batch(const Edges& tensors, std::int32_t batch_size, const BatchOptions& options = {}, const At& at = {}) {
   return detail::like(tensors, detail::any_batch({detail::erased(tensors)}, batch_size, options, "batch", at));
 }
 
-/// The same of examples that several sets of edges give, each in a thread of its own: readers of different files, for
+/// As `batch`, with examples from several sets of edges, each in a thread of its own: readers of different files, for
 /// example. `num_threads` does not count.
 ///
 /// ```cpp
@@ -99,7 +100,7 @@ auto batch_join(const std::vector<Edges>& tensors, std::int32_t batch_size, cons
   return detail::like(tensors.front(), edges);
 }
 
-/// As `batch`, of examples that are chosen at random from `min_after_dequeue` and more.
+/// As `batch`, with examples that are chosen at random from at least `min_after_dequeue` examples.
 ///
 /// ```cpp
 /// auto [x, y] = df::train::shuffle_batch(std::tuple{image, label}, 32, {.capacity = 2000, .min_after_dequeue = 1000});
@@ -112,7 +113,7 @@ auto shuffle_batch(const Edges& tensors, std::int32_t batch_size, const ShuffleB
                       detail::any_shuffle_batch({detail::erased(tensors)}, batch_size, options, "shuffle_batch", at));
 }
 
-/// As `batch_join`, chosen as in `shuffle_batch`.
+/// As `batch_join`, with examples chosen as in `shuffle_batch`.
 template <detail::EdgeTuple Edges>
 auto shuffle_batch_join(const std::vector<Edges>& tensors, std::int32_t batch_size, const ShuffleBatchOptions& options,
                         const At& at = {}) {

@@ -18,22 +18,21 @@
 namespace dflow::train {
 
 struct CoordinatorOptions {
-  /// Errors that are an ordinary end: what is reported with one of these stops all, and `join` does not throw it.
+  /// Error codes of an ordinary end: an error with such a code stops all threads, and `join` does not throw it.
   std::vector<Code> clean_stop = {Code::out_of_range};
   /// Null: the machine's.
   std::shared_ptr<Clock> clock = nullptr;
 };
 
 struct JoinOptions {
-  /// How long threads may still run after a stop was requested.
+  /// Time that threads may still run after a stop was requested.
   Duration grace = std::chrono::minutes(2);
-  /// Those that run longer are no error.
+  /// Threads that run longer are no error.
   bool ignore_stragglers = false;
 };
 
-/// Stops a set of threads together: any of them, or anybody else, asks for it, with an error or without, and who waits
-/// for them in `join` gets the first error. What was built for TensorFlow's Coordinator is built alike.
-///
+/// Stops a set of threads together. Any thread, of the set or not, requests a stop, with an error or without. `join`
+/// waits for the set and throws the first error. Code for TensorFlow's Coordinator is written the same way.
 /// ```cpp
 /// df::train::Coordinator coordinator;
 /// coordinator.start("reader", [&] {
@@ -41,9 +40,9 @@ struct JoinOptions {
 /// });
 /// coordinator.join();                                // until all have ended, or one has failed: throws that error
 /// ```
-/// The first request counts: an error that comes after it is a consequence of the stop, and dropped.
+/// The first request counts. A later error is a consequence of the stop, and is dropped.
 ///
-/// Thread safety: all functions may be called from any thread, those of this object too but for `join`.
+/// Thread safety: any thread may call all functions. The threads of this object may call all but `join`.
 class Coordinator {
  public:
   explicit Coordinator(CoordinatorOptions options = {});
@@ -52,23 +51,24 @@ class Coordinator {
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
-  /// From now on `should_stop` holds. Callbacks of the stop token run in this call.
+  /// Makes `should_stop` true. Callbacks of the stop token run in this call.
   void request_stop();
-  /// The same with what `join` is to throw, unless a stop was requested before; null is no error.
-  /// Errors: throws the error itself where `join` has returned, which cannot report it any more. In one of the
-  /// threads it is kept for the next `join` instead.
+  /// The same with an error for `join` to throw, unless a stop was requested before; null is no error.
+  /// Errors: if `join` has returned, it cannot report the error, and this call throws it. In a thread of this object
+  /// the call keeps the error for the next `join` instead.
   void request_stop(std::exception_ptr error);
   /// The same with `Error(status)`.
   void request_stop(const Status& status);
   bool should_stop() const noexcept;
-  /// Stopped with the threads: for `RunOptions::stop`, and for what waits with one. It stays so after `clear_stop`.
+  /// A token that is stopped with the threads: for `RunOptions::stop`, and for other waits. It stays stopped after
+  /// `clear_stop`.
   std::stop_token stop_token() const;
   /// Blocks.
   void wait_for_stop() const;
-  /// Blocks for at most so long; whether a stop was requested.
+  /// Blocks for at most `timeout`. Returns whether a stop was requested.
   bool wait_for_stop(Duration timeout) const;
 
-  /// Calls `body()`; what it throws requests the stop. Whether it has returned.
+  /// Calls `body()`; an exception requests the stop. Returns whether `body` has returned.
   template <std::invocable Body>
   bool stop_on_exception(Body&& body) {
     try {
@@ -80,33 +80,33 @@ class Coordinator {
     }
   }
 
-  /// Runs `body` in a thread of its own. What it throws requests the stop. The name is what `join` calls it.
+  /// Runs `body` in a thread of its own; an exception requests the stop. `join` calls the thread `name` in errors.
   /// Errors: ResourceExhausted if no thread can be started; InvalidArgument for an empty function.
   void start(std::string name, UniqueFunction<void()> body);
-  /// Calls `body` in a thread of its own every `interval`, the first time at once, until a stop; without a pause if
-  /// that is zero.
+  /// Calls `body` in a thread of its own every `interval` until a stop, the first time at once. With an interval of
+  /// zero there is no pause.
   void start_every(std::string name, Duration interval, UniqueFunction<void()> body);
-  /// Several, as `start`, unless a thread of that key runs; whether it has started them. Where one cannot be started a
-  /// stop is requested, for those that were.
+  /// Starts several threads, as `start`, unless a thread of that key runs. Returns whether it has started them. If one
+  /// thread cannot be started, a stop is requested for the threads before it.
   bool start_group(const std::string& key, std::vector<std::pair<std::string, UniqueFunction<void()>>> bodies);
-  /// Takes over a thread that runs: `join` waits for it too. Its own stop token is stopped with the others. It must not
-  /// let an exception out (`stop_on_exception`).
+  /// Takes over a running thread: `join` waits for it too. A stop also stops the thread's own stop token. The thread
+  /// must not let an exception out (`stop_on_exception`).
   void register_thread(std::string name, std::jthread thread);
-  /// Names of those that run.
+  /// Names of the threads that run.
   std::vector<std::string> running_threads() const;
 
   /// Blocks until all threads have ended or a stop is requested, and then for the grace period.
-  /// Errors: the error that the stop was requested with, also each time it is called again. DeadlineExceeded, naming
-  /// them, for threads that still run; a later call waits for them again. FailedPrecondition in one of the threads,
-  /// also one that was taken over.
+  /// Errors: the error of the stop request, again in each later call. DeadlineExceeded, with the names of the threads
+  /// that still run; a later call waits for them again. FailedPrecondition in a thread of this object, also in a
+  /// thread that was taken over.
   void join(const JoinOptions& options = {});
-  /// Forgets stop, error and `join`, so that threads can be started again. A thread that still runs has been stopped by
-  /// its token, but `should_stop` no longer tells it.
+  /// Forgets the stop, the error and `join`, so that threads can be started again. A thread that still runs was
+  /// stopped by its token, but `should_stop` no longer tells it.
   void clear_stop();
 
  private:
   struct State;
-  /// Where `throws` a thread of others learns that it comes too late.
+  /// If `throws`, a thread outside of this object learns by an exception that its error comes too late.
   void request_stop(std::exception_ptr error, bool throws);
 
   std::shared_ptr<State> state_;  ///< timers hold it too

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-/// Edges in and edges of the same types out, with what is between in erased form.
+/// Functions that take edges, work on them in erased form, and return edges of the same types.
 namespace dflow::train::detail {
 
-/// What an edge (an Output, a Variable) is as an Output.
+/// An edge (an Output, a Variable) as an Output.
 template <Element T>
 Output<T> as_output(const Output<T>& edge) {
   return edge;
@@ -44,7 +44,7 @@ std::vector<AnyOutput> erased(const std::tuple<Edges...>& edges) {
   return std::apply([](const Edges&... each) { return std::vector<AnyOutput>{each...}; }, edges);
 }
 
-/// Edges of these element types, from `first` on, in the form of `model`.
+/// Edges from `first` on, with the form and element types of `model`.
 template <Element T>
 Output<T> like(const Output<T>&, const std::vector<AnyOutput>& edges, std::size_t first = 0) {
   return Output<T>::unchecked(edges[first]);
@@ -56,12 +56,12 @@ auto like(const std::tuple<Edges...>&, const std::vector<AnyOutput>& edges, std:
   }(std::index_sequence_for<Edges...>{});
 }
 
-/// InvalidArgument from a builder called `function`.
+/// Throws InvalidArgument for a builder called `function`.
 [[noreturn]] void reject_input(std::string_view function, std::string message, const At& at);
 /// The graph that x belongs to. Errors: InvalidArgument if x is empty.
 GraphStore& graph_of_input(const AnyOutput& x, std::string_view function, const At& at);
 Output<std::int32_t> int_constant(GraphStore& graph, std::int32_t value);
-/// The number of rows of x, a scalar: a constant where it is known.
+/// The number of rows of x, a scalar: a constant if the number is known.
 Output<std::int32_t> num_rows(const AnyOutput& x);
 
 }  // namespace dflow::train::detail

@@ -14,23 +14,24 @@
 
 namespace dflow::train {
 
-/// Variables that count for one process alone: no checkpoint has them, and nobody need initialise them.
+/// The collection of variables that belong to one process alone. Checkpoints leave them out, and they need no
+/// initialisation by the caller.
 inline constexpr std::string_view local_variable_collection = "local_variables";
 
 struct ProducerOptions {
   /// How often each row comes; none: without end.
   std::optional<std::int64_t> num_epochs = {};
-  /// The rows of an epoch come in random order, another one in each.
+  /// The rows come in random order, another order in each epoch.
   bool shuffle = true;
-  /// Of that order; 0: from the graph's seed, or another one on each device.
+  /// Seed of the order; 0: from the graph's seed, or another seed on each device.
   std::uint64_t seed = 0;
-  /// Of the queue, in rows: at least 1.
+  /// Capacity of the queue in rows: at least 1.
   std::int64_t capacity = 32;
-  /// Of a row, where the edge does not say it.
+  /// Shape of a row, if the edge does not know it.
   std::optional<PartialShape> element_shape = {};
   /// Queues of one shared name on one device are one, across sessions.
   std::string_view shared_name = {};
-  /// What stops the queue when the coordinator stops; by default it is closed and cancelled (`QueueRunnerOptions`).
+  /// Runs when the coordinator stops; by default it closes and cancels the queue (`QueueRunnerOptions`).
   Operation cancel = {};
 };
 
@@ -45,47 +46,48 @@ std::vector<AnyOutput> any_slice_input_producer(std::span<const AnyOutput> tenso
                                                 const At& at);
 }  // namespace detail
 
-/// x, in so many steps on a device; then OutOfRange. Without a number, x itself.
+/// x in `num_epochs` steps on a device, then OutOfRange. Without a number, x itself.
 ///
-/// The steps are counted by a variable where x is, in the collection "local_variables", that begins at 0 by itself.
-/// Errors: InvalidArgument for fewer epochs than one.
+/// A variable on the device of x counts the steps. It is in the collection "local_variables" and begins at 0 by
+/// itself. Errors: InvalidArgument for fewer epochs than one.
 template <Element T>
 Output<T> limit_epochs(const Output<T>& x, std::optional<std::int64_t> num_epochs, const At& at = {}) {
   return Output<T>::unchecked(detail::any_limit_epochs(x, num_epochs, at));
 }
 
-/// A queue of the rows of x [rows, row...], epoch after epoch, which a runner of the graph fills
+/// A queue of the rows of x [rows, row...], epoch after epoch. A runner of the graph fills the queue
 /// (`start_queue_runners`).
 ///
 /// ```cpp
 /// auto queue = df::train::input_producer(table, {.num_epochs = 3, .shuffle = true, .seed = 1});
 /// auto row = queue.dequeue();
 /// ```
-/// Errors: InvalidArgument for a scalar, no rows, fewer epochs or rows ahead than one, and an `element_shape` that does
-/// not fit; no rows that are seen in a step only stop the coordinator with it.
+/// Errors: InvalidArgument for a scalar, for no rows, for fewer epochs or rows ahead than one, and for an
+/// `element_shape` that does not fit. If only a step can see that there are no rows, InvalidArgument stops the
+/// coordinator.
 template <Element T>
 FifoQueue<T> input_producer(const Output<T>& x, const ProducerOptions& options = {}, const At& at = {}) {
   return FifoQueue<T>(detail::any_input_producer(x, options, "input_producer", at));
 }
 
-/// The same of strings, such as names of files: [strings].
+/// The same for strings, for example names of files: [strings].
 FifoQueue<std::string> string_input_producer(const Output<std::string>& strings, const ProducerOptions& options = {},
                                              const At& at = {});
 FifoQueue<std::string> string_input_producer(Graph& graph, std::vector<std::string> strings,
                                              const ProducerOptions& options = {}, const At& at = {});
 
-/// The same of the numbers from 0 to `limit` - 1. limit: [].
+/// The same for the numbers from 0 to `limit` - 1. limit: [].
 FifoQueue<std::int32_t> range_input_producer(const Output<std::int32_t>& limit, const ProducerOptions& options = {},
                                              const At& at = {});
 FifoQueue<std::int32_t> range_input_producer(Graph& graph, std::int32_t limit, const ProducerOptions& options = {},
                                              const At& at = {});
 
-/// One row of each of the tensors [rows, row...] in each step, those of the same number together.
+/// One row of each of the tensors [rows, row...] in each step, all rows with the same number.
 ///
 /// ```cpp
 /// auto [image, label] = df::train::slice_input_producer(std::tuple{images, labels}, {.num_epochs = 10});
 /// ```
-/// Errors: as `input_producer`; also for tensors of different numbers of rows.
+/// Errors: as `input_producer`; also for tensors with different numbers of rows.
 template <detail::EdgeTuple Edges>
 auto slice_input_producer(const Edges& tensors, const ProducerOptions& options = {}, const At& at = {}) {
   return detail::like(tensors, detail::any_slice_input_producer(detail::erased(tensors), options, at));

@@ -13,40 +13,40 @@ namespace dflow::train {
 
 class QueueRunner;
 
-/// Where runners are kept by default.
+/// The default collection of runners.
 inline constexpr std::string_view queue_runner_collection = "queue_runners";
 
 namespace detail {
-/// `add_queue_runner` for who has no Graph at hand. Precondition: the runner is of that graph.
+/// `add_queue_runner` without a Graph. Precondition: the runner is of that graph.
 void list_queue_runner(GraphStore& graph, const QueueRunner& runner, std::string_view collection);
 }  // namespace detail
 
 struct QueueRunnerOptions {
-  /// Run when nothing more comes; by default it closes the queue.
+  /// Runs when nothing more comes; by default it closes the queue.
   Operation close = {};
-  /// Run when the coordinator stops; by default it closes the queue and cancels what waits to be put in.
+  /// Runs when the coordinator stops; by default it closes the queue and cancels waiting enqueues.
   Operation cancel = {};
 };
 
-/// Fills a queue by threads, each of which runs one operation of the graph again and again.
+/// Fills a queue by threads. Each thread runs one operation of the graph again and again.
 ///
 /// ```cpp
 /// df::train::QueueRunner runner(queue, {queue.enqueue(example), queue.enqueue(example)});  // two threads
 /// df::train::add_queue_runner(graph, runner);                                              // for start_queue_runners
 /// ```
-/// An operation has no more to give when its step fails with OutOfRange (what it reads from was closed and is empty, or
-/// `limit_epochs` has come to its end), or when the queue is closed. Its thread ends then, and the last of the runner's
-/// threads in that session closes the queue. Any other error stops the coordinator.
-///
+/// An operation has no more to give when its step fails with OutOfRange, or when the queue is closed. A step fails
+/// with OutOfRange when its source is closed and empty, or when `limit_epochs` has come to its end. The thread of the
+/// operation then ends, and the last of the runner's threads in that session closes the queue. Any other error stops
+/// the coordinator.
 /// Thread safety: a value type; making one builds, see Graph. Valid while the graph lives.
-/// Errors: InvalidArgument for no operations, for operations of another graph, and for what is no queue.
+/// Errors: InvalidArgument for no operations, for operations of another graph, and for an edge that is no queue.
 class QueueRunner {
  public:
   template <Element... Ts>
   QueueRunner(const dflow::detail::TypedQueue<Ts...>& queue, std::vector<Operation> enqueue,
               const QueueRunnerOptions& options = {}, const At& at = {})
       : QueueRunner(queue.handle(), std::move(enqueue), options, at) {}
-  /// Of a queue whose components are known at run time only.
+  /// For a queue with components that are known only at run time.
   QueueRunner(const AnyOutput& queue, std::vector<Operation> enqueue, const QueueRunnerOptions& options = {},
               const At& at = {});
 
@@ -56,14 +56,14 @@ class QueueRunner {
   const Operation& cancel() const noexcept { return cancel_; }
   const Output<bool>& is_closed() const noexcept { return is_closed_; }
 
-  /// Starts one thread for each operation, which the coordinator joins, and returns how many; 0 if the coordinator has
-  /// threads of this runner and session that run, whatever value of it they were started by. Compiles what they run
-  /// first.
+  /// Starts one thread for each operation and returns the number of threads; the coordinator joins them. Returns 0 if
+  /// threads of this runner and session already run in the coordinator, even if another copy of the runner started
+  /// them. Compiles the operations of the threads first.
   ///
-  /// A stop of the coordinator ends steps that wait, and then the queue is cancelled, so that who waits for its
-  /// elements goes on with what is left of them or OutOfRange. The threads keep what they need of the session, which
-  /// may go, and so may the graph. Errors: those of `Session::prepare`, with nothing started; ResourceExhausted if no
-  /// thread can be started, and then the coordinator is stopped.
+  /// A stop of the coordinator ends waiting steps, and then cancels the queue. A consumer that waits for elements goes
+  /// on with the rest of them, or gets OutOfRange. The threads keep their parts of the session, so session and graph
+  /// may be destroyed. Errors: as `Session::prepare`, with no thread started; ResourceExhausted if a thread cannot be
+  /// started, and the coordinator is then stopped.
   int create_threads(Session& session, Coordinator& coordinator) const;
 
  private:
@@ -76,16 +76,17 @@ class QueueRunner {
   Output<bool> is_closed_;
 };
 
-/// Adds a runner to the graph, with which it is copied, saved and imported: as the nodes queue, close, cancel,
-/// is_closed, those that put in, and the queue again. Errors: InvalidArgument for a runner of another graph.
+/// Adds a runner to the graph. Copying, saving and importing the graph include the runner. Its collection has the
+/// nodes queue, close, cancel, is_closed, the enqueue operations, and the queue again. Errors: InvalidArgument for a
+/// runner of another graph.
 void add_queue_runner(Graph& graph, const QueueRunner& runner, std::string_view collection = queue_runner_collection);
 
-/// Those that the graph has now, in the order in which they were added.
+/// The runners that the graph has now, in the order of their addition.
 /// Errors: InvalidArgument for a collection that holds something else.
 std::vector<QueueRunner> queue_runners(const Graph& graph, std::string_view collection = queue_runner_collection);
 
-/// Starts all runners of the graph that do not run yet, and returns the number of threads. Variables that steps need
-/// must have been initialised.
+/// Starts all runners of the graph that do not run yet, and returns the number of threads. Initialise the variables of
+/// their steps before.
 ///
 /// ```cpp
 /// df::train::Coordinator coordinator;
@@ -94,8 +95,8 @@ std::vector<QueueRunner> queue_runners(const Graph& graph, std::string_view coll
 /// coordinator.request_stop();
 /// coordinator.join();
 /// ```
-/// Errors: as `queue_runners` and `QueueRunner::create_threads`; runners that were started before go on, unless the
-/// coordinator was stopped.
+/// Errors: as `queue_runners` and `QueueRunner::create_threads`. After an error, runners that were started before go
+/// on, unless the coordinator was stopped.
 int start_queue_runners(Session& session, const Graph& graph, Coordinator& coordinator,
                         std::string_view collection = queue_runner_collection);
 

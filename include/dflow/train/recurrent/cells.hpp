@@ -13,10 +13,10 @@
 
 namespace dflow {
 
-// Recurrent cells. A cell is a layer that is called with an input x [batch, inputs] and a state, and gives an output
+// Recurrent cells. A cell is a layer that is called with an input x [batch, inputs] and a state. It gives an output
 // [batch, units] and the next state: `auto [output, next] = cell(x, state)`. Its variables are made at the first call,
-// also inside a loop. Where a variable scope says so (`VariableScopeOptions::compute`), it multiplies by kernels and
-// adds biases in another element type than that of x; gates and states are in x's.
+// also inside a loop. If a variable scope says so (`VariableScopeOptions::compute`), the cell multiplies by kernels
+// and adds biases in another element type than x's; gates and states keep x's type.
 
 struct RnnCellOptions {
   Activation activation = Activation::tanh;
@@ -27,7 +27,7 @@ struct RnnCellOptions {
 };
 
 struct LstmCellOptions {
-  double forget_bias = 1;                          ///< added to what the forget gate is made from
+  double forget_bias = 1;                          ///< added to the input of the forget gate
   bool use_peepholes = false;                      ///< gates see the cell as well (Gers and Schmidhuber 2000)
   std::optional<double> cell_clip = std::nullopt;  ///< bounds the cell's elements
   std::int64_t projection = 0;                     ///< outputs of a linear layer behind it; 0: none (Sak et al. 2014)
@@ -47,22 +47,23 @@ struct GruCellOptions {
 
 namespace detail {
 
-/// What a cell computes of the inputs of all steps at once, before the loop over them.
+/// The part of a cell that is computed from the inputs of all steps at once, before the loop over them.
 struct PreparedInputs {
   AnyOutput rows;    ///< [rows, columns], for x [rows, inputs]
-  AnyOutput kernel;  ///< that each step multiplies its state by
+  AnyOutput kernel;  ///< each step multiplies its state by it
 };
 
-/// Zeros [batch, units], of x's batch, its dimension `axis`.
+/// Zeros [batch, units]. The batch is dimension `axis` of x.
 AnyOutput zero_state(const AnyOutput& x, int axis, std::int64_t units, std::string_view layer, const At& at);
-/// Inside, everything is named after one of stacked cells, or all. Errors: InvalidArgument for an x that is empty.
+/// Inside the guard, all nodes are named after one of the stacked cells, or after all. Errors: InvalidArgument for an
+/// x that is empty.
 [[nodiscard]] ScopeGuard enter_cell(const AnyOutput& x, std::string_view name, const At& at);
 }  // namespace detail
 
-/// h' = activation([x, h] kernel + bias), which is output and state; variables "kernel" [inputs + units, units] and
-/// "bias" [units], as TensorFlow's BasicRNNCell has them.
+/// h' = activation([x, h] kernel + bias) is output and state. The variables are "kernel" [inputs + units, units] and
+/// "bias" [units], as in TensorFlow's BasicRNNCell.
 ///
-/// Errors, of a call: InvalidArgument unless x and h are matrices whose numbers of columns are known.
+/// Errors, of a call: InvalidArgument unless x and h are matrices with known numbers of columns.
 class BasicRnnCell : public Layer {
  public:
   template <class T>
@@ -77,7 +78,7 @@ class BasicRnnCell : public Layer {
     const auto next = Output<T>::unchecked(call(x, h, at));
     return {next, next};
   }
-  /// Of the batch that is x's dimension `axis`.
+  /// The batch is dimension `axis` of x.
   template <AllowedFor<Conv2D> T>
   Output<T> zero_state(const Output<T>& x, int axis = 0, const At& at = {}) const {
     return Output<T>::unchecked(detail::zero_state(x, axis, units_, name(), at));
@@ -90,14 +91,15 @@ class BasicRnnCell : public Layer {
   RnnCellOptions options_;
 };
 
-/// Long short-term memory (Hochreiter and Schmidhuber 1997; Zaremba et al. 2014, arXiv:1409.2329). Of a state (c, h),
-/// each [batch, units], and with i, j, f, o the quarters of [x, h] kernel + bias: c' = c sigmoid(f + forget_bias) +
-/// sigmoid(i) tanh(j), h' = tanh(c') sigmoid(o), which is the output. Variables "kernel" [inputs + units, 4 units] and
-/// "bias" [4 units], as TensorFlow's LSTMCell has them; with peepholes "w_i_diag", "w_f_diag" and "w_o_diag" [units],
-/// with a projection "projection/kernel" [units, projection], and h has so many columns.
+/// Long short-term memory (Hochreiter and Schmidhuber 1997; Zaremba et al. 2014, arXiv:1409.2329).
+/// The state is (c, h), each [batch, units]. The quarters of [x, h] kernel + bias are i, j, f, o. Then c' = c
+/// sigmoid(f + forget_bias) + sigmoid(i) tanh(j), and the output is h' = tanh(c') sigmoid(o).
+/// The variables are "kernel" [inputs + units, 4 units] and "bias" [4 units], as in TensorFlow's LSTMCell. Peepholes
+/// add "w_i_diag", "w_f_diag" and "w_o_diag" [units]. A projection adds "projection/kernel" [units, projection], and h
+/// then has `projection` columns.
 ///
-/// Errors, of a call: InvalidArgument unless x and h are matrices whose numbers of columns are known, those of the
-/// first call.
+/// Errors, of a call: InvalidArgument unless x and h are matrices with known numbers of columns, equal to the numbers
+/// of the first call.
 class LstmCell : public Layer {
  public:
   template <class T>
@@ -113,8 +115,8 @@ class LstmCell : public Layer {
     const auto output = Output<T>::unchecked(h);
     return {output, State<T>{Output<T>::unchecked(c), output}};
   }
-  /// For loops over steps: x [rows, inputs] of any number of them; each is then given its rows and the kernel. The sums
-  /// are those of a call in another order.
+  /// For loops over steps: x [rows, inputs] has any number of rows. Each step then gets its rows and the kernel. The
+  /// sums are those of a call in another order.
   detail::PreparedInputs prepare(const AnyOutput& x, const At& at = {}) const;
   /// {c', h'}
   std::pair<AnyOutput, AnyOutput> step(const AnyOutput& row, const AnyOutput& kernel, const AnyOutput& c,
@@ -138,11 +140,11 @@ class LstmCell : public Layer {
   LstmCellOptions options_;
 };
 
-/// Gated recurrent unit (Cho et al. 2014, arXiv:1406.1078): r, u the halves of sigmoid([x, h] kernel + bias of
-/// "gates"), c = tanh([x, r h] kernel + bias of "candidate"), h' = u h + (1 - u) c, which is output and state,
-/// as TensorFlow's GRUCell has it.
+/// Gated recurrent unit (Cho et al. 2014, arXiv:1406.1078), as TensorFlow's GRUCell. r and u are the halves of
+/// sigmoid([x, h] kernel + bias of "gates"), and c = tanh([x, r h] kernel + bias of "candidate"). h' = u h + (1 - u) c
+/// is output and state.
 ///
-/// Errors, of a call: InvalidArgument unless x and h are matrices whose numbers of columns are known.
+/// Errors, of a call: InvalidArgument unless x and h are matrices with known numbers of columns.
 class GruCell : public Layer {
  public:
   template <class T>
@@ -169,8 +171,8 @@ class GruCell : public Layer {
   GruCellOptions options_;
 };
 
-/// Cells one on top of the other: each gets the output of the one below, and all have their own state. Their variables
-/// are "multi_rnn_cell/cell_0/lstm_cell/kernel" and so on, as TensorFlow's MultiRNNCell has them.
+/// Cells one on top of the other: each gets the output of the cell below, and all have their own state. Their
+/// variables are "multi_rnn_cell/cell_0/lstm_cell/kernel" and so on, as in TensorFlow's MultiRNNCell.
 template <class... Cells>
 class StackedCells {
  public:
@@ -211,7 +213,7 @@ struct DropoutCellOptions {
   Training training{true};
 };
 
-/// A cell whose inputs and outputs, not its state, go through dropout (Zaremba et al. 2014, arXiv:1409.2329).
+/// A cell with dropout on its inputs and outputs, not on its state (Zaremba et al. 2014, arXiv:1409.2329).
 template <class Cell>
 class DropoutCell {
  public:

@@ -18,7 +18,7 @@
 namespace dflow {
 
 struct RnnOptions {
-  /// [batch]: behind it outputs are zero and the state stays. Empty: all steps count.
+  /// [batch]: after the length of a sequence its outputs are zero and its state stays. Empty: all steps count.
   Output<std::int32_t> sequence_length = {};
   bool time_major = false;  ///< x is [time, batch, inputs] and outputs [time, batch, units], which copies less
   bool reverse = false;     ///< from the last step to the first
@@ -28,20 +28,20 @@ struct RnnOptions {
 
 namespace detail {
 using CellStep = std::function<RowResults(const AnyOutput& x, std::span<const AnyOutput> states)>;
-/// What steps get in place of x [time, batch, inputs]: [time, batch, columns]. Called once, before the loop.
+/// The input of the steps in place of x [time, batch, inputs]: [time, batch, columns]. Called once, before the loop.
 using PrepareSteps = std::function<AnyOutput(const AnyOutput& x)>;
 /// The output of each step in the layout of x, and the last states.
 RowResults any_rnn(const AnyOutput& x, std::span<const AnyOutput> initial, const RnnOptions& options,
                    const CellStep& step, const At& at, const PrepareSteps& prepare = {});
-/// The output of each of the steps x[t] [batch, inputs], and the last states.
+/// The output of each step x[t] [batch, inputs], and the last states.
 RowResults any_static_rnn(const CellStep& step, const std::vector<AnyOutput>& x, std::vector<AnyOutput> states,
                           const RnnOptions& options, const At& at);
-/// Inside, everything is named after the network over x. Errors: InvalidArgument for an x that is empty.
+/// Inside the guard, all nodes are named after the network over x. Errors: InvalidArgument for an x that is empty.
 [[nodiscard]] ScopeGuard enter_rnn(const AnyOutput& x, std::string_view name, const At& at);
 /// x [time, batch, inputs] as rows [time batch, inputs], and back, with the extents of x.
 AnyOutput steps_as_rows(const AnyOutput& x);
 AnyOutput rows_as_steps(const AnyOutput& rows, const AnyOutput& x);
-/// Errors: InvalidArgument for lengths that are not one for each sequence of x, whose dimension `batch_axis` they are.
+/// Errors: InvalidArgument unless there is one length for each sequence of x, along dimension `batch_axis` of x.
 void require_lengths(const Output<std::int32_t>& sequence_length, const AnyOutput& x, int batch_axis, const At& at);
 
 template <class Cell, class T>
@@ -81,8 +81,8 @@ RowResults cell_rnn(const Cell& cell, const AnyOutput& x, std::span<const AnyOut
 }
 }  // namespace detail
 
-/// The outputs [batch, time, units] of a cell that goes over x [batch, time, inputs], and its last state: a loop in the
-/// graph, so sequences may have any length.
+/// The outputs [batch, time, units] of a cell that goes over x [batch, time, inputs], and its last state. The graph
+/// has a loop, so sequences may have any length.
 ///
 /// ```cpp
 /// df::LstmCell cell(128);
@@ -106,8 +106,8 @@ std::tuple<Output<T>, typename Cell::template State<T>> dynamic_rnn(const Cell& 
   return dynamic_rnn(cell, x, cell.zero_state(x, options.time_major ? 1 : 0, at), options, at);
 }
 
-/// The same over steps x[t] [batch, inputs] that are edges of their own: a graph as long as the sequence, whose layout
-/// options do not count for.
+/// The same over steps x[t] [batch, inputs] that are edges of their own. The graph is as long as the sequence. The
+/// options for the layout of x do not count.
 template <class Cell, AllowedFor<Conv2D> T>
 std::tuple<std::vector<Output<T>>, typename Cell::template State<T>> static_rnn(
     const Cell& cell, const std::vector<Output<T>>& x, const typename Cell::template State<T>& initial_state,
@@ -120,7 +120,7 @@ std::tuple<std::vector<Output<T>>, typename Cell::template State<T>> static_rnn(
 
 /// The same from a state of zeros.
 ///
-/// Errors: also InvalidArgument where there is no step, by which the batch would be known.
+/// Errors: also InvalidArgument if there is no step, since the batch is then not known.
 template <class Cell, AllowedFor<Conv2D> T>
 std::tuple<std::vector<Output<T>>, typename Cell::template State<T>> static_rnn(const Cell& cell,
                                                                                 const std::vector<Output<T>>& x,
@@ -130,8 +130,8 @@ std::tuple<std::vector<Output<T>>, typename Cell::template State<T>> static_rnn(
   return static_rnn(cell, x, cell.zero_state(x[0], 0, at), options, at);
 }
 
-/// Two cells over x, one from each end: their outputs and their last states. `concat(2, {forward, backward})` is what
-/// a layer above mostly reads.
+/// Two cells over x, one from each end: their outputs and their last states. A layer above mostly reads
+/// `concat(2, {forward, backward})`.
 ///
 /// ```cpp
 /// auto [forward, backward, f_state, b_state] = df::bidirectional_rnn(df::GruCell(64), df::GruCell(64), x);

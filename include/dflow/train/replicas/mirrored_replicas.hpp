@@ -14,8 +14,9 @@
 
 namespace dflow::train {
 
-/// Trains one model on several devices in step, without parameter servers: each replica has the variables on its own
-/// device and computes gradients of its part of the batch; their mean, by `all_reduce`, updates the variables of each.
+/// Trains one model on several devices in step, without parameter servers. Each replica has the variables on its own
+/// device and computes gradients for its part of the batch. The mean of the gradients, by `all_reduce`, updates the
+/// variables of each replica.
 ///
 /// ```cpp
 /// df::train::MirroredReplicas mirrored(df::train::Adam(1e-3f), {"/gpu:0", "/gpu:1"});
@@ -25,16 +26,16 @@ namespace dflow::train {
 /// session.run(mirrored.mirror());
 /// session.run({{images[0], x0}, {images[1], x1}}, train);
 /// ```
-/// One process runs all replicas in one step; devices may be of other tasks ("/job:worker/task:1"). With losses that
-/// are means of as many examples each, steps are those of one replica on the whole batch, but for the order in which
-/// sums are added. The replicas' variables stay equal, bit for bit, where their devices compute updates alike.
+/// One process runs all replicas in one step; devices may belong to other tasks ("/job:worker/task:1"). If each loss
+/// is a mean over equally many examples, a step equals a step of one replica on the whole batch, except for the order
+/// of sums. The replicas' variables stay equal, bit for bit, if their devices compute updates alike.
 ///
-/// Variables that are not trained, moving averages say, are each replica's own after `mirror`. The scale of a
-/// `LossScaleOptimizer` is one of all.
+/// After `mirror`, each replica has its own copy of variables that are not trained, for example moving averages. All
+/// replicas share the scale of a `LossScaleOptimizer`.
 ///
 /// Thread safety: `minimize` builds, see Graph; the rest is const.
-/// Errors: InvalidArgument unless there are devices; FailedPrecondition from what needs a `minimize` before it, and
-/// from a second one.
+/// Errors: InvalidArgument without devices; FailedPrecondition from functions that need a `minimize` first, and from
+/// a second `minimize`.
 class MirroredReplicas {
  public:
   template <std::derived_from<Optimizer> O>
@@ -42,14 +43,15 @@ class MirroredReplicas {
       : MirroredReplicas(std::make_shared<const O>(std::move(optimizer)), std::move(devices)) {}
   MirroredReplicas(std::shared_ptr<const Optimizer> optimizer, std::vector<std::string> devices);
 
-  /// One step of all replicas. `model(replica)` is called once for each, on its device, and builds its loss; what it
-  /// builds for the second one has names that begin with "replica_1/", variables of variable scopes included. Variables
-  /// that it makes are the replica's; its `regularization_loss` is of what it has made and of what was there before.
-  /// After an error nothing that was built is left.
+  /// One step of all replicas. Calls `model(replica)` once for each replica, on its device, to build the replica's
+  /// loss. Names of the second replica's nodes begin with "replica_1/", also for variables of variable scopes. A
+  /// replica owns the variables that its model makes. Its `regularization_loss` covers the terms that its model made
+  /// and the terms that were there before. After an error, no built nodes are left.
   ///
-  /// Errors: InvalidArgument if the replicas' variables differ in number, order, name (but for the numbers that make
-  /// names unique), element type, shape or whether they are trained, if there are none to train, if a loss depends on
-  /// one in some replicas only, or if `options.variables` names some; those of the model and the optimizer.
+  /// Errors: InvalidArgument if the replicas' variables differ in number, order, name (except the numbers that make
+  /// names unique), element type, shape or whether they are trained. InvalidArgument also without variables to train,
+  /// if a loss depends on a variable in some replicas only, or if `options.variables` names variables. Also the
+  /// errors of the model and the optimizer.
   template <class Model>
     requires std::convertible_to<std::invoke_result_t<Model&, std::size_t>, AnyOutput>
   Operation minimize(Graph& graph, Model&& model, const MinimizeOptions& options = {}, const At& at = {}) {
@@ -58,15 +60,15 @@ class MirroredReplicas {
   }
 
   std::size_t num_replicas() const noexcept { return devices_.size(); }
-  /// The replicas' losses, each on its device.
+  /// The loss of each replica, on its device.
   const std::vector<AnyOutput>& losses() const;
   /// The mean of the losses, on the first replica's device.
   const AnyOutput& loss() const;
-  /// Gives the variables of the other replicas, slots of optimizers included, the values that those of the first have:
-  /// to be run when variables have been initialised or restored, before the first step.
+  /// Copies the values of the first replica's variables, slots of optimizers included, to the other replicas. Run it
+  /// after variables were initialised or restored, before the first step.
   const Operation& mirror() const;
-  /// The variables that the graph has now, but for those of other replicas than the first, of whichever model: what a
-  /// Saver is to be given, so that a checkpoint has one copy, which a model of one replica can restore.
+  /// The variables that the graph has now, without the copies of replicas other than the first, for all models. Give
+  /// them to a Saver: the checkpoint then has one copy, and a model of one replica can restore it.
   std::vector<SavedVariable> saved_variables() const;
 
  private:

@@ -13,15 +13,15 @@
 
 namespace dflow::train::detail {
 
-// What replicas have in common, whether they train in step or with bounded staleness.
+// Shared by replicas that train in step and replicas that train with bounded staleness.
 
-/// The step that all count: the one of the options, or a new variable "global_step".
+/// The global step that all replicas count: the step of the options, or a new variable "global_step".
 Variable<std::int64_t> shared_global_step(GraphStore& graph, const MinimizeOptions& options);
 
-/// A number that replica `rank` keeps where `loss` is computed: "NAME_RANK", at first -1.
+/// A variable for a number of replica `rank`, on the device of `loss`: "NAME_RANK", at first -1.
 AnyVariable number_of_replica(const AnyOutput& loss, std::string_view name, std::int64_t rank);
 
-/// Who has left, as far as who leads knows: also when the task at which replicas meet has forgotten it.
+/// The ranks that have left, as far as the leader knows, also after the task where replicas meet has forgotten them.
 ///
 /// Thread safety: all functions may be called from any thread.
 class RememberedRanks {
@@ -30,7 +30,7 @@ class RememberedRanks {
     const std::lock_guard lock(mutex_);
     return ranks_;
   }
-  /// Whether one is among `ranks` that is not known yet.
+  /// Whether `ranks` has a rank that is not known yet.
   bool lacks(const Tensor<std::int32_t>& ranks) const {
     const Tensor<std::int32_t> known = get();
     return std::any_of(ranks.begin(), ranks.end(),
@@ -40,7 +40,7 @@ class RememberedRanks {
     const std::lock_guard lock(mutex_);
     ranks_ = std::move(ranks);
   }
-  /// Whoever trains again begins anew.
+  /// Forgets all ranks: the next training begins anew.
   void clear() { set(Tensor<std::int32_t>(Shape{0})); }
 
  private:
@@ -48,7 +48,7 @@ class RememberedRanks {
   Tensor<std::int32_t> ranks_{Shape{0}};
 };
 
-/// The options of a Supervisor with `begin` and `lead` of `replicas` in them, and their global step where they name
+/// The options of a Supervisor with `begin` and `lead` of `replicas`; with their global step if the options have
 /// none.
 template <class Replicas>
 SupervisorOptions supervised_by(const Replicas& replicas, SupervisorOptions options) {

@@ -10,7 +10,7 @@
 
 namespace dflow::train {
 
-/// A cluster as far as placing a model on it goes: `net::ClusterSpec` is one.
+/// The part of a cluster that placement needs; `net::ClusterSpec` satisfies it.
 template <class C>
 concept ClusterLike = requires(const C& cluster, std::string_view job) {
   { cluster.num_tasks(job) } -> std::convertible_to<int>;
@@ -27,15 +27,15 @@ struct ReplicaDeviceOptions {
   VariablePlacement placement = VariablePlacement::by_size;
 };
 
-/// For `Graph::device`: variables go to the tasks of the parameter servers, all else to this process's task. Every
-/// replica that builds the same model puts each variable in the same place, so they share it. What is built on a
-/// variable is placed with it, slots of optimizers included. Without parameter servers all stays here.
+/// For `Graph::device`: places variables on the tasks of the parameter servers, and all other nodes on this process's
+/// task. Replicas that build the same model place each variable alike, so they share it. Ops on a variable are placed
+/// with it, slots of optimizers included. Without parameter servers, all nodes stay on this task.
 ///
 /// ```cpp
 /// auto on = graph.device(df::train::replica_device(cluster));
 /// ```
-/// Variables whose shape is not known count as one element. The result may be copied; copies count together.
-/// Errors: InvalidArgument for an empty task and for fewer than no tasks.
+/// Variables of unknown shape count as one element. The result may be copied; copies count together.
+/// Errors: InvalidArgument for an empty task and for a negative number of tasks.
 DeviceFunction replica_device(int num_ps, std::string own_task, const ReplicaDeviceOptions& options = {});
 
 template <ClusterLike Cluster>

@@ -29,78 +29,81 @@ class EventWriter;
 
 namespace dflow::train {
 
-/// What `SupervisorOptions::lead` works with.
+/// Arguments of `SupervisorOptions::lead`.
 struct Leading {
   Session& session;
   const std::stop_token& stop;
-  /// `Supervisor::save_what_is_new`: what others are told after that is not undone when tasks are lost.
+  /// `Supervisor::save_what_is_new`: call it before others are told of progress, so that a lost task cannot undo the
+  /// progress.
   const std::function<void()>& save;
 };
 
 /// How a Supervisor keeps a model ready.
 struct SupervisorOptions {
-  /// What each session is made with; its target is the cluster's.
+  /// Options of each session; its target is the cluster's.
   SessionOptions session = {};
-  /// The one replica that initialises, restores and saves; the others wait until it has.
+  /// Whether this replica is the chief, which initialises, restores and saves; the others wait for it.
   bool is_chief = true;
-  /// Where the chief saves, and restores the latest checkpoint from; "": nothing is saved. It needs a `global_step`.
-  /// The first checkpoint is made before the first step: a chief that is started anew can always go back. Where that
-  /// one cannot be saved, training does not begin.
+  /// Directory where the chief saves, and from which it restores the latest checkpoint; "": it saves nothing. Needs a
+  /// `global_step`. The chief saves the first checkpoint before the first step, so that a chief that is started anew
+  /// can always go back. If the first checkpoint cannot be saved, training does not begin.
   std::string checkpoint_dir = {};
   /// Checkpoints are "DIR/NAME-STEP".
   std::string checkpoint_name = "model";
-  /// What saves and restores; null: one of all variables and random streams that the graph has now.
+  /// Saves and restores; null: a saver of all variables and random streams that the graph has now.
   std::shared_ptr<Saver> saver = nullptr;
-  /// How that one does.
+  /// Options of the saver that is made for null.
   SaverOptions saver_options = {};
-  /// The number of the step, that checkpoints are named after.
+  /// The number of the step; checkpoints are named after it.
   std::optional<Variable<std::int64_t>> global_step = {};
-  /// Saves after a body that ends when so much time has passed since the last save began.
+  /// Saves after a body if this much time has passed since the last save began.
   std::optional<Duration> save_every = {};
-  /// Saves after a body that takes the global step so far since the last save; reads it after each body. 0: never.
+  /// Saves after a body if the global step has grown by this many since the last save; reads the step after each
+  /// body. 0: never.
   std::int64_t save_every_steps = 0;
-  /// Where the chief says, for TensorBoard, how it goes: the graph, where it begins, each checkpoint, and `summary`;
-  /// null: nowhere. It needs a `global_step`, which numbers what is written, and outlives the supervisor. What cannot
-  /// be written is a line in `log`, one as long as the error is the same, and training goes on.
+  /// Writer of the chief's events for TensorBoard: the graph, each start, each checkpoint, and `summary`; null: none.
+  /// Needs a `global_step`, which numbers the events. The writer outlives the supervisor. A failed write is a line in
+  /// `log`, once while the error is the same, and training goes on.
   EventWriter* events = nullptr;
-  /// Computed after a body, in a step of its own without feeds; none: what the graph's collection of summaries has now,
-  /// if anything. With it comes "global_step/sec". Summaries that need feeds are fetched and added by the body.
+  /// Computed after a body, in a step of its own without feeds; none: the summaries in the graph's collection now, if
+  /// there are any. The supervisor also writes "global_step/sec". A body itself fetches and adds summaries that need
+  /// feeds.
   Output<std::string> summary = {};
-  /// After a body that ends when so much time has passed since the last one, or that takes the global step so far.
-  /// 0: never.
+  /// Summarises after a body if this much time has passed since the last summary, or if the global step has grown by
+  /// this many. 0: never.
   std::optional<Duration> summary_every = {};
   std::int64_t summary_every_steps = 0;
-  /// Notes SIGTERM instead of ending the process: the body that runs is the last, and what it has trained is saved. So
-  /// it is where the signal comes between two bodies: by `should_stop`.
+  /// Notes SIGTERM instead of ending the process. The running body is then the last, and the supervisor saves after
+  /// it. If the signal comes between two bodies, `should_stop` saves.
   bool save_on_sigterm = false;
-  /// Ends it as SIGTERM would, and at once where it waits for the model to be ready.
+  /// Ends training as SIGTERM does, and at once if the supervisor waits for the model to be ready.
   std::stop_token stop = {};
-  /// Told why a save did not succeed, after which training goes on; null: a line in `log`. Called by the thread that
-  /// saves, which may be that of `lead`.
+  /// Gets the error of a failed save, after which training goes on; null: a line in `log`. Called by the thread that
+  /// saves, which may be the thread of `lead`.
   std::function<void(const Status&)> on_save_error = nullptr;
-  /// Gets a line for each thing that is worth one: what the model began with, which task was lost, what is waited for,
-  /// now and then as long as it lasts; null: standard error. Called as `on_save_error` is;
-  /// neither is called while the other, or another call of it, is under way, so neither may use the supervisor.
+  /// Gets a line for each notable event: how the model began, which task was lost, and, now and then during a wait,
+  /// its reason; null: standard error. Called by the same threads as `on_save_error`. No two calls of these functions
+  /// overlap, so neither function may use the supervisor.
   std::function<void(std::string_view)> log = nullptr;
-  /// Sets variables to what was saved last, and says whether there was something; instead of, or beside, a
+  /// Sets variables to their last saved values, and returns whether there were any; instead of, or beside, a
   /// `checkpoint_dir`. Called by the chief, when it begins and whenever variables were lost.
   std::function<bool(Session&)> restore = nullptr;
   /// Called in each replica with every session that has become ready, before it is used; null: nothing. It may block
-  /// until stop is requested: `lead` has failed, SIGTERM has come, or `stop` says so.
+  /// until stop is requested: because `lead` has failed, SIGTERM has come, or `stop` was requested.
   std::function<void(Session&, const std::stop_token&)> begin = nullptr;
-  /// What the chief does beside training, in a thread of its own, with every session that has become ready, until stop
-  /// is requested or it has no more to do; null: nothing. What it throws ends the next `run` too.
+  /// Work of the chief beside training, in a thread of its own, with every session that has become ready. It runs
+  /// until stop is requested or the work is done; null: nothing. Its exception also ends the next `run`.
   std::function<void(const Leading&)> lead = nullptr;
-  /// How long to wait until the model is ready: for tasks that have not been started, and for the chief.
+  /// How long to wait until the model is ready, for tasks that have not been started and for the chief.
   Duration ready_timeout = std::chrono::minutes(5);
-  /// Between two looks at whether it is; SIGTERM is looked for every 100 ms in between.
+  /// Time between two checks whether the model is ready; SIGTERM is checked every 100 ms meanwhile.
   Duration poll_interval = std::chrono::milliseconds(100);
-  /// Null: the machine's.
+  /// Null: the machine's clock.
   std::shared_ptr<Clock> clock = nullptr;
 };
 
-/// Keeps a session on a cluster ready for training: makes it, has the chief initialise or restore the variables, waits
-/// for that elsewhere, and does so again when a task was lost, so that a training loop goes on by itself.
+/// Keeps a session on a cluster ready for training: makes it, and has the chief initialise or restore the variables
+/// while the other replicas wait. Repeats this when a task was lost, so that a training loop goes on by itself.
 ///
 /// ```cpp
 /// df::train::Supervisor supervisor(graph, {.session = {.target = server.target()},
@@ -112,29 +115,31 @@ struct SupervisorOptions {
 /// while (!supervisor.should_stop())
 ///   loss = supervisor.run([&](df::Session& session) { return session.run(next_batch(), loss, train).scalar(); });
 /// ```
-/// A body that was interrupted is called again from its beginning: whether what it ran took effect is not known.
+/// An interrupted body is called again from its beginning; it is not known whether its steps took effect.
 ///
-/// The latest checkpoint is restored when the chief begins and whenever variables were lost. Other replicas see the
-/// variables only when all have been restored, if the supervisor made the saver itself.
+/// The chief restores the latest checkpoint when it begins and whenever variables were lost. If the supervisor made
+/// the saver itself, other replicas see the variables only when all have been restored.
 ///
 /// Thread safety: one thread at a time. All functions block.
-/// Errors: those of the body but for lost tasks (Unavailable, Aborted); DeadlineExceeded when the model is not ready in
-/// `ready_timeout`, with what was wrong last, and which variables have no value if that is it; those of
-/// `Saver::restore`, and of `Saver::save` for the first checkpoint; Cancelled when SIGTERM or a stop comes before it is
-/// ready.
+/// Errors: as of the body, except lost tasks (Unavailable, Aborted). DeadlineExceeded when the model is not ready in
+/// `ready_timeout`, with the last error, and the names of variables without a value if they are the reason. Cancelled
+/// when SIGTERM or a stop comes before the model is ready. Errors of `Saver::restore`, and of `Saver::save` for the
+/// first checkpoint.
 class Supervisor {
  public:
-  /// Takes the variables that the graph has now: it adds the nodes that tell, initialise, save and restore them.
-  /// Errors: InvalidArgument for a `checkpoint_dir` or `events` without a `global_step`, and for fewer than no steps.
+  /// Takes the variables that the graph has now, and adds nodes that check, initialise, save and restore them.
+  /// Errors: InvalidArgument for a `checkpoint_dir` or `events` without a `global_step`, and for a negative number of
+  /// steps.
   explicit Supervisor(Graph& graph, SupervisorOptions options = {},
                       std::source_location where = std::source_location::current());
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  /// One in which all variables have values.
+  /// A session in which all variables have values.
   Session& session();
-  /// Calls `body(session)`, until no task is lost meanwhile, and returns what it returns. Then saves, if that is due.
+  /// Calls `body(session)`, again if a task was lost meanwhile, then saves if a save is due, and returns the body's
+  /// result.
   template <class Body>
   auto run(Body&& body) {
     for (;;) {
@@ -154,34 +159,35 @@ class Supervisor {
       }
     }
   }
-  /// Blocks until what the chief does beside has no more to do, with whatever sessions that takes; calls
-  /// `body(session)` with each of them first. Elsewhere, and where there is no such thing, it does that alone. False as
-  /// soon as the body is: nobody is to wait any more; and where SIGTERM or a stop comes before: that ends what the
-  /// chief does, and saves what it has made.
+  /// Blocks until the chief's `SupervisorOptions::lead` has no more to do, with as many sessions as that takes; calls
+  /// `body(session)` with each session first. In other replicas, and without a `lead`, it only calls the body.
+  /// Returns false as soon as the body does: nobody needs to wait any more. Also returns false if SIGTERM or a stop
+  /// comes before; this ends `lead`, and saves the steps that `lead` has made.
   bool wait_for_lead(const std::function<bool(Session&)>& body = nullptr);
-  /// Saves now, in the chief, and returns the path. Errors: those of `Saver::save`; FailedPrecondition without a
-  /// `checkpoint_dir` and in another replica.
+  /// Saves now, in the chief, and returns the path. Errors: as of `Saver::save`; FailedPrecondition in other replicas
+  /// and without a `checkpoint_dir`.
   std::string save();
-  /// In a body: saves what the steps so far have made, unless that was saved before; nothing where this one does not
-  /// save. Precondition: no step is being made. Errors: Unavailable and Aborted for lost tasks; others are reported as
-  /// those of any save.
+  /// In a body: saves the steps so far, unless they were saved before; does nothing if this supervisor does not save.
+  /// Precondition: no step runs. Errors: Unavailable and Aborted for lost tasks; other errors are reported like the
+  /// errors of any save.
   void save_what_is_new(Session& session);
   bool is_chief() const noexcept { return options_.is_chief; }
-  /// SIGTERM has come (`save_on_sigterm`), or a stop (`SupervisorOptions::stop`): the loop is to end. If that came when
-  /// no body ran, what the last one has trained is saved first, in the chief.
+  /// Whether SIGTERM (`save_on_sigterm`) or a stop (`SupervisorOptions::stop`) has come: the loop should end. If it
+  /// came when no body ran, the chief first saves the steps of the last body.
   bool should_stop() noexcept;
   /// How often a session was made anew because a task was lost.
   int num_recoveries() const noexcept { return num_recoveries_; }
 
  private:
-  /// Throws what is no loss of a task.
+  /// Throws the error unless it is the loss of a task.
   void lose_session(const Error& error);
   bool make_ready(Session& session);
   void initialize_or_restore(Session& session, bool is_ready);
   bool saves() const noexcept { return options_.is_chief && !options_.checkpoint_dir.empty(); }
   bool is_stopped() const noexcept;
   void say(std::string_view line) const noexcept;
-  /// What may go on for long, or come again and again: each line every `line_interval`, and so many in that time.
+  /// For states that last long or come again: says each line every `line_interval`, and at most `most_lines` lines in
+  /// it.
   void say_still(std::string line);
   void report_save_error(const Status& status) const noexcept;
   void end_body() noexcept;
@@ -190,9 +196,9 @@ class Supervisor {
   bool is_save_due(Session& session);
   /// Calls `write` in the chief, if there are events. Never throws, unless a task was lost.
   void with_events(const std::function<void()>& write);
-  /// Calls `write(events)`, where there are events; whatever it throws is no word about a task.
+  /// Calls `write(events)`, if there are events; its exception says nothing about a task.
   void write_events(const std::function<void(EventWriter&)>& write) const noexcept;
-  /// Once as long as it is the same: a writer that has failed fails each time.
+  /// Reports an error once while it stays the same: a writer that has failed fails each time.
   void report_events_error(const Status& status) const noexcept;
   void begin_events(Session& session);
   void summarize_if_due() noexcept;
@@ -222,17 +228,17 @@ class Supervisor {
   bool has_begun_ = false;
   std::atomic<bool> has_trained_{false};  ///< a body has ended, and nothing has been saved since
   bool has_saved_last_ = false;           ///< after the signal
-  std::mutex save_mutex_;                 ///< of what follows, and of the saver
+  std::mutex save_mutex_;                 ///< guards the saver and the three members below
   Clock::time_point last_save_{};
-  std::int64_t last_saved_step_ = 0;           ///< tried to
-  std::optional<std::int64_t> checkpoint_of_;  ///< the step of the last one
+  std::int64_t last_saved_step_ = 0;           ///< also if that save failed
+  std::optional<std::int64_t> checkpoint_of_;  ///< the step of the last checkpoint
   Clock::time_point last_summary_{};
   std::int64_t last_summary_step_ = 0;
   bool has_written_graph_ = false;
   mutable std::string events_error_;  ///< reported last; under the log's mutex
   int num_recoveries_ = 0;
-  std::map<std::string, Clock::time_point> said_;  ///< by `say_still`, and until when that need not be said again
-  Clock::time_point next_look_{};                  ///< at which variables the chief has not initialised
+  std::map<std::string, Clock::time_point> said_;  ///< lines of `say_still`, and until when not to repeat each
+  Clock::time_point next_look_{};                  ///< when to check again for uninitialised variables
   mutable std::mutex log_mutex_;                   ///< held while `log` or `on_save_error` is called
 };
 

@@ -7,7 +7,7 @@
 
 namespace dflow::train {
 
-/// A random node, and a handle to the stream of the numbers that it draws.
+/// A random node, and a handle to the stream of its random numbers.
 struct StreamOfNode {
   Operation random;
   AnyOutput handle;
@@ -15,11 +15,11 @@ struct StreamOfNode {
   std::int64_t seed2 = 0;
 };
 
-/// Those of the random nodes that the graph has now; builds the handles where the nodes are.
+/// The streams of all random nodes that the graph has now; builds each handle beside its node.
 std::vector<StreamOfNode> random_streams_of(GraphStore& graph);
 
-/// An operation after which all random nodes that the graph has now, and that have seeds, draw what they drew first;
-/// empty if there is none.
+/// An operation that makes all random nodes with seeds that the graph has now draw their first numbers again; empty
+/// if there are none.
 Operation rewind_random_streams(GraphStore& graph);
 
 }  // namespace dflow::train

@@ -7,13 +7,13 @@
 
 namespace dflow::train {
 
-/// A node that gives a handle to state that can be saved, and the element types of that.
+/// A node that gives a handle to state that can be saved, and the element types of the state.
 struct SavableNode {
   AnyOutput handle;
   std::vector<DType> dtypes;
 };
 
-/// The queues, accumulators, barriers and clocks that the graph has now, but for those of its collection "not_saved".
+/// All queues, accumulators, barriers and clocks of the graph now, except nodes in its collection "not_saved".
 std::vector<SavableNode> savable_nodes_of(GraphStore& graph);
 
 }  // namespace dflow::train

@@ -8,21 +8,21 @@
 
 namespace dflow::train {
 
-/// Something of this process that checkpoints hold beside what is in the graph: how far an iterator has come, for
-/// instance.
+/// State of this process that checkpoints hold beside the state of the graph, for example the position of an
+/// iterator.
 struct SavedState {
   std::string name;  ///< in checkpoints
-  /// Its bytes, when a checkpoint is saved, in the thread that saves it.
+  /// Returns the state's bytes when a checkpoint is saved, in the thread that saves it.
   std::function<std::string()> state;
-  /// Takes the bytes of a checkpoint before anything of that is set, and returns what sets them: that does not fail.
-  /// Errors: those of bytes that cannot be taken.
+  /// Reads the bytes of a checkpoint before any of its state is set, and returns a function that sets this state
+  /// without failing. Errors: any, for bytes that are not a valid state.
   std::function<std::function<void()>(std::string_view state)> restore;
 };
 
 SavedState saved_iterator(std::string name, data::AnyIterator& iterator);
 
-/// The position of an iterator, for `SaverOptions::states`. The iterator stays where it is as long as the saver lives,
-/// and is not read by one thread while another one saves.
+/// The position of an iterator, for `SaverOptions::states`. The iterator must outlive the saver, at the same address,
+/// and no thread may read from it while another thread saves.
 template <class E>
 SavedState saved_iterator(std::string name, data::Iterator<E>& iterator) {
   return saved_iterator(std::move(name), iterator.any());

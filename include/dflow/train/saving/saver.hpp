@@ -25,35 +25,36 @@
 namespace dflow::train {
 
 struct SaverOptions {
-  /// Older checkpoints are removed, of those that the directory's state names in that directory; 0: none is.
+  /// Most checkpoints to keep, counting only checkpoints in the directory that its state names; older ones are
+  /// removed. 0: all.
   int max_to_keep = 5;
-  /// Of those that would be removed one is kept for good each time so much has passed since the last one was saved.
+  /// Keeps a checkpoint for good, instead of removing it, if it was saved this long after the last one kept for good.
   std::optional<Duration> keep_every = {};
-  /// Each task writes the variables it holds, into files that all tasks see; else one task writes all.
+  /// Each task writes its own variables, into files that all tasks see; false: one task writes all variables.
   bool sharded = true;
-  /// Also how far the random ops that the graph has now have come, so that a resumed run draws the numbers that would
-  /// have come; but for the nodes of the graph's collection "not_saved", as those of the first values of a partitioned
-  /// variable's parts are.
+  /// Also saves the positions of all random ops that the graph has now, so that a resumed run draws the numbers that
+  /// would have come. Skips nodes in the graph's collection "not_saved", for example the nodes of first values of a
+  /// partitioned variable's parts.
   bool random_streams = true;
-  /// Also what queues and accumulators hold, where readers are, and who has left barriers and clocks, but for the nodes
-  /// of the graph's collection "not_saved".
+  /// Also saves contents of queues and accumulators, positions of readers, and the replicas that have left barriers
+  /// and clocks. Skips nodes in the graph's collection "not_saved".
   bool queues = true;
-  /// Also this, of the process that saves: the positions of iterators, `saved_iterator("batches", batches)`.
+  /// Also saves this state of the saving process: positions of iterators, `saved_iterator("batches", batches)`.
   std::vector<SavedState> states = {};
-  /// What this process sees of the files that the tasks write, for the state file and for what is removed; null: the
-  /// machine's.
+  /// This process's view of the files that the tasks write, for the state file and for removals; null: the machine's
+  /// files.
   std::shared_ptr<FileSystem> files = nullptr;
-  /// When a checkpoint was saved; null: the machine's.
+  /// Dates checkpoints; null: the machine's clock.
   std::shared_ptr<Clock> clock = nullptr;
 };
 
-/// A variable, and the name it has in checkpoints.
+/// A variable, and its name in checkpoints.
 struct SavedVariable {
   std::string name;
   AnyVariable variable;
 };
 
-/// A part of a model: a list in braces, or a vector. It is no `{.queues = false}`, which are options.
+/// A part of a model: a list in braces, or a vector. `{.queues = false}` is not a part: it means options.
 ///
 /// Thread safety: a value type.
 class SavedVariables {
@@ -67,8 +68,8 @@ class SavedVariables {
   std::vector<SavedVariable> variables_;
 };
 
-/// Saves variables, random streams and queues while training goes on, and restores them, so that a run that was
-/// interrupted goes on as if it had not been, bit for bit.
+/// Saves variables, random streams and queues while training goes on, and restores them. A run that was interrupted
+/// then goes on as an undisturbed run would, bit for bit.
 ///
 /// ```cpp
 /// df::train::Saver saver(graph);  // when the model is built, the optimizer's variables too
@@ -76,48 +77,51 @@ class SavedVariables {
 /// if (auto latest = df::train::latest_checkpoint("/models")) saver.restore(session, *latest);
 /// ```
 ///
-/// It adds its nodes once, each where the variables are: with a session on a cluster each task writes its own shard.
-/// A variable is saved as it was before or after an update; of steps that run meanwhile some variables may have an
-/// update that others have not. Checkpoints are core/checkpoint/'s (docs/checkpoint-format.md): a loss of power or a
-/// full disk at any moment leaves those that were there. One saver at a time writes checkpoints of a name.
+/// It adds its nodes once, each beside the variables: with a session on a cluster each task writes its own shard. A
+/// variable is saved as it was before or after an update. If steps run meanwhile, some variables may have an update
+/// that others do not have. Checkpoints have the format of core/checkpoint/ (docs/checkpoint-format.md): a loss of
+/// power or a full disk at any moment leaves the existing checkpoints. One saver at a time writes checkpoints of a
+/// name.
 ///
-/// The parts of a partitioned variable are slices of one tensor of its name, so that a checkpoint is restored into
-/// another number of parts, or into one variable, as TensorFlow's are.
+/// The parts of a partitioned variable are slices of one tensor with the variable's name, as in TensorFlow. A
+/// checkpoint can therefore be restored into another number of parts, or into one variable.
 ///
 /// Thread safety: one thread at a time; steps of the session may run meanwhile. All functions that take a session
-/// block. Errors: InvalidArgument for no variables, and for two of one name, states included.
+/// block. Errors: InvalidArgument for no variables, and for two variables or states of one name.
 class Saver {
  public:
-  /// All variables that the graph has now, under their names, and what else the options say.
+  /// Saves all variables that the graph has now, under their names, and the additions of the options.
   explicit Saver(Graph& graph, SaverOptions options = {}, std::source_location where = std::source_location::current());
-  /// These alone, under these names, no streams and no queues: a part of a model, or one that had other names. The
-  /// parts of a partitioned variable share a name; one with a name of its own is a tensor of its own.
+  /// Saves only the given variables, under the given names, without streams and queues: for a part of a model, or for
+  /// a model with other names. Parts of a partitioned variable share a name; a part with a name of its own is a
+  /// tensor of its own.
   Saver(Graph& graph, const SavedVariables& saved, SaverOptions options = {},
         std::source_location where = std::source_location::current());
   ~Saver();
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
 
-  /// Saves to "PREFIX-STEP", or "PREFIX", and returns that path: one that was there is replaced. Then the state file of
-  /// the directory names it, and older ones go. What saves that were interrupted have left behind is removed by the
-  /// first one that succeeds.
+  /// Saves to "PREFIX-STEP", or "PREFIX", and returns that path; replaces a checkpoint that was there. The
+  /// directory's state file then names the checkpoint, and older ones are removed. The first save that succeeds
+  /// removes the leftovers of interrupted saves.
   ///
-  /// Errors: FailedPrecondition, naming it, for a variable without a value; those of the file system, ResourceExhausted
-  /// for a full disk; DataLoss for a state file that nobody can read; those of a step. The old checkpoint of that name,
-  /// if there was one, or the new one is there then, never a part, and the session and the saver go on.
+  /// Errors: FailedPrecondition, naming it, for a variable without a value; errors of the file system,
+  /// ResourceExhausted for a full disk; DataLoss for an unreadable state file; errors of a step. After an error, the
+  /// old checkpoint of that name, if there was one, or the new one is there, never a part of one. The session and the
+  /// saver go on.
   std::string save(Session& session, const std::string& prefix, std::optional<std::int64_t> step = {});
 
-  /// Sets variables, streams, queues and states to what the checkpoint has. Nothing is set before all has been read. A
-  /// Saver of variables alone takes a checkpoint of TensorFlow's too, of version 1 or 2 (docs/files.md).
+  /// Sets variables, streams, queues and states to the checkpoint's values. Reads everything before it sets anything.
+  /// A Saver of variables alone also reads TensorFlow's checkpoints of version 1 or 2 (docs/files.md).
   ///
-  /// Errors: NotFound, naming it, for a checkpoint or a variable that it does not have; InvalidArgument for another
-  /// type or shape, or for a queue that cannot hold what it has; DataLoss for a damaged file; those of the file system
-  /// and of a step, and of `SavedState::restore`.
+  /// Errors: NotFound, naming it, for a missing checkpoint or variable; InvalidArgument for another type or shape, or
+  /// for a queue that cannot hold its saved elements; DataLoss for a damaged file. Also errors of the file system, of
+  /// a step, and of `SavedState::restore`.
   void restore(Session& session, const std::string& path);
 
-  /// Blocks. `latest_checkpoint` of a directory, in the files that this saver sees.
+  /// Blocks. `latest_checkpoint` of a directory, in this saver's files.
   std::optional<std::string> latest(const std::string& directory) const;
-  /// The checkpoints that are there for later saves to remove, the oldest first.
+  /// The checkpoints that later saves may remove, the oldest first.
   const std::vector<std::string>& checkpoints() const noexcept { return paths_; }
 
  private:
@@ -146,10 +150,10 @@ class Saver {
   GraphStore& graph_;
   SaverOptions options_;
   std::unique_ptr<Nodes> nodes_;
-  std::string directory_;           ///< that `paths_` is about
+  std::string directory_;           ///< of `paths_`
   std::vector<std::string> paths_;  ///< the oldest first
   std::vector<double> times_;       ///< when each was saved: seconds since 1970
-  std::vector<std::string> due_;    ///< to be removed when the state that does not name them is written
+  std::vector<std::string> due_;    ///< to be removed once a state without them is written
   double last_kept_ = 0;
   bool may_have_leftovers_ = true;
 };

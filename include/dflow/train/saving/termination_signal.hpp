@@ -6,8 +6,8 @@
 
 namespace dflow::train {
 
-/// While one lives, SIGTERM ends the process no more: it is noted, so that a training loop can save and end by itself.
-/// The first one installs the handler, the last one puts back what was there before.
+/// While an object of this class lives, SIGTERM does not end the process: it is noted, so that a training loop can
+/// save and end by itself. The first object installs the handler; the last object restores the previous handler.
 ///
 /// Thread safety: all functions may be called from any thread.
 /// Errors: Unavailable if the handler cannot be installed.
@@ -18,7 +18,7 @@ class TerminationSignal {
   TerminationSignal(const TerminationSignal&) = delete;
   TerminationSignal& operator=(const TerminationSignal&) = delete;
 
-  /// Whether the signal has come since this was made.
+  /// Whether the signal has come since this object was made.
   bool has_come() const noexcept;
 
  private:

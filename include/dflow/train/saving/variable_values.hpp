@@ -7,19 +7,19 @@
 
 namespace dflow::train {
 
-/// The values of all variables that a graph has when this is made, kept in this process, and set again. Adds its nodes
-/// once.
+/// Keeps the values of all variables of a graph in this process, and sets them again. The constructor takes the
+/// variables that the graph has then, and adds its nodes once.
 ///
 /// Thread safety: one thread at a time; for values of one moment, between steps.
-/// Errors: InvalidArgument for a graph without variables; those of a step.
+/// Errors: InvalidArgument for a graph without variables; errors of a step.
 class VariableValues {
  public:
   explicit VariableValues(GraphStore& graph);
 
-  /// Blocks. Keeps what they are now instead of what was kept.
+  /// Blocks. Keeps the present values instead of the kept values.
   void read(Session& session);
   bool has_values() const noexcept { return !values_.empty(); }
-  /// Blocks. Sets them to what was kept. Errors: FailedPrecondition before `read`.
+  /// Blocks. Sets the variables to the kept values. Errors: FailedPrecondition before `read`.
   void assign(Session& session) const;
 
  private:

@@ -9,11 +9,11 @@
 
 namespace dflow {
 
-/// How many parts a variable of that shape has along each dimension; more than one along one of them at most. Called
-/// by `partitioned_variable`.
+/// The number of parts of a variable of `shape` along each dimension; at most one of the numbers is above 1. Called by
+/// `partitioned_variable`.
 using Partitioner = std::function<std::vector<std::int64_t>(const Shape& shape, DType dtype)>;
 
-/// `num_parts` along `axis`, or one for each index where there are fewer. TensorFlow's.
+/// `num_parts` parts along `axis`, or one part for each index if there are fewer indices. As in TensorFlow.
 ///
 /// Errors: InvalidArgument for `num_parts` below 1; of the partitioner, for a shape without that dimension.
 Partitioner fixed_size_partitioner(std::int64_t num_parts, int axis = 0);
@@ -24,7 +24,8 @@ struct VariableAxisSizeOptions {
   std::int64_t max_parts = 0;          ///< 0: no limit
 };
 
-/// As few parts along the axis as have at most `max_part_bytes` each, but of one index at least. TensorFlow's.
+/// As few parts along the axis as possible, each of at most `max_part_bytes`, but of at least one index. As in
+/// TensorFlow.
 ///
 /// Errors: InvalidArgument for sizes below 1 or `max_parts` below 0; of the partitioner, for a shape without that
 /// dimension.
@@ -37,7 +38,7 @@ struct MinMaxVariableOptions {
   std::int64_t bytes_per_string = 16;  ///< a guess
 };
 
-/// At most `max_parts` along the axis, of at least `min_part_bytes` each. TensorFlow's.
+/// At most `max_parts` parts along the axis, each of at least `min_part_bytes`. As in TensorFlow.
 ///
 /// Errors: InvalidArgument for sizes below 1; of the partitioner, for a shape without that dimension.
 Partitioner min_max_variable_partitioner(const MinMaxVariableOptions& options = {});

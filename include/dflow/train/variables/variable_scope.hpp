@@ -17,39 +17,40 @@
 
 namespace dflow {
 
-/// Whether a variable that is asked for by name may be, or must be, there already.
+/// Whether a variable that a caller asks for by name may exist already, or must exist.
 enum class Reuse : std::uint8_t {
-  inherit,    ///< as in the scope around; outside of all of them: never
-  never,      ///< it is made; AlreadyExists if it is there
-  always,     ///< it is there; NotFound if it is not
-  automatic,  ///< it is made if it is not there
+  inherit,    ///< as in the scope around; outside all scopes: never
+  never,      ///< makes the variable; AlreadyExists if it exists
+  always,     ///< finds the variable; NotFound if it does not exist
+  automatic,  ///< makes the variable if it does not exist
 };
 
 struct VariableScopeOptions {
   Reuse reuse = Reuse::inherit;
-  /// Of variables that are given none; empty: that of the scope around, which outside of all is `init::glorot_uniform`.
+  /// For variables without an initializer of their own. Empty: as in the scope around; outside all scopes
+  /// `init::glorot_uniform`.
   Initializer initializer = {};
-  /// The same; outside of all there is none.
+  /// The same for the regularizer; outside all scopes there is none.
   Regularizer regularizer = {};
-  /// Of `partitioned_variable` that is given none, the same.
+  /// The same for a `partitioned_variable` without a partitioner.
   Partitioner partitioner = {};
-  /// float16, bfloat16 or float32: `Dense`, `Convolution2D` and recurrent cells inside make float variables, and cast
-  /// them and their inputs to this where they use them; results have the inputs' element type. Layers with double
-  /// inputs stay as they are. Invalid: as in the scope around; outside of all layers compute in the inputs' element
-  /// type.
+  /// float16, bfloat16 or float32: `Dense`, `Convolution2D` and recurrent cells inside make float variables. They cast
+  /// variables and inputs to this type for their computation; results have the inputs' element type. Layers with
+  /// double inputs stay as they are. Invalid: as in the scope around; outside all scopes layers compute in the inputs'
+  /// element type.
   DType compute = DType::invalid;
 };
 
 struct GetVariableOptions {
   Initializer initializer = {};  ///< empty: the scope's
-  /// Empty: the scope's, if the variable is trained. What it gives is in the collection "regularization_losses" once,
-  /// however often the variable is shared.
+  /// Empty: the scope's, if the variable is trained. The collection "regularization_losses" has its loss once, however
+  /// often the variable is shared.
   Regularizer regularizer = {};
   bool trainable = true;
-  std::string_view slice = {};  ///< as in VariableOptions; one that is there is the same slice
+  std::string_view slice = {};  ///< as in VariableOptions; an existing variable must be the same slice
 };
 
-/// What variables are called and shared by inside of a variable scope.
+/// The rules by which variables inside a variable scope are named and shared.
 struct VariableScopeState final : ScopeExtension {
   std::string path;  ///< of its variables: "" or "tower/layer1"
   Reuse reuse = Reuse::never;
@@ -57,47 +58,47 @@ struct VariableScopeState final : ScopeExtension {
   Regularizer regularizer = {};
   Partitioner partitioner = {};
   DType compute = DType::invalid;  ///< of layers; invalid: their inputs'
-  /// It is around all variable scopes: what is made in none of these is named as if it were not there.
+  /// The state is around all variable scopes: variables in none of the scopes are named as if it did not exist.
   bool is_outermost = false;
-  /// Names of layers and scopes inside that were taken since it was opened.
+  /// Names of layers and scopes inside that were taken since the scope was opened.
   std::set<std::string, std::less<>> taken = {};
 
   std::string path_of(std::string_view name) const;
-  /// The name, or the first of "name_1", "name_2", ... that was not taken since the scope was opened: the same for the
-  /// same calls in each opening.
+  /// The name, or the first of "name_1", "name_2", ... that was not taken since the scope was opened. The same calls
+  /// get the same names in each opening.
   std::string take_name(std::string_view name);
 };
 
 namespace detail {
 
-/// A variable that was looked for by name.
+/// The result of a search for a variable by name.
 struct FoundVariable {
   AnyVariable variable;
-  AnyOutput regularization_loss;  ///< of one that was made, if there is any
+  AnyOutput regularization_loss;  ///< of a new variable, if it has a regularizer
   bool is_new = false;
 };
 
-/// Makes the variable "prefix + name" in no collection, its first value, and what the regularizer gives. Errors:
-/// InvalidArgument for a name that is taken and for what the functions give.
+/// Makes the variable "prefix + name" in no collection, its first value, and the loss of the regularizer. Errors:
+/// InvalidArgument for a name that is taken, and for wrong results of the initializer or regularizer.
 FoundVariable make_variable(GraphStore& graph, std::string_view prefix, std::string_view name, DType dtype,
                             const Shape& shape, const Initializer& initializer, const Regularizer& regularizer,
                             const At& at, std::string_view slice = {});
-/// The variable of that path within the scope, made where the scope says so, and in no collection.
+/// Finds the variable `name` in the scope, or makes it if the scope allows, in no collection.
 FoundVariable find_or_make_variable(GraphStore& graph, const VariableScopeState& scope, std::string_view name,
                                     DType dtype, const Shape& shape, const GetVariableOptions& options, const At& at);
-/// The same in the collections "variables", "trainable_variables" and "regularization_losses", if it is new.
+/// The same; a new variable is in the collections "variables", "trainable_variables" and "regularization_losses".
 AnyVariable any_get_variable(GraphStore& graph, const VariableScopeState& scope, std::string_view name, DType dtype,
                              const Shape& shape, const GetVariableOptions& options, const At& at);
-/// One that is there. Errors: NotFound.
+/// A variable that exists. Errors: NotFound.
 AnyVariable existing_variable(GraphStore& graph, const VariableScopeState& scope, std::string_view name, const At& at);
-/// The graph's current one, or one outside of all.
+/// The graph's current scope, or a new one outside all scopes.
 std::shared_ptr<VariableScopeState> variable_scope_of(GraphStore& graph);
-/// The graph's current one; null outside of all.
+/// The graph's current scope; null outside all scopes.
 std::shared_ptr<VariableScopeState> open_variable_scope(const GraphStore& graph);
 
 }  // namespace detail
 
-/// A scope that can be opened again after its block, from anywhere: with its path, reuse, initializer and regularizer.
+/// A scope to be opened again after its block, from anywhere, with its path, reuse, initializer and regularizer.
 ///
 /// Thread safety: a value type.
 class VariableScopePath {
@@ -110,8 +111,9 @@ class VariableScopePath {
   VariableScopeState state_;
 };
 
-/// While it lives, variables of its graph are made and found by name below its own: TensorFlow's `variable_scope` and
-/// `get_variable`. A model that is a function of its input is built twice with one set of variables so:
+/// While a VariableScope lives, variables of its graph are made and found by name below its own name, as with
+/// TensorFlow's `variable_scope` and `get_variable`. A model that is a function of its input is built twice with one
+/// set of variables:
 ///
 /// ```cpp
 /// auto tower = [](df::Output<float> x, df::Graph& graph, df::Reuse reuse) {
@@ -121,24 +123,26 @@ class VariableScopePath {
 /// };
 /// auto trained = tower(images, graph, df::Reuse::never), tested = tower(test_images, graph, df::Reuse::always);
 /// ```
-/// Names of variables are those of the variable scopes around each other, whatever the name scopes; nodes are in the
-/// name scope of that name, made unique: "tower/MatMul" and "tower_1/MatMul". A variable is of this graph if it has
-/// that name, whoever made it, also one that was imported or restored from a file.
+/// The name of a variable joins the names of the variable scopes around it, whatever the name scopes. Nodes are in a
+/// name scope with the name of the variable scope, made unique: "tower/MatMul" and "tower_1/MatMul". The scope finds
+/// any variable of the graph with the right name, also a variable that was imported or restored from a file.
 ///
-/// Layers inside, as functions and at the first calls of objects, find their variables so too. The name of a layer is
-/// that of its options, with a suffix where it comes again since the scope was opened ("dense", "dense_1"), so that the
-/// same calls in a scope that is opened again are the same layers; or exactly that of the call's `At`, if that has one.
-/// A regulariser that a layer is not given, and an initializer that it is given empty, are the scope's.
+/// Layers inside find their variables in the same way, as functions and at the first calls of objects. The name of a
+/// layer is the name in its options, with a suffix if it comes again since the scope was opened ("dense", "dense_1").
+/// The same calls in a scope that is opened again are therefore the same layers. If the `At` of the call has a name,
+/// the layer has exactly that name. A layer without a regulariser, or with an empty initializer, takes the scope's.
 ///
 /// Thread safety: belongs to the thread that builds the graph.
-/// Errors: AlreadyExists, NotFound by the scope's `Reuse`; InvalidArgument, with both, where a variable that is there
-/// has another element type or shape than is asked for, and for a `compute` that is none of those.
+/// Errors: AlreadyExists or NotFound, by the scope's `Reuse`. InvalidArgument, naming both, if an existing variable
+/// has another element type or shape than the caller asks for. InvalidArgument for a `compute` that is none of the
+/// types that it allows.
 class [[nodiscard]] VariableScope {
  public:
-  /// Inside of the graph's current one. Without a name it has the path of that one, and names no nodes.
+  /// Opens a scope inside the graph's current scope. Without a name it keeps the path of the current scope, and names
+  /// no nodes.
   VariableScope(Graph& graph, std::string_view name, const VariableScopeOptions& options = {},
                 std::source_location where = std::source_location::current());
-  /// Opens one again, wherever it is. What `options` do not say is as it was there.
+  /// Opens a scope again, inside any scope. An option that is not given in `options` is as it was there.
   VariableScope(Graph& graph, const VariableScopePath& again, const VariableScopeOptions& options = {},
                 std::source_location where = std::source_location::current());
   VariableScope(const VariableScope&) = delete;
@@ -150,18 +154,18 @@ class [[nodiscard]] VariableScope {
                            const At& at = {}) const {
     return detail::any_get_variable(*graph_, *state_, name, dtype_of<T>, shape, options, at).template as<T>();
   }
-  /// One that is there, of whatever shape and whatever the scope says of reuse. Errors: NotFound.
+  /// An existing variable of any shape, whatever the scope's `Reuse` is. Errors: NotFound.
   template <Element T>
   Variable<T> existing_variable(std::string_view name, const At& at = {}) const {
     return detail::existing_variable(*graph_, *state_, name, at).template as<T>();
   }
 
-  /// From here on, and in scopes opened inside from here on, variables are not made.
+  /// From now on, this scope and scopes that are opened inside it make no variables.
   void reuse_variables() noexcept { state_->reuse = Reuse::always; }
   Reuse reuse() const noexcept { return state_->reuse; }
-  /// "tower/layer1", without the name scope's suffix.
+  /// The path, "tower/layer1", without the name scope's suffix.
   const std::string& path() const noexcept { return state_->path; }
-  /// To open it again.
+  /// The scope, to open it again.
   VariableScopePath reopened() const { return VariableScopePath(*state_); }
 
  private:
@@ -174,7 +178,7 @@ class [[nodiscard]] VariableScope {
   ScopeGuard guard_;
 };
 
-/// The variable of that name in the graph's current variable scope; outside of all, a new one of that name.
+/// The variable of that name in the graph's current variable scope; outside all scopes, a new variable of that name.
 template <Element T>
 Variable<T> get_variable(Graph& graph, std::string_view name, const Shape& shape,
                          const GetVariableOptions& options = {}, const At& at = {}) {

@@ -21,8 +21,8 @@ namespace dflow {
 
 namespace cpu {
 
-/// The kernel of an elementwise op: broadcasts, reuses an input's buffer that nobody else reads, splits large tensors
-/// over the pool, and lets `code` compute runs of elements.
+/// The kernel of an elementwise op: broadcasts, reuses the buffer of an input without other readers, splits large
+/// tensors over the pool, and lets `code` compute runs of elements.
 std::unique_ptr<AnyKernel> make_elementwise_kernel(const KernelInit& init, const ElementwiseCode& code);
 
 /// y = code(inputs...), all inputs broadcast to the shape of y, to which they must broadcast. Throws InvalidArgument if

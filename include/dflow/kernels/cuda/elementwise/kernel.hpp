@@ -16,21 +16,21 @@ namespace dflow {
 
 namespace cuda {
 
-/// The kernels of one elementwise op for one element type, and what its errors mean.
+/// The kernels of one elementwise op for one element type, and the meaning of its errors.
 struct ElementwiseCode {
   const KernelFunction& (*dense)() = nullptr;
   const KernelFunction& (*broadcast)() = nullptr;  ///< null for an op of one input
-  /// Null for an op that takes every element; else what is wrong with these.
+  /// Gives the error message for the elements in the slot. Null for an op that takes every element.
   const char* (*check)(const ErrorSlot& elements) = nullptr;
   std::uint8_t num_inputs = 1;
   bool broadcasts = true;
 };
 
-/// Issues the code for all elements of `y`, of which there are some, which may be an input's.
+/// Issues the code for all elements of `y`. Precondition: `y` has elements. The buffer of `y` may be an input's.
 void run_elementwise(const KernelContext& context, const ElementwiseCode& code, const BroadcastWalk& walk,
                      const void* const* elements, AnyTensor& y);
 
-/// The kernel of an elementwise op: broadcasts, and reuses an input's buffer that nobody else reads.
+/// The kernel of an elementwise op: broadcasts, and reuses the buffer of an input without other readers.
 std::unique_ptr<AnyKernel> make_elementwise_kernel(const ElementwiseCode& code);
 
 namespace detail {
@@ -73,7 +73,7 @@ struct Kernel<O, Cuda, T> {
   static std::unique_ptr<AnyKernel> make(const KernelInit&) {
     return cuda::make_elementwise_kernel(cuda::detail::elementwise_code<O, T>());
   }
-  /// Of an op that chains.
+  /// The formula of an op that chains.
   static const Formula* formula(int)
     requires(O::chains)
   {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Public: the transport of a cluster over sockets: TCP, TLS and Unix sockets.
+/// Public: the transport of a cluster over TCP, TLS and Unix sockets.
 
 #include <dflow/base/clock.hpp>
 #include <dflow/base/duration.hpp>
@@ -16,47 +16,48 @@
 
 namespace dflow::net {
 
-/// Who this process is to others, and whom it believes: files in PEM. TLS 1.2 at least; keys and signatures of 112 bits
-/// at least, so no RSA under 2048 bits and no SHA-1. Revocation is not looked up: certificates are to be short-lived.
+/// The identity of this process in TLS, and the certificates that it trusts: files in PEM. TLS 1.2 at least; keys and
+/// signatures of 112 bits at least, so no RSA under 2048 bits and no SHA-1. Revocation is not looked up, so
+/// certificates should be short-lived.
 struct TlsOptions {
-  /// Its certificate, followed by those that lead to a trusted one. Listening needs it.
+  /// This process's certificate, followed by the certificates that lead to a trusted one. Listening needs it.
   std::string certificate_chain_file = {};
   std::string private_key_file = {};
-  /// The certificates that all others' are checked by. Nothing else is trusted.
+  /// The certificates that verify all peers. Nothing else is trusted.
   std::string ca_file = {};
-  /// Both sides show a certificate, and one that connects finds in it the host that it has asked for. Without this
-  /// anybody may connect, and anybody may answer.
+  /// Both sides show a certificate, and the connecting side checks that the peer's certificate names the requested
+  /// host. Without this option, anybody may connect, and anybody may answer.
   bool verifies_peers = true;
 };
 
 struct AsioTransportOptions {
-  /// Measures deadlines; the machine's if null.
+  /// Measures deadlines; null: the machine's clock.
   std::shared_ptr<Clock> clock = nullptr;
   /// Threads for reading, writing and completions; a connection stays with one of them.
   int threads = 1;
-  /// Sends what is written at once, rather than waiting for more to send with it.
+  /// Sends written bytes at once, rather than waiting for more bytes to send with them.
   bool no_delay = true;
-  /// On Linux, a listener at a TCP address can also be reached by a Unix socket of that address's name, and who
-  /// connects to it from the same machine, or network namespace, does so, if it belongs to the same user: it costs
-  /// less.
+  /// On Linux, a listener at a TCP address can also be reached by a Unix socket with that address's name. A client on
+  /// the same machine, or in the same network namespace, uses the Unix socket if it belongs to the same user: it
+  /// costs less.
   bool uses_local_sockets = true;
-  /// A thread that has nothing to do lets the machine's other threads run once before it waits, and then handles at
-  /// once all that they have sent. Where many tasks with little to compute share few cores that takes a fourth less of
-  /// the processors' time, for most of what a message alone costs is to wake its receiver. Where others compute, each
-  /// message may wait for their turns, of some milliseconds.
+  /// A thread without work lets the machine's other threads run once before it waits, and then handles all their
+  /// messages at once. If many tasks with little to compute share few cores, this takes a fourth less of the
+  /// processors' time: most of a message's cost is to wake its receiver. If other threads compute, each message may
+  /// wait for their turns, of some milliseconds.
   bool lets_others_run = false;
-  /// Of the system's buffers of a connection; 0 leaves them to the system, but that of sending by a Unix socket, which
-  /// then is as large as the system allows up to 1 MiB.
+  /// Sizes of the system's buffers of a connection; 0 leaves them to the system. The send buffer of a Unix socket is
+  /// then as large as the system allows, up to 1 MiB.
   int send_buffer_bytes = 0;
   int receive_buffer_bytes = 0;
-  /// Connections to a listener that nobody has accepted yet; and of TLS those that have not shown yet who they are: one
-  /// more ends the oldest of these.
+  /// Most connections to a listener that wait to be accepted. For TLS, also the most handshakes under way: one more
+  /// handshake ends the oldest.
   int max_waiting = 128;
-  /// How long the other side of a TLS connection may take to show who it is to a listener.
+  /// How long the other side of a TLS connection may take for its handshake with a listener.
   Duration handshake_timeout = std::chrono::seconds(10);
-  /// Without it a tls address is FailedPrecondition.
+  /// Without these options, a tls address is FailedPrecondition.
   std::optional<TlsOptions> tls = std::nullopt;
-  /// Gets a line for each that a TLS listener has turned away, from a thread of the transport.
+  /// Gets a line for each peer that a TLS listener has refused, from a thread of the transport.
   std::function<void(std::string_view)> log = nullptr;
 };
 
@@ -65,22 +66,23 @@ struct AsioTransportOptions {
 ///   "unix:///path" or "unix://@name"   a file, or on Linux a name without one
 ///   "tls://host:port"                  where the library was built with OpenSSL
 ///
-/// A file that a listener has left without closing it is replaced; closing removes the file. Two processes that replace
-/// one at the same time may both believe that they have it. `listen` waits while the system looks up the name of a
-/// host. A TLS peer that is not who it should be is refused before it is accepted; one that connects may learn this by
-/// its first read only.
+/// `listen` replaces a socket file that an earlier listener has left without closing it; closing removes the file. If
+/// two processes replace one file at the same time, both may believe that they have it. `listen` waits while the
+/// system looks up a host name. A listener refuses a TLS peer with a wrong identity before it accepts the connection.
+/// The connecting side may learn of a refusal only from its first read.
 ///
-/// The threads end with the last of the transport, its streams and its listeners. Where that is the transport, and not
-/// in a completion, its destructor waits for completions under way; it ends connects under way with Cancelled.
+/// The threads end when the transport, its streams and its listeners are all gone. If the transport goes last, and
+/// not in a completion, its destructor waits for completions under way. The destructor ends connects under way with
+/// Cancelled.
 ///
 /// Thread safety: safe.
-/// Errors: besides those of transports: Unimplemented for TLS where the library has none, and Unauthenticated by the
-/// completion of `connect` for a peer that is not who it should be; ResourceExhausted by the completion of `accept`,
-/// after a pause, where there are no file descriptors left: the next `accept` goes on.
+/// Errors: as of `Transport`, and Unimplemented for TLS if the library was built without it. `connect` completes with
+/// Unauthenticated for a peer with a wrong identity. If no file descriptors are left, `accept` completes with
+/// ResourceExhausted after a pause; the next `accept` goes on.
 class AsioTransport final : public Transport {
  public:
-  /// Errors: InvalidArgument for options that make no sense, and for a file of TLS that cannot be used, naming it;
-  /// ResourceExhausted where no thread can be started; Unimplemented for TLS where the library has none.
+  /// Errors: InvalidArgument for invalid options, and for a TLS file that cannot be used, naming it.
+  /// ResourceExhausted if no thread can be started. Unimplemented for TLS if the library was built without it.
   explicit AsioTransport(const AsioTransportOptions& options = {});
   ~AsioTransport() override;
 
@@ -90,7 +92,7 @@ class AsioTransport final : public Transport {
   std::unique_ptr<Listener> listen(const std::string& address) override;
   void connect(const std::string& address, Clock::time_point deadline, std::unique_ptr<Stream>& stream,
                Completion done) override;
-  /// TCP at an address that is not loopback's, and TLS that does not verify peers.
+  /// True for TCP at an address that is not loopback, and for TLS that does not verify peers.
   bool is_exposed(const std::string& address) const override;
 
   struct Shared;
