@@ -3,6 +3,7 @@
 #include "catch.hpp"
 #include "support/errors.hpp"
 #include "support/held_files.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
@@ -67,10 +68,9 @@ TEST_CASE("A pattern of many stars takes no more than the product of the lengths
 TEST_CASE("Files are found by patterns in each part of their paths, of the machine and in memory") {
   PosixFileSystem machine;
   MemoryFileSystem memory;
-  const std::string directory = (std::filesystem::temp_directory_path() / "dflow_matching_files_test").string();
-  std::filesystem::remove_all(directory);
+  const testing::TemporaryFolder folder;
   for (FileSystem* files : {static_cast<FileSystem*>(&machine), static_cast<FileSystem*>(&memory)}) {
-    const std::string root = files == &machine ? directory : "/root";
+    const std::string root = files == &machine ? folder.path() : "/root";
     put_matched_files(*files, root);
     const auto found = [&](const std::string& pattern) {
       Paths paths = matching_files(*files, root + "/" + pattern);
@@ -92,7 +92,6 @@ TEST_CASE("Files are found by patterns in each part of their paths, of the machi
     for (const char* none : {"m/none", "nodir/*", "m/[", "m/a1.txt/*", "*/none"}) CHECK(found(none).empty());
     CHECK(matching_files(*files, "").empty());
   }
-  std::filesystem::remove_all(directory);
 }
 
 // TensorFlow 2.21 gives the same: none behind a wildcard, and before one whatever the path leads to.
@@ -107,8 +106,8 @@ TEST_CASE("A pattern that leads up again behind a wildcard lists no directory tw
     PosixFileSystem machine;
     int num_listed = 0;
   };
-  const std::string root = (std::filesystem::temp_directory_path() / "dflow_matching_files_up_test").string();
-  std::filesystem::remove_all(root);
+  const testing::TemporaryFolder folder;
+  const std::string& root = folder.path();
   for (int i = 0; i < 30; ++i) std::filesystem::create_directories(root + "/d" + std::to_string(i));
   CountedFiles files;
   CHECK(matching_files(files, root + "/*/../*").empty());
@@ -116,5 +115,4 @@ TEST_CASE("A pattern that leads up again behind a wildcard lists no directory tw
   CHECK(matching_files(files, root + "/d?/..").empty());
   CHECK(files.num_listed == 3);
   CHECK(matching_files(files, root + "/d1/../d2?").size() == 10);
-  std::filesystem::remove_all(root);
 }

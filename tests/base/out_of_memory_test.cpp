@@ -12,6 +12,7 @@
 
 #include "catch.hpp"
 #include "support/failing_new.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <array>
 #include <atomic>
@@ -125,8 +126,8 @@ TEST_CASE("a timer is either set or not when memory runs out", "[out_of_memory]"
 
 TEST_CASE("a file system stays whole when memory runs out", "[out_of_memory]") {
   const std::string name = "a name that is longer than a string keeps inside";
-  std::string pattern = (std::filesystem::temp_directory_path() / "dflow_memory_XXXXXX").string();
-  REQUIRE(::mkdtemp(pattern.data()) != nullptr);
+  const testing::TemporaryFolder folder;
+  const std::string& pattern = folder.path();
   PosixFileSystem posix;
   MemoryFileSystem memory;
   memory.create_directories(pattern);
@@ -162,7 +163,6 @@ TEST_CASE("a file system stays whole when memory runs out", "[out_of_memory]") {
             files->open_for_reading(join_path(moved, name))->size();
           }) > 10);
   }
-  std::filesystem::remove_all(pattern);
 }
 
 TEST_CASE("bytes are written whole or not at all when memory runs out", "[out_of_memory]") {

@@ -3,6 +3,7 @@
 #include <dflow/base/files/scratch_file.hpp>
 
 #include "catch.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <array>
 #include <cstddef>
@@ -47,11 +48,9 @@ void check_scratch_file(df::FileSystem& files, const std::string& directory) {
 }  // namespace
 
 TEST_CASE("a scratch file has no name and keeps what is appended") {
-  const auto directory = std::filesystem::temp_directory_path() / "dflow_scratch_file_test";
-  std::filesystem::remove_all(directory);
+  const df::testing::TemporaryFolder folder;
   df::PosixFileSystem disk;
-  check_scratch_file(disk, (directory / "made" / "on the way").string());
-  std::filesystem::remove_all(directory);
+  check_scratch_file(disk, folder.file("made/on the way"));
   df::MemoryFileSystem memory;
   check_scratch_file(memory, "/scratch");
 }
@@ -75,8 +74,7 @@ TEST_CASE("a scratch file whose append has failed says so again, and keeps what 
 
 TEST_CASE("a scratch file that cannot be made leaves nothing") {
   df::PosixFileSystem disk;
-  const auto path = std::filesystem::temp_directory_path() / "dflow_scratch_is_a_file";
-  disk.write_file_atomically(path.string(), std::string_view("x"));
-  CHECK_THROWS_AS(df::ScratchFile(disk, path.string()), df::Error);
-  disk.remove(path.string());
+  const df::testing::TemporaryFolder folder;
+  disk.write_file_atomically(folder.file("a file"), std::string_view("x"));
+  CHECK_THROWS_AS(df::ScratchFile(disk, folder.file("a file")), df::Error);
 }

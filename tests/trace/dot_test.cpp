@@ -5,6 +5,7 @@
 
 #include "catch.hpp"
 #include "support/errors.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <unistd.h>
 
@@ -110,15 +111,12 @@ TEST_CASE("Graphviz lays a drawing out, whatever its names are", "[.graphviz]") 
   drawing.edges = {{0, 0, Drawing::Edge::Kind::data, 0, "\"", 1},
                    {0, 1, Drawing::Edge::Kind::control, 0, "", 1},
                    {1, 2, Drawing::Edge::Kind::transfer, 1, "float [2]", 1}};
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / dflow::str_cat("dflow_graphviz_", static_cast<std::int64_t>(::getpid()));
-  std::filesystem::create_directories(folder);
-  const std::string dot = (folder / "drawing.dot").string(), svg = (folder / "drawing.svg").string();
+  const dflow::testing::TemporaryFolder folder;
+  const std::string dot = folder.file("drawing.dot"), svg = folder.file("drawing.svg");
   dflow::PosixFileSystem files;
   files.write_file_atomically(dot, dflow::to_dot(drawing));
   const int status = std::system(dflow::str_cat("dot -Tsvg '", dot, "' -o '", svg, "' 2>&1").c_str());
   const std::string drawn = status == 0 ? files.read_file(svg) : std::string();
-  std::filesystem::remove_all(folder);
   REQUIRE(status == 0);
   for (const char* part : {"</svg>", ">closed<", ">]]&gt;<", "3 more nodes are not drawn", "calls f"}) {
     CHECK(dot_has(drawn, part));

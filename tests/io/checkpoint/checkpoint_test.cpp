@@ -10,6 +10,7 @@
 #include "catch.hpp"
 #include "support/errors.hpp"
 #include "support/source_folder.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -72,20 +73,6 @@ int load_small(FileSystem& files, const std::string& prefix) {
 }
 
 const Texts small_files{"/c/m.index", "/c/m.data-00000-of-00002", "/c/m.data-00001-of-00002"};
-
-/// An empty directory of the machine's.
-struct RealFolder {
-  std::string path;
-  RealFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "dflow_checkpoint_XXXXXX").string();
-    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
-    path = pattern;
-  }
-  ~RealFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-};
 
 /// The machine's files, which say so in a pipe before each change.
 class TellingFiles final : public FileSystem {
@@ -303,7 +290,7 @@ TEST_CASE("a full disk or an I/O error at any change is reported, and the old ch
 
 TEST_CASE("a process killed during saves leaves checkpoints that load") {
   PosixFileSystem files;
-  const RealFolder folder;
+  const testing::TemporaryFolder folder;
   constexpr int rounds = 40;
   int newest = 0;
   for (int round = 0; round < rounds; ++round) {
@@ -315,7 +302,7 @@ TEST_CASE("a process killed during saves leaves checkpoints that load") {
       TellingFiles telling(pipe_ends[1]);
       for (int i = newest + 1;; ++i) {
         try {
-          save_small(telling, folder.path + "/m-" + std::to_string(i), i);
+          save_small(telling, folder.path() + "/m-" + std::to_string(i), i);
         } catch (...) {
           ::_exit(1);
         }
@@ -339,7 +326,7 @@ TEST_CASE("a process killed during saves leaves checkpoints that load") {
     CHECK(WIFSIGNALED(how));
     while (::read(pipe_ends[0], &told, sizeof(told)) == sizeof(told)) last = told > 0 ? told : last;
     ::close(pipe_ends[0]);
-    const int loaded = newest_loaded(files, folder.path, last + 1);
+    const int loaded = newest_loaded(files, folder.path(), last + 1);
     CHECK(loaded >= last);
     CHECK(last > newest);
     newest = loaded;
@@ -377,12 +364,12 @@ TEST_CASE("an index that lies is refused before anything is allocated") {
 }
 
 TEST_CASE("what is put in the place of a checkpoint's files is refused, and not waited for") {
-  const RealFolder folder;
+  const testing::TemporaryFolder folder;
   PosixFileSystem files;
-  const std::string prefix = folder.path + "/m", index = prefix + ".index", data = prefix + ".data-00000-of-00002";
+  const std::string prefix = folder.path() + "/m", index = prefix + ".index", data = prefix + ".data-00000-of-00002";
   const auto code_with = [&](const std::string& path, auto&& put) {
-    std::filesystem::remove_all(folder.path);
-    files.create_directories(folder.path);
+    std::filesystem::remove_all(folder.path());
+    files.create_directories(folder.path());
     save_small(files, prefix);
     std::filesystem::remove(path);
     put();
@@ -403,10 +390,10 @@ TEST_CASE("what is put in the place of a checkpoint's files is refused, and not 
             std::filesystem::resize_file(path, std::uintmax_t{1} << 40);
           }) == of_holes);
     // A link to the file itself, elsewhere, is as good.
-    std::filesystem::remove_all(folder.path);
-    files.create_directories(folder.path + "/elsewhere");
+    std::filesystem::remove_all(folder.path());
+    files.create_directories(folder.path() + "/elsewhere");
     save_small(files, prefix, 7);
-    files.rename(path, folder.path + "/elsewhere/f");
+    files.rename(path, folder.path() + "/elsewhere/f");
     std::filesystem::create_symlink("elsewhere/f", path);
     CHECK(load_small(files, prefix) == 7);
   }
@@ -537,11 +524,12 @@ TEST_CASE("a reader written from the document alone reads a checkpoint", "[.pyth
   const std::filesystem::path program = testing::source_folder() + "/tests/tools/read_checkpoint.py";
   REQUIRE(std::filesystem::exists(program));
   PosixFileSystem files;
-  const RealFolder folder;
-  save_small(files, folder.path + "/m", 5);
-  const std::string command = "python3 '" + program.string() + "' '" + folder.path + "/m' > '" + folder.path + "/out'";
+  const testing::TemporaryFolder folder;
+  save_small(files, folder.path() + "/m", 5);
+  const std::string command =
+      "python3 '" + program.string() + "' '" + folder.path() + "/m' > '" + folder.path() + "/out'";
   REQUIRE(std::system(command.c_str()) == 0);
-  CHECK(files.read_file(folder.path + "/out") ==
+  CHECK(files.read_file(folder.path() + "/out") ==
         "empty 2 [0, 4] [0, 0] [0, 4] \n"
         "step 9 [] [] [] 0500000000000000\n"
         "weights 1 [2, 3] [0, 0] [2, 3] 0000c040000000400000404000008040"

@@ -3,6 +3,7 @@
 
 #include "catch.hpp"
 #include "support/source_folder.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/base/str_cat.hpp>
@@ -109,18 +110,14 @@ TEST_CASE("TensorFlow reads a tensor bundle of every element type", "[.tensorflo
   tensors.push_back({"large", tensor_of_each_kind<std::int32_t>({300, 1000})});
   std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
 
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / str_cat("dflow_tensorflow_", static_cast<std::int64_t>(::getpid()));
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
+  const testing::TemporaryFolder folder;
   PosixFileSystem files;
-  write_tensor_bundle(files, (folder / "model.ckpt").string(), tensors);
+  write_tensor_bundle(files, folder.file("model.ckpt"), tensors);
   const char* python = std::getenv("DFLOW_TENSORFLOW_PYTHON");
   const std::string command = str_cat(python == nullptr ? "python3" : python, " '", program.string(), "' '",
-                                      (folder / "model.ckpt").string(), "' > '", (folder / "out").string(), "'");
+                                      folder.file("model.ckpt"), "' > '", folder.file("out"), "'");
   const int status = std::system(command.c_str());
-  const std::string output = files.read_file((folder / "out").string());
-  std::filesystem::remove_all(folder);
+  const std::string output = files.read_file(folder.file("out"));
   constexpr int not_installed = 77;
   if (WEXITSTATUS(status) == not_installed) {
     std::cout << output;

@@ -2,6 +2,7 @@
 
 #include "catch.hpp"
 #include "support/errors.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/dflow.hpp>
@@ -71,10 +72,8 @@ TEST_CASE("What cannot be read or written is named") {
 }
 
 TEST_CASE("A step does not wait for who writes into a pipe, and reads files without a size") {
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("dflow_files_test_" + std::to_string(::getpid()));
-  std::filesystem::create_directories(folder);
-  const std::string pipe = (folder / "pipe").string();
+  const dflow::testing::TemporaryFolder folder;
+  const std::string pipe = folder.file("pipe");
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
   Graph graph;
   const auto path = placeholder<std::string>(graph, Shape{});
@@ -94,7 +93,6 @@ TEST_CASE("A step does not wait for who writes into a pipe, and reads files with
     const Status status = status_of([&] { return session.run(value); });
     CHECK(status.code() == (work == pipe ? Code::failed_precondition : Code::ok));
   }
-  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("Files are found by one pattern or several, sorted") {

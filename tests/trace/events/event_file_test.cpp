@@ -3,6 +3,7 @@
 #include "catch.hpp"
 #include "support/errors.hpp"
 #include "support/held_files.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/core/tensor.hpp>
@@ -208,29 +209,27 @@ TEST_CASE("a writer that finds a name unused while another takes it writes under
 
 TEST_CASE("writers of many threads that begin in one second have a file each", "[event_file]") {
   PosixFileSystem files;
-  const std::string folder = (std::filesystem::temp_directory_path() / "dflow_event_file_test").string();
-  std::filesystem::remove_all(folder);
+  const testing::TemporaryFolder folder;
   VirtualClock clock;
   constexpr int num_threads = 4, num_writers = 25;
   std::vector<std::thread> threads;
   for (int thread = 0; thread < num_threads; ++thread) {
     threads.emplace_back([&, thread] {
       for (int i = 0; i < num_writers; ++i) {
-        EventWriter writer(files, folder, clock, on_host);
+        EventWriter writer(files, folder.path(), clock, on_host);
         writer.add_scalar(str_cat("w", thread * num_writers + i), 1, 1);
         writer.close();
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
-  const std::vector<std::string> paths = event_files(files, folder);
+  const std::vector<std::string> paths = event_files(files, folder.path());
   CHECK(paths.size() == num_threads * num_writers);
   for (const std::string& path : paths) {
     const std::vector<Event> events = read_events(files, path);
     CHECK(events.size() == 2);
     CHECK(std::holds_alternative<EventFileVersion>(events[0].content));
   }
-  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("a writer that is closed takes no more, one without events leaves nothing", "[event_file]") {

@@ -7,6 +7,7 @@
 
 #include "catch.hpp"
 #include "support/source_folder.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/core/tensor.hpp>
@@ -77,17 +78,14 @@ void write_events_of_each_kind(FileSystem& files, const std::string& folder) {
 TEST_CASE("TensorBoard reads everything that an event file holds", "[.tensorboard]") {
   const std::filesystem::path program = testing::source_folder() + "/tests/tools/read_events.py";
   REQUIRE(std::filesystem::exists(program));
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / str_cat("dflow_tensorboard_", static_cast<std::int64_t>(::getpid()));
-  std::filesystem::remove_all(folder);
+  const testing::TemporaryFolder folder;
   PosixFileSystem files;
-  write_events_of_each_kind(files, (folder / "run").string());
+  write_events_of_each_kind(files, folder.file("run"));
   const char* python = std::getenv("DFLOW_TENSORBOARD_PYTHON");
   const std::string command = str_cat(python == nullptr ? "python3" : python, " '", program.string(), "' '",
-                                      (folder / "run").string(), "' > '", (folder / "out").string(), "'");
+                                      folder.file("run"), "' > '", folder.file("out"), "'");
   const int status = std::system(command.c_str());
-  const std::string output = files.read_file((folder / "out").string());
-  std::filesystem::remove_all(folder);
+  const std::string output = files.read_file(folder.file("out"));
   constexpr int not_installed = 77;
   if (WEXITSTATUS(status) == not_installed) {
     std::cout << output;

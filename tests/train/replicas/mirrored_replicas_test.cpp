@@ -4,6 +4,7 @@
 #include "support/collective_members.hpp"
 #include "support/errors.hpp"
 #include "support/proof_device.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <dflow/dflow.hpp>
 #include <dflow/graph/graph_store.hpp>
@@ -183,15 +184,14 @@ TEST_CASE("mirrored replicas train on three tasks of a cluster", "[replicas][net
 }
 
 TEST_CASE("a checkpoint has one copy of mirrored variables, and all go on from it", "[replicas]") {
-  const std::string folder = std::filesystem::temp_directory_path() / "dflow_mirrored_test";
-  std::filesystem::create_directories(folder);
+  const dflow::testing::TemporaryFolder folder;
   const auto names = std::vector<std::string>{"/cpu:0", "/cpu:1"};
   MirroredModel model(names);
   train::Saver saver(model.graph, model.mirrored->saved_variables());
   Session session(model.graph, {.devices = mirrored_cpus(2)});
   model.begin(session);
   model.train_in(session, 0, 5);
-  saver.save(session, folder + "/model");
+  saver.save(session, folder.file("model"));
   const std::vector<float> wanted = model.train_in(session, 5, 5);
   for (const train::SavedVariable& saved : model.mirrored->saved_variables()) {
     CHECK_FALSE(contains(saved.name, "replica_"));
@@ -201,7 +201,7 @@ TEST_CASE("a checkpoint has one copy of mirrored variables, and all go on from i
   train::Saver restorer(resumed.graph, resumed.mirrored->saved_variables());
   Session other(resumed.graph, {.devices = mirrored_cpus(2)});
   other.run(initialize_variables(resumed.graph));
-  restorer.restore(other, folder + "/model");
+  restorer.restore(other, folder.file("model"));
   other.run(resumed.mirrored->mirror());
   CHECK(resumed.train_in(other, 5, 5) == wanted);
   check_mirrored(resumed, other);
@@ -209,10 +209,9 @@ TEST_CASE("a checkpoint has one copy of mirrored variables, and all go on from i
   MirroredModel alone({"/cpu:0"});
   train::Saver of_one(alone.graph, alone.mirrored->saved_variables());
   Session single(alone.graph);
-  of_one.restore(single, folder + "/model");
+  of_one.restore(single, folder.file("model"));
   const std::vector<float> losses = alone.train_in(single, 5, 5);
   for (std::size_t i = 0; i < losses.size(); ++i) CHECK(losses[i] == Approx(wanted[i]).epsilon(2e-4));
-  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("what is saved of two mirrored models in a graph is one copy of each", "[replicas]") {
@@ -231,8 +230,7 @@ TEST_CASE("what is saved of two mirrored models in a graph is one copy of each",
     CHECK(saved.size() == 6);  // a weight and a slot of each
     for (const train::SavedVariable& variable : saved) CHECK_FALSE(contains(variable.name, "replica_"));
   }
-  const std::string folder = std::filesystem::temp_directory_path() / "dflow_mirrored_models_test";
-  std::filesystem::create_directories(folder);
+  const dflow::testing::TemporaryFolder folder;
   train::Saver saver(graph, models.front().saved_variables());
   const auto begin = [&](Session& session) {
     session.run(initialize_variables(graph));
@@ -249,12 +247,11 @@ TEST_CASE("what is saved of two mirrored models in a graph is one copy of each",
   Session session(graph, {.devices = mirrored_cpus(3)}), other(graph, {.devices = mirrored_cpus(3)});
   begin(session);
   losses_of(session);
-  saver.save(session, folder + "/model");
+  saver.save(session, folder.file("model"));
   other.run(initialize_variables(graph));
-  saver.restore(other, folder + "/model");
+  saver.restore(other, folder.file("model"));
   for (const MirroredReplicas& each : models) other.run(each.mirror());
   CHECK(losses_of(other) == losses_of(session));
-  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("a replica's penalties are those of its own variables", "[replicas]") {

@@ -4,6 +4,7 @@
 #include "../transport_contract.hpp"
 #include "catch.hpp"
 #include "support/errors.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <dflow/base/clock.hpp>
 
@@ -34,24 +35,6 @@ using namespace dflow;
 using namespace dflow::net;
 
 namespace {
-
-/// A folder of its own, for the files of sockets.
-class SocketFolder {
- public:
-  SocketFolder() {
-    char name[] = "/tmp/dflow_asio_XXXXXX";
-    REQUIRE(::mkdtemp(name) != nullptr);
-    path_ = name;
-  }
-  ~SocketFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 /// A TCP port where somebody listens with room for none, who accepts nobody, and connections that fill it.
 struct BlackHole {
@@ -173,7 +156,7 @@ TEST_CASE("a listener's name that another user has taken is not believed", "[net
 #endif
 
 TEST_CASE("Unix sockets keep the promises of a transport, with a file and without", "[net]") {
-  const SocketFolder folder;
+  const testing::TemporaryFolder folder;
   const bool has_file = GENERATE(true, false);
   const std::string name = folder.file("socket");
   AsioTransport transport({.threads = GENERATE(1, 3)});
@@ -263,7 +246,7 @@ TEST_CASE("a deadline ends a connect that nobody answers, by the clock that was 
 }
 
 TEST_CASE("a Unix socket with no room for more is Unavailable", "[net]") {
-  const SocketFolder folder;
+  const testing::TemporaryFolder folder;
   AsioTransport transport({.max_waiting = 1});
   const auto listener = transport.listen("unix://" + folder.file("full"));
   std::vector<std::unique_ptr<Stream>> streams;
@@ -276,7 +259,7 @@ TEST_CASE("a Unix socket with no room for more is Unavailable", "[net]") {
 }
 
 TEST_CASE("a socket's file goes with its listener, and one without an owner is replaced", "[net]") {
-  const SocketFolder folder;
+  const testing::TemporaryFolder folder;
   const std::string path = folder.file("socket"), address = "unix://" + path;
   AsioTransport transport;
   transport.listen(address);

@@ -5,6 +5,7 @@
 
 #include "../transport_contract.hpp"
 #include "catch.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <cstdio>
 #include <filesystem>
@@ -76,9 +77,6 @@ inline MadeCertificate make_authority(const std::string& name, const MadeCertifi
 class CertificateFolder {
  public:
   CertificateFolder() {
-    char name[] = "/tmp/dflow_tls_XXXXXX";
-    REQUIRE(::mkdtemp(name) != nullptr);
-    path_ = name;
     save("ca", ca);
     save("other", other);
     save("good", make_certificate({.issuer = &ca}));
@@ -86,12 +84,8 @@ class CertificateFolder {
     save("expired", make_certificate({.issuer = &ca, .ends_s = -3600}));
     save("strange", make_certificate({.issuer = &other}));
   }
-  ~CertificateFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
 
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  std::string file(const std::string& name) const { return folder_.file(name); }
   TlsOptions options(const std::string& name, const std::string& trusted = "ca") const {
     TlsOptions options{.ca_file = file(trusted + ".pem")};
     if (name.empty()) return options;
@@ -113,7 +107,7 @@ class CertificateFolder {
   const MadeCertificate ca = make_authority("ca"), other = make_authority("other");
 
  private:
-  std::string path_;
+  testing::TemporaryFolder folder_;
 };
 
 /// What a connect from `client` to `server` ends with, or the first read if it succeeds; the listener must accept none.
