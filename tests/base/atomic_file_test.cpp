@@ -1,11 +1,21 @@
 #include <dflow/base/files/atomic_file.hpp>
 
 #include "catch.hpp"
+#include "support/errors.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <dflow/base/files/memory_file_system.hpp>
 
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 using namespace std::string_view_literals;
@@ -14,7 +24,6 @@ TEST_CASE("a file written in pieces is there when it is finished, and not before
   dflow::MemoryFileSystem files;
   files.create_directories("/a");
   files.write_file_atomically("/a/b", "old"sv);
-  files.write_file_atomically("/a/b.tmp", "left behind"sv);
   dflow::AtomicFile file(files, "/a/b");
   file.append("new "sv);
   file.append(""sv);
@@ -31,4 +40,132 @@ TEST_CASE("a file that is not finished leaves nothing behind") {
   { dflow::AtomicFile(files, "/new/file").append("part"sv); }
   CHECK_FALSE(files.exists("/new/file"));
   CHECK(files.list_directory("/new").empty());
+}
+
+TEST_CASE("a user's file system has a temporary file for each writer, without more than create_file") {
+  dflow::MemoryFileSystem files;
+  dflow::AtomicFile first(files, "/a/b"), second(files, "/a/b"), third(files, "/a/b");
+  CHECK(files.list_directory("/a") == std::vector<std::string>{"b.1.tmp", "b.2.tmp", "b.tmp"});
+  second.append("second"sv);
+  first.append("first"sv);
+  second.finish();
+  first.finish();
+  CHECK(files.read_file("/a/b") == "first");
+  CHECK(files.list_directory("/a") == std::vector<std::string>{"b", "b.2.tmp"});
+  for (int i = 0; i < 99; ++i) files.create_file("/a/c." + std::to_string(i + 1) + ".tmp");
+  files.create_file("/a/c.tmp");
+  CHECK(code_of([&] { dflow::AtomicFile(files, "/a/c"); }) == dflow::Code::resource_exhausted);
+}
+
+namespace {
+
+mode_t mode_of(const std::string& path) {
+  struct stat info {};
+  REQUIRE(::lstat(path.c_str(), &info) == 0);
+  return info.st_mode & 07777;
+}
+
+/// Writes by both ways, whole and piece by piece.
+void replace_file(dflow::FileSystem& files, const std::string& path, bool whole, std::string_view content) {
+  if (whole) return files.write_file_atomically(path, content);
+  dflow::AtomicFile file(files, path);
+  file.append(content);
+  file.finish();
+}
+
+}  // namespace
+
+TEST_CASE("a file that is replaced keeps its permissions, and a link its target") {
+  dflow::PosixFileSystem files;
+  for (const bool whole : {true, false}) {
+    const dflow::testing::TemporaryFolder folder;
+    const std::string path = folder.file("file"), link = folder.file("link"), fresh = folder.file("fresh");
+    std::ofstream(path) << "old";
+    std::filesystem::create_symlink("file", link);
+    for (const mode_t mode : {0600u, 0440u, 0664u, 0777u}) {
+      REQUIRE(::chmod(path.c_str(), mode) == 0);
+      replace_file(files, link, whole, "new");
+      CHECK(mode_of(path) == mode);
+      CHECK(std::filesystem::is_symlink(link));
+      CHECK(files.read_file(path) == "new");
+    }
+    const mode_t mask = ::umask(027);
+    replace_file(files, fresh, whole, "x");
+    ::umask(mask);
+    CHECK(mode_of(fresh) == 0640);
+    CHECK(files.list_directory(folder.path()).size() == 3);
+    REQUIRE(::mkfifo(folder.file("pipe").c_str(), 0600) == 0);
+    CHECK(code_of([&] { replace_file(files, folder.file("pipe"), whole, "x"); }) == dflow::Code::failed_precondition);
+  }
+}
+
+TEST_CASE("what is planted under the name of a temporary file leads no bytes elsewhere") {
+  dflow::PosixFileSystem files;
+  for (const bool whole : {true, false}) {
+    const dflow::testing::TemporaryFolder folder;
+    std::ofstream(folder.file("precious")) << "kept";
+    std::filesystem::create_symlink("precious", folder.file("file.tmp"));
+    std::filesystem::create_directories(folder.file("file.1.tmp"));
+    replace_file(files, folder.file("file"), whole, "new");
+    CHECK(files.read_file(folder.file("file")) == "new");
+    CHECK(files.read_file(folder.file("precious")) == "kept");
+  }
+}
+
+TEST_CASE("threads and processes that write one path do not fail, and a reader sees whole files") {
+  const dflow::testing::TemporaryFolder folder;
+  const std::string path = folder.file("file");
+  const auto write = [&](char filling) {
+    dflow::PosixFileSystem files;
+    try {
+      for (int i = 0; i < 60; ++i) replace_file(files, path, i % 3 == 0, std::string(20000, filling));
+    } catch (...) {
+      return false;
+    }
+    return true;
+  };
+  const pid_t other = ::fork();
+  if (other == 0) ::_exit(write('c') ? 0 : 1);
+  bool is_good[2] = {};
+  std::thread first([&] { is_good[0] = write('a'); }), second([&] { is_good[1] = write('b'); });
+  dflow::PosixFileSystem files;
+  for (int i = 0; i < 200; ++i) {
+    if (!files.exists(path)) continue;
+    const std::string content = files.read_file(path);
+    CHECK(content == std::string(20000, content.empty() ? '?' : content[0]));
+  }
+  first.join();
+  second.join();
+  int status = -1;
+  REQUIRE(::waitpid(other, &status, 0) == other);
+  CHECK(status == 0);
+  CHECK((is_good[0] && is_good[1]));
+  CHECK(files.list_directory(folder.path()) == std::vector<std::string>{"file"});
+}
+
+TEST_CASE("writers that are killed leave no more files than there were writers at a time") {
+  const dflow::testing::TemporaryFolder folder;
+  const std::string path = folder.file("file");
+  for (int round = 0; round < 20; ++round) {
+    int told[2];
+    REQUIRE(::pipe(told) == 0);
+    const pid_t writer = ::fork();
+    if (writer == 0) {
+      dflow::PosixFileSystem files;
+      dflow::AtomicFile file(files, path);
+      file.append("half"sv);
+      if (::write(told[1], "x", 1) != 1) ::_exit(1);
+      for (;;) ::pause();
+    }
+    char begun = 0;
+    REQUIRE(::read(told[0], &begun, 1) == 1);
+    ::close(told[0]);
+    ::close(told[1]);
+    ::kill(writer, SIGKILL);
+    REQUIRE(::waitpid(writer, nullptr, 0) == writer);
+  }
+  dflow::PosixFileSystem files;
+  CHECK(files.list_directory(folder.path()).size() == 1);
+  files.write_file_atomically(path, "new"sv);
+  CHECK(files.list_directory(folder.path()) == std::vector<std::string>{"file"});
 }

@@ -4,12 +4,14 @@
 
 #include "catch.hpp"
 #include "support/errors.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <sys/stat.h>
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -22,21 +24,16 @@ namespace {
 template <class FileSystemType>
 struct Place {
   FileSystemType files;
+  testing::TemporaryFolder folder;
   std::string root;
 
   Place() {
     if constexpr (std::is_same_v<FileSystemType, PosixFileSystem>) {
-      std::string pattern = (std::filesystem::temp_directory_path() / "dflow_files_XXXXXX").string();
-      REQUIRE(::mkdtemp(pattern.data()) != nullptr);
-      root = pattern;
+      root = folder.path();
     } else {
       root = "/root";
       files.create_directories(root);
     }
-  }
-  ~Place() {
-    std::error_code ignored;
-    if constexpr (std::is_same_v<FileSystemType, PosixFileSystem>) std::filesystem::remove_all(root, ignored);
   }
   std::string at(std::string_view name) const { return join_path(root, name); }
 };
@@ -313,6 +310,22 @@ TEMPLATE_TEST_CASE("a reader sees whole contents while a writer replaces them", 
   }
   writer.join();
   CHECK(torn == 0);
+}
+
+TEST_CASE("a file of which the system cannot say whether it is there is not taken for a missing one", "[file_system]") {
+  PosixFileSystem files;
+  const testing::TemporaryFolder folder;
+  std::filesystem::create_symlink("loop", folder.file("loop"));
+  const std::string too_long = folder.file(std::string(300, 'n'));
+  for (const std::string& path : {folder.file("loop"), folder.file("loop/file"), too_long}) {
+    CHECK(code_of([&] { return files.exists(path); }) != Code::ok);
+    CHECK(code_of([&] { return files.is_directory(path); }) != Code::ok);
+  }
+  std::ofstream(folder.file("file")) << "x";
+  for (const std::string& path : {folder.file("none"), folder.file("none/file"), folder.file("file/file")}) {
+    CHECK_FALSE(files.exists(path));
+    CHECK_FALSE(files.is_directory(path));
+  }
 }
 
 TEST_CASE("paths are joined", "[file_system]") {

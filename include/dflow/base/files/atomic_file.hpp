@@ -11,15 +11,16 @@
 namespace dflow {
 
 /// A file that is written piece by piece and is there, whole and safe from a loss of power, when `finish` has returned.
-/// Until then the pieces are in a file with ".tmp" behind its name, and what had the name stays. For what is too large
-/// to hold twice; `FileSystem::write_file_atomically` is for the rest. A symbolic link is replaced.
+/// Until then the pieces are in a temporary file beside it (`FileSystem::begin_replacing`), and the old file stays. For
+/// content that is too large to hold twice; `FileSystem::write_file_atomically` is for the rest. Of several writers of
+/// one path, threads or processes, the last one that finishes has the path.
 ///
-/// Thread safety: one thread at a time; no two may write the same path.
+/// Thread safety: one thread at a time.
 /// Errors: all functions throw those of the file system.
 class AtomicFile {
  public:
   /// Blocks. Makes the directory if it is missing.
-  AtomicFile(FileSystem& files, std::string path);
+  AtomicFile(FileSystem& files, const std::string& path);
   /// Removes what is not finished, as far as that goes.
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
@@ -35,8 +36,7 @@ class AtomicFile {
 
  private:
   FileSystem& files_;
-  const std::string path_;
-  std::unique_ptr<WritableFile> file_;
+  FileReplacement replacement_;
   std::uint64_t size_ = 0;
   bool is_finished_ = false;
 };

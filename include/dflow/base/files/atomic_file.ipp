@@ -1,46 +1,34 @@
 #pragma once
 
 #include <dflow/base/files/atomic_file.hpp>
-#include <dflow/base/str_cat.hpp>
-
-#include <utility>
 
 namespace dflow {
 
-namespace detail {
-
-std::string temporary_name(const std::string& path) { return str_cat(path, ".tmp"); }
-
-}  // namespace detail
-
-AtomicFile::AtomicFile(FileSystem& files, std::string path) : files_(files), path_(std::move(path)) {
-  files_.create_directories(parent_directory(path_));
-  const std::string temporary = detail::temporary_name(path_);
-  if (files_.exists(temporary)) files_.remove(temporary);
-  file_ = files_.open_for_appending(temporary);
+AtomicFile::AtomicFile(FileSystem& files, const std::string& path) : files_(files) {
+  files_.create_directories(parent_directory(path));
+  replacement_ = files_.begin_replacing(path);
 }
 
 AtomicFile::~AtomicFile() {
   if (is_finished_) return;
-  file_.reset();
   try {
-    files_.remove(detail::temporary_name(path_));
+    files_.remove(replacement_.temporary);
   } catch (...) {  // a file left behind is in nobody's way
   }
 }
 
 void AtomicFile::append(std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
-  file_->append(bytes);
+  replacement_.file->append(bytes);
   size_ += bytes.size();
 }
 
 void AtomicFile::finish() {
-  file_->sync();
-  file_.reset();
-  files_.rename(detail::temporary_name(path_), path_);
+  replacement_.file->sync();
+  files_.rename(replacement_.temporary, replacement_.target);
   is_finished_ = true;
-  files_.sync_directory(parent_directory(path_));
+  replacement_.file.reset();
+  files_.sync_directory(parent_directory(replacement_.target));
 }
 
 }  // namespace dflow

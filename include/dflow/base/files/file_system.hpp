@@ -41,6 +41,14 @@ class WritableFile {
   virtual void sync() = 0;
 };
 
+/// A file that replaces the one at `target` later. Write it, then move `temporary` to `target` by `FileSystem::rename`
+/// while `file` is still open. To give up, remove `temporary`.
+struct FileReplacement {
+  std::string target;     ///< the path behind symbolic links
+  std::string temporary;  ///< in the same directory
+  std::unique_ptr<WritableFile> file;
+};
+
 /// The interface to a file system. Pass it to each function that reads or writes files. Paths are the file system's
 /// own, separated by '/'.
 ///
@@ -68,6 +76,7 @@ class FileSystem {
     write_file_atomically(path, std::as_bytes(std::span(content.data(), content.size())));
   }
 
+  /// False only where the file is known to be missing. Errors: whatever keeps the file system from saying so.
   virtual bool exists(const std::string& path) = 0;
   virtual bool is_directory(const std::string& path) = 0;
   virtual std::uint64_t file_size(const std::string& path) = 0;
@@ -87,6 +96,13 @@ class FileSystem {
   /// Makes a file and opens it for appending; if several callers make it at the same time, one succeeds. Errors also:
   /// AlreadyExists if the path exists.
   virtual std::unique_ptr<WritableFile> create_file(const std::string& path) = 0;
+  /// Begins to replace the file at `path`, which need not exist, by one that is written piece by piece. Each writer has
+  /// a temporary file of its own, whose name ends in ".tmp". Errors also: as `write_file_atomically`; ResourceExhausted
+  /// if a hundred such files are there.
+  ///
+  /// By default `create_file` makes the temporary file. `PosixFileSystem` follows symbolic links at `path`, gives the
+  /// new file the permissions of the old one, and takes the name of a temporary file whose writer has died.
+  virtual FileReplacement begin_replacing(const std::string& path);
 };
 
 /// The machine's files.
@@ -109,6 +125,7 @@ class PosixFileSystem final : public FileSystem {
   void sync_directory(const std::string& path) override;
   std::string absolute_path(const std::string& path) override;
   std::unique_ptr<WritableFile> create_file(const std::string& path) override;
+  FileReplacement begin_replacing(const std::string& path) override;
 };
 
 /// The whole content of a regular file that others have made. Blocks, but does not wait for the writer of a pipe.

@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
@@ -98,6 +99,17 @@ Code code_of_errno(int error) noexcept {
                      str_cat("cannot ", action, " '", path, "': ", std::generic_category().message(error))));
 }
 
+constexpr int max_replacements = 100;
+
+std::string temporary_name(const std::string& target, int number) {
+  return number == 0 ? str_cat(target, ".tmp") : str_cat(target, ".", number, ".tmp");
+}
+
+[[noreturn]] void fail_with_too_many_replacements(const std::string& target) {
+  throw_error(Status::resource_exhausted(
+      str_cat("cannot replace '", target, "': ", max_replacements, " files of its name that end in .tmp are there")));
+}
+
 /// A path with a zero byte inside would silently name another file.
 void refuse_zero_byte(const char* action, const std::string& path) {
   if (path.find('\0') == std::string::npos) return;
@@ -105,19 +117,27 @@ void refuse_zero_byte(const char* action, const std::string& path) {
       Status::invalid_argument(str_cat("cannot ", action, " '", printable(path), "': a path has no zero byte")));
 }
 
+/// What the path leads to. False for what is missing. Errors: as FileSystem where the system cannot say.
+bool is_there(const std::string& path, struct stat& info) {
+  if (::stat(path.c_str(), &info) == 0) return true;
+  if (errno != ENOENT && errno != ENOTDIR) fail_with_errno("inspect", path, errno);
+  return false;
+}
+
 /// Owns an open file descriptor.
 class FileDescriptor {
  public:
   /// Blocks. Errors: as FileSystem; an interrupted call is repeated.
-  FileDescriptor(const char* action, const std::string& path, int flags) : path_(path) {
+  FileDescriptor(const char* action, const std::string& path, int flags, mode_t mode = 0666) : path_(path) {
     refuse_zero_byte(action, path);
     do {
-      descriptor_ = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+      descriptor_ = ::open(path.c_str(), flags | O_CLOEXEC, mode);
     } while (descriptor_ < 0 && errno == EINTR);
     if (descriptor_ < 0) fail_with_errno(action, path_, errno);
   }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  FileDescriptor(FileDescriptor&& other) noexcept
+      : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&&) = delete;
   ~FileDescriptor() {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
@@ -171,9 +191,17 @@ class FileDescriptor {
     }
   }
 
-  /// Closes now, so that an error of a delayed write is not lost.
-  void close() {
-    if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR) fail_with_errno("close", path_, errno);
+  /// Locks the file until it is closed. False if another process or thread has locked it, or its path leads to another
+  /// file by now; `without_locks` where the file system has no locks.
+  bool take_hold(bool without_locks) const {
+    while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EWOULDBLOCK) return false;
+      if (errno != EINTR) return without_locks;
+    }
+    struct stat mine {
+    }, there{};
+    return ::fstat(descriptor_, &mine) == 0 && ::lstat(path_.c_str(), &there) == 0 && mine.st_dev == there.st_dev &&
+           mine.st_ino == there.st_ino;
   }
 
  private:
@@ -200,12 +228,35 @@ class PosixWritableFile final : public WritableFile {
  public:
   PosixWritableFile(const char* action, const std::string& path, int flags)
       : file_(action, path, O_WRONLY | O_CREAT | O_APPEND | flags) {}
+  explicit PosixWritableFile(FileDescriptor file) noexcept : file_(std::move(file)) {}
   void append(std::span<const std::byte> bytes) override { file_.write_all(bytes); }
   void sync() override { file_.sync(); }
 
  private:
   FileDescriptor file_;
 };
+
+/// Removes a temporary file whose writer has died, and a link or whatever else is no file of a writer's.
+void remove_if_abandoned(const std::string& temporary) {
+  struct stat info {};
+  if (::lstat(temporary.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) return;
+  if (S_ISREG(info.st_mode)) {
+    try {
+      const FileDescriptor file("open", temporary, O_RDWR | O_NOFOLLOW);
+      if (file.take_hold(false)) ::unlink(temporary.c_str());
+    } catch (const Error&) {  // somebody else's, whom the next name does not concern
+    }
+    return;
+  }
+  ::unlink(temporary.c_str());
+}
+
+/// Gives the file the permissions of the one that it replaces, and its owner and group where that is allowed.
+void copy_permissions(const FileDescriptor& file, const struct stat& replaced) {
+  if (::fchown(file.get(), replaced.st_uid, replaced.st_gid) != 0) {  // it stays this user's
+  }
+  if (::fchmod(file.get(), replaced.st_mode & 07777) != 0) fail_with_errno("replace", file.path(), errno);
+}
 
 /// Where the symbolic links at `path` lead to, whether there is a file or not. Blocks. Errors: as FileSystem;
 /// FailedPrecondition if there is something that is no regular file, InvalidArgument for too many links.
@@ -236,6 +287,19 @@ std::string file_to_replace(std::string path) {
 void sync_directory(const std::string& path) { FileDescriptor("open", path, O_RDONLY | O_DIRECTORY).sync(); }
 
 }  // namespace detail
+
+FileReplacement FileSystem::begin_replacing(const std::string& path) {
+  for (int number = 0; number < detail::max_replacements; ++number) {
+    std::string temporary = detail::temporary_name(path, number);
+    try {
+      std::unique_ptr<WritableFile> file = create_file(temporary);
+      return {path, std::move(temporary), std::move(file)};
+    } catch (const Error& error) {
+      if (error.code() != Code::already_exists) throw;
+    }
+  }
+  detail::fail_with_too_many_replacements(path);
+}
 
 std::string PosixFileSystem::read_file(const std::string& path, std::uint64_t max_bytes) {
   const detail::FileDescriptor file("open", path, O_RDONLY);
@@ -282,34 +346,48 @@ std::unique_ptr<WritableFile> PosixFileSystem::create_file(const std::string& pa
   return std::make_unique<detail::PosixWritableFile>("create", path, O_EXCL);
 }
 
-void PosixFileSystem::write_file_atomically(const std::string& path, std::span<const std::byte> content) {
+FileReplacement PosixFileSystem::begin_replacing(const std::string& path) {
   const std::string target = detail::file_to_replace(path);
-  // Unique among processes and threads, by what is on this thread's stack; left behind only if the process dies inside
-  // this call, and then in the way of nobody but another process of its number.
-  const std::string temporary =
-      str_cat(target, ".", ::getpid(), ".", reinterpret_cast<std::uintptr_t>(&target), ".tmp");
-  ::unlink(temporary.c_str());
-  detail::FileDescriptor file("create", temporary, O_WRONLY | O_CREAT | O_EXCL);
+  struct stat replaced {};
+  const bool is_there = detail::is_there(target, replaced);
+  for (int number = 0; number < detail::max_replacements; ++number) {
+    std::string temporary = detail::temporary_name(target, number);
+    detail::remove_if_abandoned(temporary);
+    try {
+      detail::FileDescriptor file("create", temporary, O_WRONLY | O_CREAT | O_EXCL | O_APPEND,
+                                  is_there ? replaced.st_mode & 0600 : 0666);
+      // Between the two calls somebody may have taken it for an abandoned one.
+      if (!file.take_hold(true)) continue;
+      if (is_there) detail::copy_permissions(file, replaced);
+      return {target, std::move(temporary), std::make_unique<detail::PosixWritableFile>(std::move(file))};
+    } catch (const Error& error) {
+      if (error.code() != Code::already_exists) throw;
+    }
+  }
+  detail::fail_with_too_many_replacements(target);
+}
+
+void PosixFileSystem::write_file_atomically(const std::string& path, std::span<const std::byte> content) {
+  const FileReplacement replacement = begin_replacing(path);
   try {
-    file.write_all(content);
-    file.sync();
-    file.close();
-    if (::rename(temporary.c_str(), target.c_str()) != 0) detail::fail_with_errno("replace", path, errno);
+    replacement.file->append(content);
+    replacement.file->sync();
+    rename(replacement.temporary, replacement.target);
   } catch (...) {
-    ::unlink(temporary.c_str());
+    ::unlink(replacement.temporary.c_str());
     throw;
   }
-  detail::sync_directory(parent_directory(target));
+  detail::sync_directory(parent_directory(replacement.target));
 }
 
 bool PosixFileSystem::exists(const std::string& path) {
   struct stat info {};
-  return ::stat(path.c_str(), &info) == 0;
+  return detail::is_there(path, info);
 }
 
 bool PosixFileSystem::is_directory(const std::string& path) {
   struct stat info {};
-  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  return detail::is_there(path, info) && S_ISDIR(info.st_mode);
 }
 
 std::uint64_t PosixFileSystem::file_size(const std::string& path) {

@@ -49,7 +49,7 @@ class CheckpointShardWriter {
   const std::string prefix_;
   std::string data_path_, index_path_;
   CheckpointIndex index_;
-  std::unique_ptr<WritableFile> data_;
+  FileReplacement data_;
   bool is_finished_ = false;
 };
 

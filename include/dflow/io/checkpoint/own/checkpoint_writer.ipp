@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/files/atomic_file.hpp>
 #include <dflow/base/files/crc32c.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/io/checkpoint/own/checkpoint_reader.hpp>
@@ -20,12 +21,6 @@ static_assert(std::endian::native == std::endian::little, "tensors are saved as 
 
 namespace detail {
 
-/// Blocks. Content under a temporary name that a save before may have left behind.
-std::unique_ptr<WritableFile> make_afresh(FileSystem& files, const std::string& path) {
-  if (files.exists(path)) files.remove(path);
-  return files.open_for_appending(path);
-}
-
 void remove_quietly(FileSystem& files, const std::string& path) noexcept {
   try {
     if (files.exists(path)) files.remove(path);
@@ -34,8 +29,6 @@ void remove_quietly(FileSystem& files, const std::string& path) noexcept {
 }
 
 std::string file_name_of(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
-
-std::string temporary_of(const std::string& path) { return str_cat(path, ".tmp"); }
 
 void require_no_checkpoint(FileSystem& files, const std::string& prefix) {
   if (files.exists(checkpoint_index_path(prefix))) {
@@ -88,20 +81,18 @@ CheckpointShardWriter::CheckpointShardWriter(FileSystem& files, std::string pref
   index_.num_shards = num_shards;
   index_.shards.push_back({shard, 0, 0, detail::file_name_of(data_path_)});
   files_.create_directories(parent_directory(prefix_));
-  data_ = detail::make_afresh(files_, detail::temporary_of(data_path_));
+  data_ = files_.begin_replacing(data_path_);
 }
 
 CheckpointShardWriter::~CheckpointShardWriter() {
   if (is_finished_) return;
-  data_.reset();
-  detail::remove_quietly(files_, detail::temporary_of(data_path_));
-  detail::remove_quietly(files_, detail::temporary_of(index_path_));
+  detail::remove_quietly(files_, data_.temporary);
 }
 
 void CheckpointShardWriter::append(std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
   CheckpointShard& shard = index_.shards.front();
-  data_->append(bytes);
+  data_.file->append(bytes);
   shard.crc = crc32c_extend(shard.crc, bytes);
   shard.size += bytes.size();
 }
@@ -158,15 +149,13 @@ void CheckpointShardWriter::add_slice(std::string_view name, const AnyTensor& pa
 void CheckpointShardWriter::finish() {
   detail::sort_entries(index_.entries);
   const std::string index = index_.serialize();
-  data_->sync();
-  data_.reset();
-  const auto file = detail::make_afresh(files_, detail::temporary_of(index_path_));
-  file->append(index);
-  file->sync();
-  files_.rename(detail::temporary_of(data_path_), data_path_);
-  files_.rename(detail::temporary_of(index_path_), index_path_);
-  files_.sync_directory(parent_directory(prefix_));
+  data_.file->sync();
+  AtomicFile index_file(files_, index_path_);
+  index_file.append(index);
+  files_.rename(data_.temporary, data_.target);
   is_finished_ = true;
+  data_.file.reset();
+  index_file.finish();
 }
 
 void merge_checkpoint(FileSystem& files, std::span<const std::string> shard_prefixes, const std::string& prefix,
@@ -217,23 +206,16 @@ void merge_checkpoint(FileSystem& files, std::span<const std::string> shard_pref
   detail::sort_entries(merged.entries);
   const std::string content = merged.serialize();
   detail::require_whole_tensors(merged.entries);
-  const std::string path = checkpoint_index_path(prefix), temporary = detail::temporary_of(path);
+  const std::string path = checkpoint_index_path(prefix);
   const std::vector<std::string> replaced = detail::shard_files_of(files, path);
-  try {
-    const auto file = detail::make_afresh(files, temporary);
-    file->append(content);
-    file->sync();
-    files.rename(temporary, path);
-  } catch (...) {
-    detail::remove_quietly(files, temporary);
-    throw;
-  }
-  files.sync_directory(directory);
+  AtomicFile file(files, path);
+  file.append(content);
+  file.finish();
   for (const std::string& shard_index : merged_paths) detail::remove_quietly(files, shard_index);
-  for (const std::string& file : replaced) {
+  for (const std::string& old : replaced) {
     const bool is_used = std::any_of(merged.shards.begin(), merged.shards.end(),
-                                     [&](const CheckpointShard& shard) { return shard.file == file; });
-    if (!is_used) detail::remove_quietly(files, join_path(directory, file));
+                                     [&](const CheckpointShard& shard) { return shard.file == old; });
+    if (!is_used) detail::remove_quietly(files, join_path(directory, old));
   }
 }
 
