@@ -34,6 +34,34 @@ TEST_CASE("A CSV of numbers becomes a matrix") {
   CHECK(dflow::parse_csv("").shape() == dflow::Shape{0, 0});
 }
 
+TEST_CASE("Lines of a CSV end in LF, CR LF or CR") {
+  for (const std::string end : {"\n", "\r\n", "\r", "\r\r\n", " \r"}) {
+    const auto table = dflow::parse_csv_table("x, \"y\"" + end + "1,2 " + end + end + "3,\"4\"" + end);
+    CHECK(table.names == std::vector<std::string>{"x", "y"});
+    CHECK(table.values.to_string() == "float[2,2] [[1, 2], [3, 4]]");
+    CHECK(dflow::parse_csv("1" + end + "2" + end + "3").shape() == dflow::Shape{3, 1});
+  }
+  CHECK(error_of_csv("1\r2\r\n3\n4\rx") == "line 5: field 1 is not a number: 'x'");
+  CHECK(dflow::parse_csv_table("\"a\rb\"\r1\r").names == std::vector<std::string>{"a\rb"});
+}
+
+TEST_CASE("A CSV that cannot be read says why") {
+  CHECK(error_of_csv(std::string("\xff\xfe"
+                                 "1\0\n\0",
+                                 6)) == "the text is UTF-16: save it as UTF-8");
+  CHECK(error_of_csv(std::string("\xfe\xff\0"
+                                 "1\0\n",
+                                 6)) == "the text is UTF-16: save it as UTF-8");
+  CHECK(error_of_csv(std::string("1\n\0"
+                                 "2",
+                                 4)) == "line 2: field 1 is not a number: '\\x002'");
+  for (const char separator : {'\n', '\r', '"'}) {
+    const auto status = status_of([&] { return dflow::parse_csv("1\n", {.separator = separator}); });
+    CHECK(status.code() == dflow::Code::invalid_argument);
+    CHECK(mentions(status, "cannot be separated by"));
+  }
+}
+
 TEST_CASE("A CSV may have names, spaces, signs and quotes") {
   const dflow::CsvOptions named{.has_header = true};
   const auto table =
@@ -67,7 +95,7 @@ TEST_CASE("A column that is missing is answered with the file and the columns th
   CHECK(mentions(status_of([&] { return dflow::parse_csv_table(wide + "\n").index_of("b"); }), "'19' and 5 more"));
 }
 
-TEST_CASE("A file without a row is DataLoss and named; one of a header alone has no rows") {
+TEST_CASE("A file without a row is DataLoss and named, also where it has a header") {
   dflow::MemoryFileSystem files;
   for (const char* content : {"", "\n \r\n", "\xef\xbb\xbf"}) {
     files.write_file_atomically("empty.csv", std::string_view(content));
@@ -77,7 +105,9 @@ TEST_CASE("A file without a row is DataLoss and named; one of a header alone has
     CHECK(status_of([&] { return dflow::read_csv_table(files, "empty.csv"); }) == status);
   }
   files.write_file_atomically("header.csv", std::string_view("a,b\n"));
-  CHECK(dflow::read_csv_table(files, "header.csv").values.shape() == dflow::Shape{0, 2});
+  const dflow::Status header = status_of([&] { return dflow::read_csv_table(files, "header.csv"); });
+  CHECK(header.code() == dflow::Code::data_loss);
+  CHECK(header.message() == "header.csv: the file holds no row, only a header");
 }
 
 TEST_CASE("What is no number, or a row of another length, is named by line and field") {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/printable.hpp>
 #include <dflow/base/text/parse_number.hpp>
 #include <dflow/io/compression/gzip.hpp>
 #include <dflow/io/csv.hpp>
@@ -24,7 +25,7 @@ class CsvReader {
   /// The fields of the next line that is not empty; false at the end.
   bool next_row(std::vector<std::string>& fields) {
     fields.clear();
-    while (skip_spaces(), !rest_.empty() && rest_.front() == '\n') end_line();
+    while (skip_spaces(), is_at_line_end()) end_line();
     if (rest_.empty()) return false;
     row_line_ = line_;
     do {
@@ -39,7 +40,8 @@ class CsvReader {
   std::int64_t line() const noexcept { return row_line_; }
 
  private:
-  static bool is_space(char c) noexcept { return c == ' ' || c == '\t' || c == '\r'; }
+  static bool is_space(char c) noexcept { return c == ' ' || c == '\t'; }
+  bool is_at_line_end() const noexcept { return rest_.starts_with('\n') || rest_.starts_with('\r'); }
 
   void skip_spaces() {
     while (!rest_.empty() && is_space(rest_.front()) && rest_.front() != separator_) rest_.remove_prefix(1);
@@ -49,15 +51,17 @@ class CsvReader {
     rest_.remove_prefix(1);
     return true;
   }
+  /// LF, CR LF or CR.
   void end_line() {
-    if (take('\n')) ++line_;
+    const bool has_return = take('\r'), has_feed = take('\n');
+    if (has_return || has_feed) ++line_;
   }
 
   /// Leaves the separator, the end of the line or of the text in front.
   std::string next_field() {
     skip_spaces();
     if (!rest_.empty() && rest_.front() == '"') return quoted_field();
-    const std::size_t end = std::min(rest_.find_first_of(std::string{separator_, '\n'}), rest_.size());
+    const std::size_t end = std::min(rest_.find_first_of(std::string{separator_, '\n', '\r'}), rest_.size());
     std::string_view field = rest_.substr(0, end);
     rest_.remove_prefix(end);
     while (!field.empty() && is_space(field.back())) field.remove_suffix(1);
@@ -71,7 +75,7 @@ class CsvReader {
     if (!take_quoted(rest_, field)) fail("has a quote that does not end");
     line_ += std::count(before.begin(), before.end() - static_cast<std::ptrdiff_t>(rest_.size()), '\n');
     skip_spaces();
-    if (!rest_.empty() && rest_.front() != separator_ && rest_.front() != '\n') fail("goes on after its quotes");
+    if (!rest_.empty() && rest_.front() != separator_ && !is_at_line_end()) fail("goes on after its quotes");
     return field;
   }
 
@@ -96,7 +100,7 @@ bool parse_csv_number(std::string_view field, float& value) {
                                   bool may_be_header) {
   constexpr std::size_t shown = 40;
   const std::string name = table.names.empty() ? "" : str_cat(" ('", table.names[index], "')");
-  const std::string text = field.size() > shown ? field.substr(0, shown) + "..." : field;
+  const std::string text = printable(field.substr(0, shown)) + (field.size() > shown ? "..." : "");
   throw_error(
       Status::data_loss(str_cat("line ", line, ": field ", index + 1, name, " is not a number: '", text, "'",
                                 may_be_header ? "; CsvOptions::has_header says that the first line holds names" : "")));
@@ -113,6 +117,13 @@ std::string quoted_names(const std::vector<std::string>& names) {
 }  // namespace detail
 
 CsvTable parse_csv_table(std::string_view text, const CsvOptions& options) {
+  if (std::string_view("\n\r\"").find(options.separator) != std::string_view::npos) {
+    throw_error(Status::invalid_argument(
+        str_cat("a CSV's fields cannot be separated by '", printable(std::string_view(&options.separator, 1)), "'")));
+  }
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+    throw_error(Status::data_loss("the text is UTF-16: save it as UTF-8"));
+  }
   detail::CsvReader reader(text, options.separator);
   CsvTable table;
   std::vector<std::string> fields;
@@ -147,7 +158,9 @@ CsvTable read_csv_table(FileSystem& files, const std::string& path, const CsvOpt
   const std::string text = read_maybe_gzip(files, path);
   try {
     CsvTable table = parse_csv_table(text, options);
-    if (table.values.dim(1) == 0) throw_error(Status::data_loss("the file holds no row"));
+    if (table.values.dim(0) == 0) {
+      throw_error(Status::data_loss(str_cat("the file holds no row", table.names.empty() ? "" : ", only a header")));
+    }
     table.path = path;
     return table;
   } catch (const Error& error) {
