@@ -108,8 +108,8 @@ TEST_CASE("the number of elements is known where no function decides it") {
   CHECK(range(7).skip(3).concatenate(range(1)).size() == 5);
   CHECK(df::data::zip(range(7), range(4)).size() == 4);
   CHECK(range(7).enumerate().cache().size() == 7);
-  CHECK(range(7).window(3).size() == 5);
-  CHECK(range(7).window(3, {.shift = 2, .drop_remainder = false}).size() == 4);
+  CHECK(range(7).window(3, {.shift = 1, .drop_remainder = true}).size() == 5);
+  CHECK(range(7).window(3, {.shift = 2}).size() == 4);
   CHECK(range(7).repeat().take(9).size() == 9);
   CHECK(range(7).repeat().size() == std::nullopt);
   CHECK(range(7).filter(any).size() == std::nullopt);
@@ -237,13 +237,38 @@ TEST_CASE("a cache whose input fails again while it is read again has no element
 
 TEST_CASE("windows share elements, and say what becomes of the last ones") {
   using Windows = std::vector<Ints>;
-  CHECK(all(range(5).window(3)) == Windows{{0, 1, 2}, {1, 2, 3}, {2, 3, 4}});
-  CHECK(all(range(5).window(2, {.shift = 2})) == Windows{{0, 1}, {2, 3}});
-  CHECK(all(range(5).window(2, {.shift = 2, .drop_remainder = false})) == Windows{{0, 1}, {2, 3}, {4}});
-  CHECK(all(range(7).window(2, {.shift = 3, .drop_remainder = false})) == Windows{{0, 1}, {3, 4}, {6}});
-  CHECK(all(range(3).window(2, {.drop_remainder = false})) == Windows{{0, 1}, {1, 2}, {2}});
+  CHECK(all(range(5).window(3, {.shift = 1, .drop_remainder = true})) == Windows{{0, 1, 2}, {1, 2, 3}, {2, 3, 4}});
+  CHECK(all(range(5).window(2, {.drop_remainder = true})) == Windows{{0, 1}, {2, 3}});
+  CHECK(all(range(5).window(2)) == Windows{{0, 1}, {2, 3}, {4}});  // as tf.data.Dataset.window
+  CHECK(all(range(7).window(2, {.shift = 3})) == Windows{{0, 1}, {3, 4}, {6}});
+  CHECK(all(range(3).window(2, {.shift = 1})) == Windows{{0, 1}, {1, 2}, {2}});
   CHECK(code_of([] { return range(5).window(0); }) == df::Code::invalid_argument);
   CHECK(code_of([] { return range(5).window(1, {.shift = 0}); }) == df::Code::invalid_argument);
+}
+
+TEST_CASE("a number of elements below 1 is refused, with the number that the caller wrote") {
+  const std::string ends = " must be at least 1, not -1";
+  const auto refused = [&](auto make) {
+    try {
+      make();
+    } catch (const df::Error& error) {
+      CHECK(error.code() == df::Code::invalid_argument);
+      return std::string(error.status().message()).ends_with(ends);
+    }
+    return false;
+  };
+  const auto none = static_cast<std::uint64_t>(-1);
+  const auto length = [](int) { return 1; };
+  CHECK(refused([&] { range(5).batch(none); }));
+  CHECK(refused([&] { range(5).padded_batch(none); }));
+  CHECK(refused([&] { range(5).bucket_by_length(length, {.boundaries = {3}, .sizes = {2, none}}); }));
+  CHECK(refused([&] { range(5).window(none); }));
+  CHECK(refused([&] { range(5).window(2, {.shift = none}); }));
+  CHECK(refused([&] { range(5).shuffle(none); }));
+  CHECK(refused([&] { range(5).prefetch(none); }));
+  CHECK(refused([&] { range(5).interleave([](int) { return range(2); }, {.cycle = none}); }));
+  CHECK(refused([&] { range(5).interleave([](int) { return range(2); }, {.block = none}); }));
+  CHECK(code_of([] { return range(5).shuffle(0); }) == df::Code::invalid_argument);
 }
 
 TEST_CASE("what a function throws comes at its element, and again until another epoch begins") {

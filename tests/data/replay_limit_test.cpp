@@ -241,9 +241,10 @@ TEST_CASE("any state with a right checksum is restored or refused after little w
       endless_generator().interleave(inner, {.cycle = 1000}).shuffle(4).map(print, {.pool = pool}),
       endless_range().map(row).padded_batch(3).prefetch(2).map(text),
       df::data::zip(endless_range().cache(), endless_generator()).map([&](int a, int b) { return print(a + b); }),
-      range(3).concatenate(endless_range().skip(5)).window(3).map([&](const std::vector<int>& w) {
-        return print(w.back());
-      })};
+      range(3)
+          .concatenate(endless_range().skip(5))
+          .window(3, {.shift = 1, .drop_remainder = true})
+          .map([&](const std::vector<int>& w) { return print(w.back()); })};
   std::mt19937 random(7);
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random()) % n; };
   for (const auto& data : pipelines) {

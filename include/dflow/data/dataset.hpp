@@ -137,6 +137,8 @@ class Dataset {
     return interleave(std::move(f), {.cycle = 1});
   }
 
+  // The steps below that take a number of elements refuse 0 and negative numbers (-1 as unsigned): InvalidArgument.
+
   /// The elements in random order, drawn from `buffer` elements at a time: data/steps/shuffle.hpp.
   Dataset shuffle(std::uint64_t buffer, ShuffleOptions options = {}) const {
     return Dataset(shuffle_recipe(recipe_, buffer, options));
@@ -162,12 +164,13 @@ class Dataset {
     };
     return Dataset<Batched<E>>(bucket_recipe(recipe_, std::move(length), std::move(options), batching));
   }
-  /// n consecutive elements as a vector. Elements that only move are in one window each. Errors also: InvalidArgument
-  /// for such elements if the shift is less than n.
+  /// n consecutive elements as a vector. By default each element is in one window, and the last window may have fewer
+  /// elements. Elements that only move are in one window each. Errors also: InvalidArgument for such elements if the
+  /// shift is less than n.
   Dataset<std::vector<E>> window(std::uint64_t n, WindowOptions options = {}) const {
-    if (!CopyableElement<E> && options.shift < n) {
+    if (!CopyableElement<E> && options.shift.value_or(n) < n) {
       throw_error(Status::invalid_argument(str_cat(
-          "data: windows of ", n, " elements with a shift of ", options.shift,
+          "data: windows of ", n, " elements with a shift of ", *options.shift,
           " have elements in common, and these elements cannot be copied; a shift of the window's size will do")));
     }
     return Dataset<std::vector<E>>(window_recipe(recipe_, n, options, [](std::vector<Item> items) {

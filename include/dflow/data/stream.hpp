@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace dflow::data {
 
@@ -72,6 +73,10 @@ class Recipe {
 };
 
 using SharedRecipe = std::shared_ptr<const Recipe>;
+
+/// Errors: InvalidArgument, with `what`, for a count of 0 and for one over 2^63 - 1: a negative number that was made
+/// unsigned.
+void require_count(std::string_view what, std::uint64_t count);
 
 /// Errors: DataLoss unless all of `n` elements were there to be passed over when a stream was restored.
 void require_passed_over(std::uint64_t passed, std::uint64_t n);

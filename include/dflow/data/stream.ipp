@@ -12,6 +12,11 @@ std::uint64_t Stream::skip(std::uint64_t n) {
   return passed;
 }
 
+void require_count(std::string_view what, std::uint64_t count) {
+  const auto given = static_cast<std::int64_t>(count);
+  if (given < 1) throw_error(Status::invalid_argument(str_cat("data: ", what, " must be at least 1, not ", given)));
+}
+
 void require_passed_over(std::uint64_t passed, std::uint64_t n) {
   if (passed == n) return;
   throw_error(Status::data_loss(

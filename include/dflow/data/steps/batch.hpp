@@ -29,8 +29,8 @@ struct BucketOptions {
 };
 
 struct WindowOptions {
-  std::uint64_t shift = 1;  ///< elements between the beginnings of two windows
-  bool drop_remainder = true;
+  std::optional<std::uint64_t> shift = {};  ///< elements between the beginnings of two windows; none: the window's size
+  bool drop_remainder = false;
 };
 
 /// How elements become a batch.
@@ -44,7 +44,8 @@ struct Batching {
   std::string described_padding() const;
 };
 
-/// Errors: InvalidArgument for batches of 0; in a pass, for elements that do not fit together.
+/// Errors: InvalidArgument for a batch of no or a negative number of elements; in a pass, for elements that do not fit
+/// together.
 SharedRecipe batch_recipe(SharedRecipe input, std::uint64_t n, bool drop_remainder, Batching batching);
 
 /// Each element waits in the bucket of its length until the bucket is full. At the end the buckets give the elements
@@ -58,7 +59,7 @@ SharedRecipe bucket_recipe(SharedRecipe input, std::function<std::int64_t(const 
 /// `join` makes one element of `n` consecutive elements. An element is moved into the last window that has it and
 /// copied into the others: if windows do not overlap, nothing is copied.
 ///
-/// Errors: InvalidArgument for windows and shifts of 0.
+/// Errors: InvalidArgument for a window or a shift of no or a negative number of elements.
 SharedRecipe window_recipe(SharedRecipe input, std::uint64_t n, WindowOptions options,
                            std::function<Item(std::vector<Item>)> join);
 

@@ -179,8 +179,9 @@ class Bucket final : public Recipe {
 
 class Window final : public Recipe {
  public:
-  Window(SharedRecipe input, std::uint64_t n, WindowOptions options, std::function<Item(std::vector<Item>)> join)
-      : input_(std::move(input)), n_(n), options_(options), join_(std::move(join)) {}
+  Window(SharedRecipe input, std::uint64_t n, std::uint64_t shift, bool drop_remainder,
+         std::function<Item(std::vector<Item>)> join)
+      : input_(std::move(input)), n_(n), shift_(shift), drop_remainder_(drop_remainder), join_(std::move(join)) {}
 
   std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
     return std::make_unique<Pass>(*this, input_->open(epoch, limit));
@@ -188,12 +189,11 @@ class Window final : public Recipe {
   std::optional<std::uint64_t> size() const override {
     const std::optional<std::uint64_t> all = input_->size();
     if (!all || *all == endless) return all;
-    if (!options_.drop_remainder) return *all / options_.shift + (*all % options_.shift != 0 ? 1 : 0);
-    return *all < n_ ? 0 : (*all - n_) / options_.shift + 1;
+    if (!drop_remainder_) return *all / shift_ + (*all % shift_ != 0 ? 1 : 0);
+    return *all < n_ ? 0 : (*all - n_) / shift_ + 1;
   }
   std::string describe() const override {
-    return str_cat(input_->describe(), " | window(", n_, ", shift ", options_.shift,
-                   options_.drop_remainder ? ", whole)" : ")");
+    return str_cat(input_->describe(), " | window(", n_, ", shift ", shift_, drop_remainder_ ? ", whole)" : ")");
   }
 
  private:
@@ -209,15 +209,15 @@ class Window final : public Recipe {
       while (held_.size() < window_.n_) {
         if (!read()) break;
       }
-      if (held_.empty() || (window_.options_.drop_remainder && held_.size() < window_.n_)) return false;
+      if (held_.empty() || (window_.drop_remainder_ && held_.size() < window_.n_)) return false;
       std::vector<Item> items;
       items.reserve(held_.size());
       for (std::size_t i = 0; i < held_.size(); ++i) {
-        const bool is_last_use = i < window_.options_.shift;
+        const bool is_last_use = i < window_.shift_;
         items.push_back(is_last_use ? std::move(held_[i]) : held_[i].copy());
       }
       item = window_.join_(std::move(items));
-      to_drop_ = window_.options_.shift;
+      to_drop_ = window_.shift_;
       return true;
     }
 
@@ -231,7 +231,7 @@ class Window final : public Recipe {
 
     void restore(ByteReader& in) override {
       has_ended_ = in.boolean();
-      to_drop_ = read_replayed(in, window_.options_.shift);
+      to_drop_ = read_replayed(in, window_.shift_);
       const std::uint64_t position = in.varint();
       const std::uint64_t count = in.varint();
       if (count > window_.n_ || count > position) {
@@ -264,7 +264,8 @@ class Window final : public Recipe {
 
   SharedRecipe input_;
   std::uint64_t n_;
-  WindowOptions options_;
+  std::uint64_t shift_;
+  bool drop_remainder_;
   std::function<Item(std::vector<Item>)> join_;
 };
 
@@ -287,7 +288,7 @@ Item Batching::operator()(std::vector<Item>& items) const {
 std::string Batching::described_padding() const { return padding ? str_cat(", filled up with ", *padding) : ""; }
 
 SharedRecipe batch_recipe(SharedRecipe input, std::uint64_t n, bool drop_remainder, Batching batching) {
-  if (n == 0) throw_error(Status::invalid_argument("data: a batch needs at least one element"));
+  require_count("the size of a batch", n);
   return std::make_shared<detail::Batch>(std::move(input), n, drop_remainder, batching);
 }
 
@@ -304,17 +305,16 @@ SharedRecipe bucket_recipe(SharedRecipe input, std::function<std::int64_t(const 
   if (std::adjacent_find(ends.begin(), ends.end(), std::greater_equal<>()) != ends.end()) {
     reject("the boundaries must ascend");
   }
-  if (std::find(options.sizes.begin(), options.sizes.end(), std::uint64_t{0}) != options.sizes.end()) {
-    reject("a batch needs at least one element");
-  }
+  for (const std::uint64_t size : options.sizes) require_count("bucket_by_length: the size of a batch", size);
   return std::make_shared<detail::Bucket>(std::move(input), std::move(length), std::move(options), batching);
 }
 
 SharedRecipe window_recipe(SharedRecipe input, std::uint64_t n, WindowOptions options,
                            std::function<Item(std::vector<Item>)> join) {
-  if (n == 0 || options.shift == 0)
-    throw_error(Status::invalid_argument("data: a window and its shift need at least one element"));
-  return std::make_shared<detail::Window>(std::move(input), n, options, std::move(join));
+  require_count("the size of a window", n);
+  const std::uint64_t shift = options.shift.value_or(n);
+  require_count("the shift of a window", shift);
+  return std::make_shared<detail::Window>(std::move(input), n, shift, options.drop_remainder, std::move(join));
 }
 
 }  // namespace dflow::data

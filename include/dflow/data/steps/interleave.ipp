@@ -146,9 +146,8 @@ class Interleave final : public Recipe {
 
 SharedRecipe interleave_recipe(SharedRecipe input, std::function<SharedRecipe(Item)> expand,
                                InterleaveOptions options) {
-  if (options.cycle == 0 || options.block == 0) {
-    throw_error(Status::invalid_argument("data: interleave needs a cycle and a block of at least one"));
-  }
+  require_count("the cycle of interleave", options.cycle);
+  require_count("the block of interleave", options.block);
   return std::make_shared<detail::Interleave>(std::move(input), std::move(expand), options);
 }
 

@@ -139,8 +139,8 @@ class Prefetch final : public Recipe {
 }  // namespace detail
 
 SharedRecipe prefetch_recipe(SharedRecipe input, std::uint64_t n) {
-  if (n < 1 || n > max_read_ahead / 2)
-    throw_error(Status::invalid_argument(str_cat("data: prefetch of ", n, " elements")));
+  require_count("the elements that prefetch reads ahead", n);
+  if (n > max_read_ahead / 2) throw_error(Status::invalid_argument(str_cat("data: prefetch of ", n, " elements")));
   return std::make_shared<detail::Prefetch>(std::move(input), n);
 }
 

@@ -126,7 +126,7 @@ class Shuffle final : public Recipe {
 }  // namespace detail
 
 SharedRecipe shuffle_recipe(SharedRecipe input, std::uint64_t buffer, ShuffleOptions options) {
-  if (buffer == 0) throw_error(Status::invalid_argument("data: shuffle needs a buffer of at least one element"));
+  require_count("the buffer of shuffle", buffer);
   return std::make_shared<detail::Shuffle>(std::move(input), buffer, options);
 }
 
