@@ -17,6 +17,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace df = dflow;
@@ -147,6 +148,32 @@ TEST_CASE("checkpoints come after steps, epochs and at the end") {
   CHECK(saved("/c/m", {.max_steps = 13}, {.every_epochs = 2}) == "-10 ");
   CHECK(saved("/d/m", {.epochs = 2, .max_steps = 13}, {.every_epochs = 0}) == "-13 ");
   CHECK(saved("/e/m", {.epochs = 3}, {.every_epochs = 2, .at_end = false}) == "-20 ");
+}
+
+TEST_CASE("the last checkpoint holds the variables that fit leaves, in any order of its hooks") {
+  for (const bool is_saved_first : {true, false}) {
+    for (const std::vector<float>& losses : {std::vector<float>{3, 1, 2, 2}, {3, 2, 1}}) {
+      INFO(is_saved_first << ", " << losses.size() << " epochs");
+      Fed fed;
+      const auto files = std::make_shared<df::MemoryFileSystem>();
+      df::Session session(fed.graph, {.devices = {device_with(files)}});
+      session.run(df::initialize_variables(fed.graph));
+      df::train::Saver saver(fed.graph, {.files = files});
+      std::vector<Hook> hooks{df::train::checkpoints(saver, "/m/best"),
+                              df::train::early_stopping({.value = "loss", .patience = 2, .restore_best = true})};
+      if (!is_saved_first) std::swap(hooks[0], hooks[1]);
+      std::size_t epoch = 0;
+      const auto data =
+          df::data::from_range(std::vector{0}).map([&](int) { return df::Tensor<float>(losses.at(epoch++)); });
+      df::train::fit(session, df::train::TrainStep(df::feeds(fed.x), fed.x, fed.train), data,
+                     {.epochs = static_cast<std::int64_t>(losses.size()), .hooks = hooks});
+      const float left = session.run(fed.count).scalar();
+      CHECK(left == (losses.size() == 4 ? 2 : 3));
+      session.run(fed.count.assign(0.0f));
+      saver.restore(session, df::train::latest_checkpoint(*files, "/m"));
+      CHECK(session.run(fed.count).scalar() == left);
+    }
+  }
 }
 
 TEST_CASE("a fit that is restored in the middle of an epoch goes on as one that was never interrupted, bit for bit") {

@@ -168,6 +168,7 @@ class FitLoop {
         ++num_begun_;
       }
       while (!is_over() && fitting_.epoch_ < options_.epochs) epoch();
+      call(&Hook::on_finish);
       for (const Hook& hook : options_.hooks) {
         ++num_ended_;
         if (hook.on_end) hook.on_end(fitting_);

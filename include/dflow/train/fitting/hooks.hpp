@@ -31,7 +31,9 @@ Hook early_stopping(EarlyStoppingOptions options = {});
 struct CheckpointOptions {
   std::int64_t every_steps = 0;   ///< of the fit; 0: never within an epoch
   std::int64_t every_epochs = 1;  ///< 0: never after one
-  bool at_end = true;             ///< unless it was just saved
+  /// Saves at the end unless it just has. The variables are those that `fit` leaves: with `restore_best` of early
+  /// stopping, the best epoch's.
+  bool at_end = true;
   /// Numbers the checkpoints; none: the steps of the fit number them.
   std::optional<Variable<std::int64_t>> global_step = {};
 };

@@ -38,8 +38,10 @@ class EarlyStopping {
     fitting.stop(
         str_cat("'", options_.value, "' has not become better in ", waited_, waited_ == 1 ? " epoch" : " epochs"));
   }
-  void end(Fitting& fitting) {
-    if (best_ && values_) values_->assign(fitting.session());
+  void finish(Fitting& fitting) {
+    if (!best_ || !values_ || kept_version_ == fitting.version()) return;
+    values_->assign(fitting.session());
+    fitting.note_change();
   }
 
  private:
@@ -50,6 +52,7 @@ class EarlyStopping {
     graph_ = graph.keep_nodes();
     num_variables_ = num_variables;
     values_->read(fitting.session());
+    kept_version_ = fitting.version();
   }
   bool is_better(double value) const {
     if (std::isnan(value)) return false;
@@ -63,6 +66,7 @@ class EarlyStopping {
   std::weak_ptr<const NodeList> graph_;  ///< that `values_` are of; an address would say nothing of one that is gone
   std::size_t num_variables_ = 0;        ///< of them
   std::int64_t waited_ = 0;
+  std::int64_t kept_version_ = -1;  ///< of the variables in `values_`
 };
 
 class Checkpoints {
@@ -79,7 +83,7 @@ class Checkpoints {
     if (options_.every_epochs > 0 && (fitting.epoch() + 1) % options_.every_epochs == 0) save(fitting);
   }
   void end(const Fitting& fitting) {
-    if (options_.at_end && saved_ != fitting.step() && fitting.step() > 0) save(fitting);
+    if (options_.at_end && saved_ != fitting.version() && fitting.step() > 0) save(fitting);
   }
 
  private:
@@ -87,13 +91,13 @@ class Checkpoints {
     const std::int64_t number =
         options_.global_step ? fitting.session().run(*options_.global_step).scalar() : fitting.step();
     saver_.save(fitting.session(), prefix_, number);
-    saved_ = fitting.step();
+    saved_ = fitting.version();
   }
 
   Saver& saver_;
   std::string prefix_;
   CheckpointOptions options_;
-  std::int64_t saved_ = -1;  ///< the step of the fit after which it was saved last
+  std::int64_t saved_ = -1;  ///< version of the variables that were saved last
 };
 
 }  // namespace detail
@@ -102,7 +106,7 @@ Hook early_stopping(EarlyStoppingOptions options) {
   const auto shared = std::make_shared<detail::EarlyStopping>(std::move(options));
   return {.on_begin = [shared](Fitting&) { shared->begin(); },
           .on_epoch_end = [shared](Fitting& fitting) { shared->end_epoch(fitting); },
-          .on_end = [shared](Fitting& fitting) { shared->end(fitting); }};
+          .on_finish = [shared](Fitting& fitting) { shared->finish(fitting); }};
 }
 
 Hook checkpoints(Saver& saver, std::string prefix, CheckpointOptions options) {
