@@ -24,6 +24,9 @@ TEST_CASE("the state of checkpoints is written as TensorFlow writes it, and read
   state.all_model_checkpoint_timestamps = {1700000000.25, 1700000001.5};
   state.last_preserved_timestamp = 1699999999.125;
   CHECK(CheckpointState::parse(state.to_text()) == state);
+  state.being_removed = {"m-98", "m-\"99\""};
+  CHECK(state.to_text().ends_with("\n# dflow removes: \"m-98\"\n# dflow removes: \"m-\\\"99\\\"\"\n"));
+  CHECK(CheckpointState::parse(state.to_text()) == state);
   state.model_checkpoint_path = "a \"quoted\"\\name\nin two lines\x01";
   CHECK(CheckpointState::parse(state.to_text()) == state);
 }
@@ -35,7 +38,7 @@ TEST_CASE("fields that nobody knows, comments and blanks are passed over, and da
   for (const std::string line :
        {"model_checkpoint_path", "model_checkpoint_path: m", "model_checkpoint_path: \"m",
         "model_checkpoint_path: \"m\\\"", "model_checkpoint_path: \"m\" \"n\"", "model_checkpoint_path: \"\\777\"",
-        "last_preserved_timestamp: soon", "all_model_checkpoint_timestamps: inf"}) {
+        "last_preserved_timestamp: soon", "# dflow removes: m-1", "all_model_checkpoint_timestamps: inf"}) {
     const df::Status status = status_of([&] { return CheckpointState::parse(line); });
     CHECK(status.code() == df::Code::data_loss);
     CHECK(mentions(status, line));

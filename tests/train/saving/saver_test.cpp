@@ -23,6 +23,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -431,6 +432,38 @@ TEST_CASE("at any change that fails, and any loss of power, the latest checkpoin
       CHECK(saved_value(*files, "/d/m-2") == 3);
       if (is_past_end) break;
     }
+  }
+}
+
+TEST_CASE("a process that is killed at any change of a save leaves no checkpoint that later ones keep") {
+  for (std::uint64_t at = 1;; ++at) {
+    CAPTURE(at);
+    const auto files = std::make_shared<df::MemoryFileSystem>();
+    const auto index_files = [&] {
+      Names indexes;
+      for (const std::string& file : files->list_directory("/d")) {
+        if (file.ends_with(".index")) indexes.push_back(file);
+      }
+      return indexes;
+    };
+    const auto save = [&](std::initializer_list<int> steps) {
+      Counter counter({.max_to_keep = 1, .files = files});
+      df::Session session = fresh_session(counter.graph, files);
+      session.run(df::initialize_variables(counter.graph));
+      for (const int step : steps) counter.saver.save(session, "/d/m", step);
+    };
+    save({1});
+    const std::uint64_t before = files->changes();
+    files->fail_change(at, df::Status::unavailable("killed"), true);
+    static_cast<void>(code_of([&] { save({2}); }));
+    const bool is_past_end = files->changes() - before < at;
+    files->fail_change(0, df::Status());
+    save({2, 3});
+    CHECK(index_files() == Names{"m-3.index"});
+    for (const std::string& file : files->list_directory("/d")) {
+      CHECK((file == "checkpoint" || file.starts_with("m-3.") || file.ends_with(".tmp")));
+    }
+    if (is_past_end) break;
   }
 }
 

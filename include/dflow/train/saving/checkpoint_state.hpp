@@ -19,6 +19,9 @@ struct CheckpointState {
   /// When each listed checkpoint was saved, and the last checkpoint that is kept for good: seconds since 1970.
   std::vector<double> all_model_checkpoint_timestamps;
   double last_preserved_timestamp = 0;
+  /// Checkpoints that the saver removes after it has written the state. They stand in comments of the text, so that
+  /// TensorFlow passes over them, and the next saver removes them if this one was killed first.
+  std::vector<std::string> being_removed;
 
   /// A message in protobuf's text form.
   std::string to_text() const;

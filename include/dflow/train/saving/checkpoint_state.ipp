@@ -15,6 +15,8 @@ namespace dflow::train {
 
 namespace detail {
 
+constexpr std::string_view being_removed_mark = "# dflow removes: ";
+
 /// The bytes between quotes as protobuf's text form has them.
 std::string quoted(std::string_view text) {
   std::string quoted = "\"";
@@ -97,6 +99,9 @@ std::string CheckpointState::to_text() const {
   if (last_preserved_timestamp != 0) {
     text += str_cat("last_preserved_timestamp: ", detail::seconds_text(last_preserved_timestamp), "\n");
   }
+  for (const std::string& path : being_removed) {
+    text += str_cat(detail::being_removed_mark, detail::quoted(path), "\n");
+  }
   return text;
 }
 
@@ -106,6 +111,9 @@ CheckpointState CheckpointState::parse(std::string_view text) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = detail::without_spaces(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.starts_with(detail::being_removed_mark)) {
+      state.being_removed.push_back(detail::unquoted(line.substr(detail::being_removed_mark.size()), line));
+    }
     if (line.empty() || line.front() == '#') continue;
     const std::size_t colon = line.find(':');
     if (colon == std::string_view::npos) detail::fail_state(line);

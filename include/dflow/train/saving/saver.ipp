@@ -387,10 +387,15 @@ void Saver::read_state(const std::string& directory) {
     paths.push_back(std::move(path));
     times.push_back(has_times ? state.all_model_checkpoint_timestamps[i] : last_kept);
   }
+  std::vector<std::string> due;
+  for (const std::string& named : state.being_removed) {
+    std::string path = join_path(directory, detail::file_name(named));
+    if (std::ranges::find(paths, path) == paths.end()) due.push_back(std::move(path));
+  }
   directory_ = directory;
   paths_ = std::move(paths);
   times_ = std::move(times);
-  due_.clear();
+  due_ = std::move(due);
   last_kept_ = last_kept;
   may_have_leftovers_ = true;
 }
@@ -402,6 +407,7 @@ void Saver::write_state() const {
   for (const std::string& path : paths_) state.all_model_checkpoint_paths.push_back(detail::file_name(path));
   state.all_model_checkpoint_timestamps = times_;
   state.last_preserved_timestamp = last_kept_;
+  for (const std::string& path : due_) state.being_removed.push_back(detail::file_name(path));
   options_.files->create_directories(directory_);
   options_.files->write_file_atomically(checkpoint_state_path(directory_), state.to_text());
 }
