@@ -5,8 +5,7 @@
 #include <dflow/ops/array/like.hpp>
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/math/cast.hpp>
-#include <dflow/ops/math/compare.hpp>
-#include <dflow/ops/math/select.hpp>
+#include <dflow/train/master_copy.hpp>
 #include <dflow/train/optimizer.hpp>
 
 #include <algorithm>
@@ -63,40 +62,6 @@ std::vector<GradientAndVariable> in_this_body(std::span<const GradientAndVariabl
   }
   return inside;
 }
-
-/// The float copy that a 16-bit variable is trained through. Its elements are those that round to the variable's;
-/// others, the first ones included, are taken from the variable.
-class MasterCopy {
- public:
-  explicit MasterCopy(const AnyVariable& variable)
-      : variable_(variable), master_(make_slot(variable, "master", DType::float32)) {
-    // Reads of their own: what the step waits for here may have updated the variable.
-    const AnyOutput now = variable.read(), held = master_.read();
-    const AnyOutput is_held = build<Equal>({rounded(held), now});
-    in_step_ = master_.assign(build<Select>({is_held, held, dflow::detail::widened(now)}));
-  }
-
-  /// `update` builds the update of the copy that it is given.
-  template <class Update>
-  Operation apply(const Update& update) const {
-    GraphStore& graph = *master_.handle().graph();
-    const auto after = [&](const Operation& operation) {
-      return enter_control_dependencies(graph, std::span(&operation, 1));
-    };
-    const Operation updated = [&] {
-      const ScopeGuard ordered = after(in_step_);
-      return update(master_);
-    }();
-    const ScopeGuard ordered = after(updated);
-    return variable_.assign(rounded(master_.read()));
-  }
-
- private:
-  AnyOutput rounded(const AnyOutput& x) const { return dflow::detail::cast_to(x, variable_.dtype()); }
-
-  AnyVariable variable_, master_;
-  Operation in_step_;
-};
 
 }  // namespace detail
 
@@ -175,7 +140,8 @@ Operation Optimizer::update(std::span<const GradientAndVariable> gradients,
     // A variable that comes again begins with what its last update has left.
     std::vector<Operation>& before = of_copies[each.variable.handle().node_id()];
     const ScopeGuard after = enter_control_dependencies(graph, before);
-    updates.push_back(detail::MasterCopy(each.variable).apply([&](const AnyVariable& master) {
+    const AnyVariable copy = make_slot(each.variable, "master", DType::float32);
+    updates.push_back(detail::MasterCopy(each.variable, copy).apply([&](const AnyVariable& master) {
       return apply_one(*shared, master, wide);
     }));
     before.assign(1, updates.back());

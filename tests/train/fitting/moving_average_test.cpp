@@ -11,10 +11,12 @@
 #include <dflow/session/session.hpp>
 #include <dflow/train/partitioned_variable.hpp>
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -80,7 +82,59 @@ TEST_CASE("averages of double and 16-bit variables are of their types") {
   CHECK(session.run(averages.average(d)).scalar() == 1.5);
   CHECK(static_cast<float>(session.run(averages.average(h)).scalar()) == 2.0f);
   CHECK(averages.apply(std::vector{d.any_variable()}).is_valid());  // again: the average that is there
-  CHECK(df::global_variables(graph).size() == 4);
+  CHECK(df::global_variables(graph).size() == 5);                   // and the float copy of one average
+}
+
+// 1 - decay^updates is the average of a value that is 1 after having begun with 0 (the formula of the header).
+TEMPLATE_TEST_CASE("averages of 16-bit values get as far as those of floats", "", df::Half, df::BFloat16) {
+  using T = TestType;
+  const double step = std::is_same_v<T, df::Half> ? 0x1p-11 : 0x1p-8;
+  const auto narrow = [](float value) { return df::Tensor<T>({2}, {T(value), T(-value)}); };
+  for (const auto& [decay, updates] : {std::pair{0.9, 50}, {0.99, 300}, {0.999, 3000}}) {
+    CAPTURE(decay, updates);
+    df::Graph graph;
+    const df::Variable<T> x(graph, narrow(0), {.name = "x"});
+    const auto fed = df::placeholder<T>(graph, {2});
+    ExponentialMovingAverage plain(decay), debiased(decay, {.zero_debias = true}), of_edge(decay);
+    const df::Operation moves[] = {plain.apply({x.any_variable()}), debiased.apply(fed), of_edge.apply(fed)};
+    df::Session session(graph);
+    session.run(df::initialize_variables(graph));
+    session.run(x.assign(df::constant(graph, narrow(1))));
+    const auto all = session.prepare(df::feeds(fed), df::fetches(df::group(moves)));
+    for (int i = 0; i < updates; ++i) all(narrow(1));
+    const double exact = 1 - std::pow(decay, updates);
+    const auto is_near = [&](const df::Variable<T>& average, double wanted) {
+      const df::Tensor<T> value = session.run(average);
+      CHECK(std::abs(static_cast<double>(value(0)) - wanted) <= step);
+      CHECK(std::abs(static_cast<double>(value(1)) + wanted) <= step);
+    };
+    is_near(plain.average(x), exact);
+    is_near(of_edge.average(fed), exact);
+    is_near(debiased.average(fed), 1);
+    // A value that the average is given counts from then on.
+    session.run(plain.average(x).assign(df::constant(graph, narrow(3))));
+    all(narrow(1));
+    is_near(plain.average(x), 3 - 2 * (1 - decay));
+    // A restored model has the averages, and nothing of their copies.
+    for (const df::train::SavedVariable& saved : plain.variables_to_restore(graph)) {
+      CHECK_FALSE(contains(saved.name, "master"));
+    }
+  }
+}
+
+TEST_CASE("two moves in a step of one average of 16 bits are two moves") {
+  df::Graph graph;
+  const df::Variable<df::BFloat16> x(graph, df::Tensor<df::BFloat16>(df::BFloat16(0.0f)), {.name = "x"});
+  ExponentialMovingAverage averages(0.999);
+  const df::Operation first = averages.apply({x.any_variable()});
+  const auto after = graph.control_dependencies({first});
+  const df::Operation second = averages.apply({x.any_variable()});
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  session.run(x.assign(df::constant(graph, df::Tensor<df::BFloat16>(df::BFloat16(1.0f)))));
+  for (int i = 0; i < 500; ++i) session.run(second);
+  CHECK(std::abs(static_cast<double>(session.run(averages.average(x)).scalar()) - (1 - std::pow(0.999, 1000))) <=
+        0x1p-8);
 }
 
 TEST_CASE("an average with a decay next to 1 moves by what is left of it, with a count of updates as without") {

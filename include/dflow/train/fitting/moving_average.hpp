@@ -40,6 +40,9 @@ struct MovingAverageOptions {
 /// // Restores "w/ExponentialMovingAverage" to w.
 /// df::train::Saver averaged(graph, averages.variables_to_restore(graph));
 /// ```
+/// A Half or BFloat16 average is moved through a float copy, "w/<name>/master", as optimizers do: most moves are less
+/// than its last digit.
+///
 /// Thread safety: builds; see Graph.
 /// Errors: InvalidArgument for a decay outside [0, 1), for values that are no floats, for edges without a known shape,
 /// for the average of a value that `apply` was not given, and for values of another graph than the graph of the first
@@ -82,7 +85,8 @@ class ExponentialMovingAverage {
     Endpoint of;
     bool is_of_variable;
     AnyVariable variable;
-    AnyVariable biased, count;  ///< with zero_debias
+    AnyVariable biased, count;  ///< with zero_debias; float for 16-bit values
+    AnyVariable master;         ///< the float copy of a 16-bit average without zero_debias
   };
 
   /// Keeps averages of one graph.

@@ -7,6 +7,7 @@
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/train/fitting/moving_average.hpp>
+#include <dflow/train/master_copy.hpp>
 #include <dflow/train/optimizer.hpp>
 
 #include <algorithm>
@@ -88,7 +89,9 @@ ExponentialMovingAverage::Average& ExponentialMovingAverage::average_for(const A
   const auto zeros = [&](DType dtype, const Shape& shape) {
     return dflow::detail::any_fill(graph, IndexList(shape), AnyTensor::zeros(dtype, {}), {});
   };
-  Average average{key, variable != nullptr, {}, {}, {}};
+  // Updates of 16-bit values are less than their last digit: the running values are floats.
+  const DType running = dflow::detail::is_16_bit_float(value.dtype()) ? DType::float32 : value.dtype();
+  Average average{key, variable != nullptr, {}, {}, {}, {}};
   const Shape shape = value.shape().to_shape();
   if (variable != nullptr) {
     const Endpoint initial = variable->initializer().node().inputs.at(1);
@@ -96,27 +99,34 @@ ExponentialMovingAverage::Average& ExponentialMovingAverage::average_for(const A
   } else {
     average.variable = make(zeros(value.dtype(), shape), options_.name);
     if (options_.zero_debias) {
-      average.biased = make(zeros(value.dtype(), shape), "biased");
-      average.count = make(zeros(value.dtype(), {}), "local_step");
+      average.biased = make(zeros(running, shape), "biased");
+      average.count = make(zeros(running, {}), "local_step");
     }
+  }
+  if (running != value.dtype() && !average.biased.handle().is_valid()) {
+    average.master = make_slot(average.variable, "master", running);
   }
   return averages_.emplace_back(std::move(average));
 }
 
 Operation ExponentialMovingAverage::moved(Average& average, const AnyOutput& value) const {
   GraphStore& graph = *value.graph();
-  const DType dtype = value.dtype();
+  const AnyOutput wide = dflow::detail::widened(value);
+  const DType dtype = wide.dtype();
   const AnyOutput share = weight(graph, dtype);
-  const bool is_debiased = average.biased.handle().is_valid();
-  const AnyVariable& target = is_debiased ? average.biased : average.variable;
-  const Operation moved = target.assign_sub(AnyOutput((Expr(target.read()) - Expr(value)) * Expr(share)));
-  if (!is_debiased) return moved;
+  const auto move = [&](const AnyVariable& target) {
+    return target.assign_sub(AnyOutput((Expr(target.read()) - Expr(wide)) * Expr(share)));
+  };
+  if (average.master.handle().is_valid()) return detail::MasterCopy(average.variable, average.master).apply(move);
+  if (!average.biased.handle().is_valid()) return move(average.variable);
+  const Operation moved = move(average.biased);
   const Operation counted = average.count.assign_add(Hyperparameter(1.0).edge(graph, dtype));
   const std::array<Operation, 2> both{moved, counted};
   const ScopeGuard after = enter_control_dependencies(graph, both);
   const Expr decay = 1.0 - Expr(share);
   const Expr power = AnyOutput(build<Pow>({decay, average.count.read()}));
-  return average.variable.assign(AnyOutput(Expr(average.biased.read()) / (1.0 - power)));
+  const AnyOutput debiased = AnyOutput(Expr(average.biased.read()) / (1.0 - power));
+  return average.variable.assign(dflow::detail::cast_to(debiased, value.dtype()));
 }
 
 Operation ExponentialMovingAverage::apply(std::span<const AnyVariable> variables, const At& at) {
@@ -163,6 +173,7 @@ SavedVariables ExponentialMovingAverage::variables_to_restore(const Graph& graph
     if (graph.store()->keep_nodes() != graph_.lock()) break;
     own.insert(average.variable.name());
     if (average.biased.handle().is_valid()) own.insert({average.biased.name(), average.count.name()});
+    if (average.master.handle().is_valid()) own.insert(average.master.name());
   }
   std::vector<SavedVariable> saved;
   for (const AnyVariable& variable : global_variables(graph)) {
