@@ -3,13 +3,20 @@
 
 #include "catch.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace dflow;
@@ -395,6 +402,98 @@ TEST_CASE("tasks and loops at random, many times over", "[thread_pool][stress]")
     }
   }
   SUCCEED("all rounds added up");
+}
+
+namespace {
+
+/// A pool as a user writes it: the three pure functions, around threads and a queue.
+class OwnPool final : public ThreadPool {
+ public:
+  explicit OwnPool(int threads, bool drops_tasks = false) : drops_tasks_(drops_tasks) {
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+  }
+  ~OwnPool() override {
+    for (std::jthread& thread : threads_) thread.request_stop();
+    threads_.clear();
+  }
+  int num_threads() const noexcept override { return static_cast<int>(threads_.size()); }
+  void schedule(Task task) override {
+    if (drops_tasks_) return;
+    {
+      const std::lock_guard lock(mutex_);
+      tasks_.push_back(std::move(task));
+    }
+    changed_.notify_one();
+  }
+  bool current_thread_is_worker() const noexcept override {
+    return std::ranges::any_of(
+        threads_, [](const std::jthread& thread) { return thread.get_id() == std::this_thread::get_id(); });
+  }
+
+ private:
+  void work(const std::stop_token& stop) {
+    for (;;) {
+      Task task;
+      {
+        std::unique_lock lock(mutex_);
+        if (!changed_.wait(lock, stop, [&] { return !tasks_.empty(); })) return;
+        task = std::move(tasks_.front());
+        tasks_.pop_front();
+      }
+      task();
+    }
+  }
+
+  const bool drops_tasks_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<Task> tasks_;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace
+
+TEST_CASE("a pool of the three pure functions splits loops among its threads", "[thread_pool]") {
+  OwnPool pool(3);
+  // Two bodies meet, which they do in two threads alone.
+  std::atomic<int> inside{0};
+  pool.parallel_for(8, 1e6, [&](std::int64_t, std::int64_t) {
+    ++inside;
+    while (inside < 2) std::this_thread::yield();
+  });
+  for (const std::int64_t total : {2, 7, 1000, 100003}) {
+    std::vector<std::atomic<int>> calls(static_cast<std::size_t>(total));
+    pool.parallel_for(total, 1e5, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) ++calls[static_cast<std::size_t>(i)];
+    });
+    CHECK(std::ranges::all_of(calls, [](const std::atomic<int>& each) { return each == 1; }));
+  }
+  std::atomic<std::int64_t> sum{0};
+  pool.parallel_for(std::numeric_limits<std::int64_t>::max(), 1,
+                    [&](std::int64_t begin, std::int64_t end) { sum += end - begin; });
+  CHECK(sum == std::numeric_limits<std::int64_t>::max());
+  // In loops and in tasks.
+  std::atomic<int> items{0};
+  pool.parallel_for(10, 1e6, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      pool.parallel_for(10, 1e6, [&](std::int64_t from, std::int64_t to) { items += static_cast<int>(to - from); });
+    }
+  });
+  CHECK(items == 100);
+  for (int round = 0; round < 3; ++round) {
+    CHECK_THROWS_WITH(pool.parallel_for(100, 1e6,
+                                        [&](std::int64_t begin, std::int64_t) {
+                                          if (begin > 20) throw std::runtime_error("no");
+                                        }),
+                      "no");
+  }
+}
+
+TEST_CASE("a loop does not wait for tasks that its pool drops", "[thread_pool]") {
+  OwnPool pool(3, true);
+  int items = 0;
+  pool.parallel_for(100, 1e6, [&](std::int64_t begin, std::int64_t end) { items += static_cast<int>(end - begin); });
+  CHECK(items == 100);
 }
 
 TEST_CASE("the inline pool runs a task before schedule returns", "[inline_pool]") {

@@ -74,8 +74,8 @@ class ThreadPool {
 
   /// Covers [0, total) by calls of `body` on disjoint ranges, in the caller and in workers, and returns when all calls
   /// have returned. `cost_ns_per_item` is an estimate of one item's time in nanoseconds: work under `min_split_ns`
-  /// stays one call in the caller's thread. Inner boundaries of ranges are multiples of `align`. Allocates nothing.
-  /// The caller works too and waits only for ranges that others have already begun.
+  /// stays one call in the caller's thread. Inner boundaries of ranges are multiples of `align`. The pools of dflow
+  /// allocate nothing here. The caller works too and waits only for ranges that others have already begun.
   ///
   /// Errors: if bodies throw, ranges not yet begun are skipped and the first exception is rethrown here.
   void parallel_for(std::int64_t total, double cost_ns_per_item, RangeBody body, std::int64_t align = 1) {
@@ -99,7 +99,7 @@ class ThreadPool {
 
   /// Runs `body` over [0, total) in ranges of `shard` items (the last may be shorter) with up to `participants`
   /// threads, the caller included. Called with participants >= 2 and more than one range. `cost_ns` estimates the
-  /// whole. The default runs the ranges one after the other in the caller.
+  /// whole. By default `schedule` gets a task for each participant but the caller; the call allocates then.
   virtual void run_shards(std::int64_t total, std::int64_t shard, int participants, double cost_ns, RangeBody body);
 
  private:

@@ -7,6 +7,10 @@
 #include <dflow/base/threads/work_stealing_pool.ipp>
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <new>
 #include <thread>
 
 #if defined(__linux__)
@@ -25,11 +29,60 @@ void ThreadPool::wait(PoolEvent& event) {
   event.wait_blocking();
 }
 
-void ThreadPool::run_shards(std::int64_t total, std::int64_t shard, int /*participants*/, double /*cost_ns*/,
-                            RangeBody body) {
-  for (std::int64_t begin = 0; begin < total; begin += std::min(shard, total - begin)) {
-    body(begin, begin + std::min(shard, total - begin));
+namespace detail {
+
+/// A loop that scheduled tasks help with. Its owner returns when all items are done. A task that begins later finds no
+/// range and leaves the body alone.
+class ScheduledLoop {
+ public:
+  ScheduledLoop(std::int64_t total, std::int64_t shard, RangeBody body)
+      : total_(total), shard_(shard), num_ranges_((total - 1) / shard + 1), body_(body) {}
+
+  /// Runs ranges until there are none.
+  void help() noexcept {
+    for (;;) {
+      const std::int64_t range = next_.fetch_add(1, std::memory_order_relaxed);
+      if (range >= num_ranges_) return;
+      const std::int64_t begin = range * shard_;
+      std::int64_t done = 1;
+      try {
+        body_(begin, begin + std::min(shard_, total_ - begin));
+      } catch (...) {
+        if (!has_failed_.exchange(true)) error_ = std::current_exception();
+        // The ranges that nobody has begun are done, too.
+        done += std::max<std::int64_t>(0, num_ranges_ - next_.exchange(num_ranges_, std::memory_order_relaxed));
+      }
+      if (num_done_.fetch_add(done, std::memory_order_acq_rel) + done == num_ranges_) all_done_.set();
+    }
   }
+  /// Blocks until the ranges that others have begun are done. Rethrows the first exception of a body.
+  void wait() {
+    all_done_.wait_blocking();
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  const std::int64_t total_, shard_, num_ranges_;
+  const RangeBody body_;
+  std::atomic<std::int64_t> next_{0}, num_done_{0};
+  std::atomic<bool> has_failed_{false};
+  std::exception_ptr error_;
+  PoolEvent all_done_;
+};
+
+}  // namespace detail
+
+void ThreadPool::run_shards(std::int64_t total, std::int64_t shard, int participants, double /*cost_ns*/,
+                            RangeBody body) {
+  std::shared_ptr<detail::ScheduledLoop> loop;
+  try {
+    loop = std::make_shared<detail::ScheduledLoop>(total, shard, body);
+    for (int helper = 1; helper < participants; ++helper) schedule([loop] { loop->help(); });
+  } catch (const std::bad_alloc&) {  // then fewer threads help
+  }
+  if (loop == nullptr) return body(0, total);
+  loop->help();
+  loop->wait();
 }
 
 void ThreadPool::split(std::int64_t total, double cost_ns, RangeBody body, std::int64_t align) {
