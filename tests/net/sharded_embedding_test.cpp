@@ -108,6 +108,46 @@ TEST_CASE("Only the rows of a step go between a worker and the servers that have
   CHECK(received < 16 * row_bytes);
 }
 
+TEST_CASE("The rows of a table on a server are gathered there, by the layer and by the function") {
+  for (const bool is_layer : {true, false}) {
+    MemoryCluster cluster({{"ps", 1}, {"worker", 1}});
+    struct Model {
+      Model(const df::DeviceFunction& place, bool is_layer) : graph({.seed = 5}) {
+        const auto on = graph.device(place);
+        ids = df::placeholder<std::int32_t>(graph, {df::dynamic});
+        const df::Variable<float> table(graph, df::Tensor<float>::full({sharded_rows, sharded_width}, 0.5f));
+        const df::Output<float> rows =
+            is_layer ? df::embedding<float>(ids, sharded_rows, sharded_width, {.initializer = df::init::constant(0.5)})
+                     : df::embedding_lookup(table.read_edge(), ids);
+        loss = df::reduce_sum(df::square(rows - 1.0f));
+        train = df::train::GradientDescent(0.125f).minimize(loss);
+      }
+      df::Graph graph;
+      df::Output<std::int32_t> ids;
+      df::Output<float> loss;
+      df::Operation train;
+    };
+    Model model(on_servers(cluster, 0), is_layer);
+    Model alone(df::train::replica_device(0, "/job:localhost/task:0"), is_layer);
+    df::Session session(model.graph, {.target = cluster.server("worker", 0).target()});
+    df::Session local(alone.graph);
+    session.run(df::initialize_variables(model.graph));
+    local.run(df::initialize_variables(alone.graph));
+    for (int step = 0; step < 3; ++step) {
+      df::RunMetadata metadata;
+      const float value =
+          session.run({.trace = true}, &metadata, {{model.ids, ids_of_step(step)}}, model.loss, model.train).scalar();
+      CHECK(value == local.run({{alone.ids, ids_of_step(step)}}, alone.loss, alone.train).scalar());
+      std::int64_t received = 0;
+      for (const df::NodeStats& node : metadata.stats.nodes) {
+        if (node.op == "_Recv") received += node.output_bytes;
+      }
+      // Six rows there, six gradients back, and ids; the table has 1,000 rows.
+      CHECK(received < 16 * static_cast<std::int64_t>(sizeof(float)) * sharded_width);
+    }
+  }
+}
+
 TEST_CASE("Workers that train at their own pace share one table in shards") {
   MemoryCluster cluster({{"ps", 3}, {"worker", 2}});
   std::vector<float> last(2);

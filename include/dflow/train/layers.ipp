@@ -112,7 +112,7 @@ AnyOutput detail::AnyEmbedding::call(const AnyOutput& ids, const At& at) const {
     const ScopeGuard scope = enter_layer(*ids.graph(), *state_, at);
     layer.make("table", dtype_, {rows_, width_}, options_.initializer, options_.regularizer);
   }
-  const AnyOutput y = build<Gather>({layer.variable("table").read_edge(), ids}, {}, at);
+  const AnyOutput y = dflow::detail::any_rows_of(layer.variable("table").read_edge(), ids, at);
   layer.commit();
   return y;
 }

@@ -21,12 +21,17 @@ Output<T> gather(const Output<T>& params, const Output<I>& indices, const At& at
   return apply<Gather>(params, indices, {}, at);
 }
 
-/// The rows of `table` [vocabulary, width] that `ids` [...batch] name: [...batch, width].
+namespace detail {
+AnyOutput any_rows_of(const AnyOutput& table, const AnyOutput& ids, const At& at);
+}  // namespace detail
+
+/// The rows of `table` [vocabulary, width] that `ids` [...batch] name: [...batch, width]. If the table is a variable,
+/// the rows are gathered on the variable's device: only ids and rows go between tasks.
 ///
 /// Errors: as gather.
 template <AllowedFor<Gather> T, AllowedForParam<Gather, 1> I>
 Output<T> embedding_lookup(const Output<T>& table, const Output<I>& ids, const At& at = {}) {
-  return gather(table, ids, at);
+  return Output<T>::unchecked(detail::any_rows_of(table, ids, at));
 }
 
 }  // namespace dflow

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/graph/graph_store.hpp>
 #include <dflow/op/expr.hpp>
 #include <dflow/ops/array/concat.hpp>
 #include <dflow/ops/array/gather.hpp>
@@ -48,5 +49,15 @@ void Gather::gradient(GradientContext& context) {
   const AnyOutput flat = detail::any_reshape(indices, {-1}, {});
   context.set_dx(0, IndexedSlices{detail::rows_of(dy, indices, params), flat, shape_of(params)});
 }
+
+namespace detail {
+
+AnyOutput any_rows_of(const AnyOutput& table, const AnyOutput& ids, const At& at) {
+  if (!table.is_valid() || table.node().op->role != OpRole::read_variable) return build<Gather>({table, ids}, {}, at);
+  const ScopeGuard with = enter_colocation(*table.graph(), table.operation(), at.where);
+  return build<Gather>({table, ids}, {}, at);
+}
+
+}  // namespace detail
 
 }  // namespace dflow
