@@ -11,10 +11,10 @@
 /// A model with the tensors of Inception-v3 on an accelerator that does nothing for as long as it would compute.
 namespace dflow::bench {
 
-/// Has something done after so long, as the program's clock has it. Set before anything runs.
+/// Runs a task after a duration on the program's clock. Set before anything runs.
 inline std::function<void(Duration, Task)> accelerate;
 
-/// Gives back what it gets, which has the shapes of the gradients: as many bytes, without memory of their own.
+/// Gives back its inputs, which have the shapes of the gradients: as many bytes, without memory of their own.
 struct LayerGradient : Op<"LayerGradient", TypeList<float>> {
   struct Attrs {
     std::int64_t nanoseconds = 0;
@@ -27,7 +27,7 @@ struct LayerGradient : Op<"LayerGradient", TypeList<float>> {
   }
 };
 
-/// Hands on its input when it has computed for so long.
+/// Hands on its input after computing for the given nanoseconds.
 struct Layer : Op<"Layer", TypeList<float>> {
   struct Attrs {
     std::int64_t nanoseconds = 0;
@@ -35,7 +35,7 @@ struct Layer : Op<"Layer", TypeList<float>> {
   using Inputs = In<T, T, T>;  // x, weights, offsets
 
   static PartialShape infer(const Attrs&, PartialShape x, const PartialShape&, const PartialShape&) { return x; }
-  /// Backwards there are two products where forwards is one.
+  /// The backward pass has two products where the forward pass has one.
   static void gradient(GradientContext& context) {
     const BuiltNode back = build<LayerGradient>({context.dy(), context.input(1), context.input(2)},
                                                 {.nanoseconds = 2 * context.attrs<Layer>().nanoseconds});
@@ -45,8 +45,8 @@ struct Layer : Op<"Layer", TypeList<float>> {
 
 inline constexpr auto accelerated_ops = standard_ops + ops<Layer, LayerGradient>;
 
-/// Its loss: parameters are zeros, a `scale`th of their number, and a step computes for `time`, which is divided among
-/// the layers as their multiplications are.
+/// The loss of the model. Parameters are zeros, a `scale`th of their number. A step computes for `time`, which is
+/// divided among the layers in proportion to their multiplications.
 inline Output<float> accelerated_model(Graph& graph, Duration time, std::int64_t scale) {
   const InceptionV3 inception;
   double all = 0;

@@ -18,8 +18,8 @@ extern char** environ;
 
 namespace dflow::bench {
 
-/// This program once more, as a process of its own, which is told what to do on its standard input and answers by lines
-/// on its standard output. It is to end where its input does.
+/// This program once more, as a process of its own. It reads commands on its standard input and answers by lines on
+/// its standard output. The process must end when its input ends.
 class Child {
  public:
   explicit Child(std::vector<std::string> arguments) {
@@ -55,7 +55,7 @@ class Child {
     line += '\n';
     if (::write(to_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) throw std::runtime_error("ended");
   }
-  /// Waits for its next line.
+  /// Waits for the next line of the process.
   std::string hear() {
     char line[4096];
     if (std::fgets(line, sizeof line, from_) == nullptr) throw std::runtime_error("a process has ended early");
@@ -69,7 +69,7 @@ class Child {
   std::FILE* from_ = nullptr;
 };
 
-/// Ports of loopback that were free just now.
+/// Ports of loopback that were free a moment ago.
 inline std::vector<int> free_ports(int count) {
   std::vector<int> sockets, ports;
   for (int i = 0; i < count; ++i) {

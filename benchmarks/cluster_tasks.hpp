@@ -33,7 +33,7 @@ class Tasks {
     for (Child& task : this->workers) task.hear();
   }
 
-  /// What each worker answers.
+  /// The answer of each worker.
   std::vector<std::string> ask_workers(const std::string& command) {
     for (Child& worker : workers) worker.tell(command);
     std::vector<std::string> answers;

@@ -1,12 +1,12 @@
 // Tasks in processes of their own, over TCP on loopback; a side of `benchmarks/contest.py cluster`.
 // usage: bench_contest_cluster THREADS [tcp]    threads of each task's pool
 //
-// Null steps go by the Unix sockets that tasks of one machine take, or by TCP if told to. Bytes go by TCP, in rows that
-// do not say otherwise.
+// Null steps go by the Unix sockets that tasks of one machine use, or by TCP if the second argument says so. Bytes go
+// by TCP, unless the name of the row says otherwise.
 //
-// A null step is what Abadi et al. 2016 (arXiv:1605.08695, section 6.2) measure: each worker fetches a scalar, its part
-// of 100 MB, or 32 rows of a table from each parameter server, and does nothing with it. All workers run at once, as
-// fast as they can; a step takes the time that a worker had, over the steps that it did.
+// A null step is the measurement of Abadi et al. 2016 (arXiv:1605.08695, section 6.2): each worker fetches a scalar,
+// its part of 100 MB, or 32 rows of a table from each parameter server, and does nothing with it. All workers run at
+// once, as fast as they can. The time of a step is the time that a worker had, over the number of steps that it did.
 #include "cluster_tasks.hpp"
 #include "contestant.hpp"
 
@@ -125,7 +125,7 @@ void add_null_step(Contestant& rows, const std::string& kind, int ps, int worker
 
 // ---- collectives ----
 
-/// A worker that holds a value; the first one runs steps in which all have the sum of the values.
+/// A worker that holds a value; the first worker runs steps that give the sum of the values to all.
 int run_member(const std::vector<std::string>& arguments) {
   const net::ClusterSpec spec = df::bench::spec_of(arguments);
   net::Server server(spec, {.num_threads = std::stoi(arguments.at(5)), .transport = transport_of(false)});
@@ -180,7 +180,7 @@ void add_all_reduce(Contestant& rows, const std::string& size, std::size_t bytes
 
 // ---- bytes ----
 
-/// To be waited for, once.
+/// An event that can be waited for, once.
 class Event {
  public:
   void set() {
@@ -208,7 +208,7 @@ net::ConnectionOptions options_of(const std::string& task) {
   return options;
 }
 
-/// Answers a request by as many bytes as it says, which lie ready.
+/// Answers a request with as many bytes as it says; the bytes lie ready.
 class Bytes final : public net::Connection::Handler {
  public:
   void on_request(const std::shared_ptr<net::Connection>&, net::Incoming request, net::Responder respond) override {
@@ -229,7 +229,7 @@ class Bytes final : public net::Connection::Handler {
   std::shared_ptr<std::vector<std::byte>> bytes_ = std::make_shared<std::vector<std::byte>>();
 };
 
-/// The other side: `bytes` answers requests of a Connection, `echo` sends back what comes over the bare stream.
+/// The other side: `bytes` answers requests of a Connection, `echo` sends back the bytes of the bare stream.
 int run_answerer(const std::vector<std::string>& arguments) {
   const std::shared_ptr<net::Transport> transport = transport_of(arguments.at(2) == "local");
   const auto listener = transport->listen("127.0.0.1:0");
@@ -276,7 +276,7 @@ std::unique_ptr<net::Stream> connect(net::Transport& transport, Child& answerer)
   return stream;
 }
 
-/// Requests one after the other, each made by the completion of the one before, as those of a step are.
+/// Requests one after the other: as in a step, the completion of one request makes the next.
 struct Asking {
   Child answerer;
   std::shared_ptr<net::Transport> transport;

@@ -1,4 +1,4 @@
-// What it costs to run a node, without what the node computes; a side of `benchmarks/contest.py dispatch`.
+// The cost of running a node, without the cost of its computation; a side of `benchmarks/contest.py dispatch`.
 // usage: bench_contest_dispatch THREADS
 #include <dflow/dflow.hpp>
 
@@ -30,7 +30,7 @@ struct dflow::Kernel<DoneAtOnce, dflow::Cpu, float> {
 
 namespace {
 
-/// What there is in a graph beside nodes that do nothing, in its middle.
+/// The extra node in the middle of a graph of nodes that do nothing.
 enum class Beside { nothing, asynchronous, receive };
 
 struct Steps {
@@ -60,7 +60,7 @@ df::Operation null_graph(df::Graph& graph, const std::string& kind, std::size_t 
     if (kind == "chain" && i > 0) after = {nodes.back()};
     if (kind == "fan-out" && i > 0) after = {nodes.front()};
     if (kind == "random") {
-      // Up to two among the thousand before.
+      // Up to two of the thousand nodes before.
       const std::size_t low = i > 1000 ? i - 1000 : 0;
       for (std::size_t j = 0; j < std::min<std::size_t>(2, i); ++j) after.push_back(nodes[low + random() % (i - low)]);
     }
@@ -148,7 +148,7 @@ int main(int argc, char** argv) {
         steps->session->prepare(df::feeds(limit), df::fetches(count)));
     return [steps, step] { (*step)(10'000); };
   });
-  // What the kernels of the loop take: its comparisons and additions, one behind the other in a graph.
+  // The time of the loop's kernels: its comparisons and additions, one behind the other in a graph.
   rows.row("kernels of 10000 iterations", [=] {
     auto steps = std::make_shared<Steps>();
     const auto limit = df::placeholder<std::int32_t>(steps->graph, df::Shape{});

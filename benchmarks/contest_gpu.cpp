@@ -16,7 +16,7 @@ namespace {
 using namespace dflow;
 using bench::Contestant;
 
-/// What `build` makes of variables that lie on the GPU is computed there; the step ends when it is done.
+/// Runs the operation that `build` makes of variables that lie on the GPU; the step ends when the GPU is done.
 void kernel(Contestant& rows, const char* name, const SessionOptions& options,
             const std::function<Operation(Graph&)>& build) {
   rows.row(name, [=]() -> Contestant::Iteration {

@@ -10,17 +10,18 @@
 #include <utility>
 #include <vector>
 
-/// One side of a contest that benchmarks/contest.py referees: a process that runs a row when it is told to, so that
-/// libraries which do not fit into one process are measured in turn all the same.
+/// One side of a contest that benchmarks/contest.py referees: a process that runs a row on command. Libraries that do
+/// not fit into one process are measured in turn all the same.
 namespace dflow::bench {
 
-/// Rows by name. On standard input come lines `rows`, `run MILLISECONDS NAME` and `drop NAME`; the answers, a line
-/// each, are the names with tabs between them, the median nanoseconds of one iteration, and `dropped`.
+/// Rows by name. The lines on standard input are `rows`, `run MILLISECONDS NAME` and `drop NAME`. Each answer is one
+/// line: the names with tabs between them, the median nanoseconds of one iteration, or `dropped`.
 class Contestant {
  public:
   using Iteration = std::function<void()>;
 
-  /// `prepare` is called when the row is first run; what it returns is timed and may be called any number of times.
+  /// The first run of the row calls `prepare`; the iteration that it returns is timed and may be called any number of
+  /// times.
   void row(std::string name, std::function<Iteration()> prepare) {
     rows_.push_back({std::move(name), std::move(prepare), {}, {}, {}, {}});
   }
@@ -28,8 +29,8 @@ class Contestant {
   void timed(std::string name, std::function<double()> measure_ns) {
     rows_.push_back({std::move(name), {}, std::move(measure_ns), {}, {}, {}});
   }
-  /// A row that times itself for as many milliseconds as it is told, with what `prepare` has made, which goes when the
-  /// row is dropped.
+  /// A row that times itself for the given milliseconds. It uses the result of `prepare`, which is freed when the row
+  /// is dropped.
   using Measure = std::function<double(double milliseconds)>;
   void measured(std::string name, std::function<Measure()> prepare) {
     rows_.push_back({std::move(name), {}, {}, {}, std::move(prepare), {}});

@@ -1,10 +1,10 @@
-// What coordination costs the processors where computing costs them nothing: data parallelism in processes of their
-// own, over TCP on loopback, each of whose workers sleeps where an accelerator would compute.
+// The cost of coordination to the processors when computing costs them nothing: data parallelism in processes of their
+// own, over TCP on loopback. Each worker sleeps where an accelerator would compute.
 //
 // usage: bench_data_parallel [--step MS] [--ps N] [WORKERS...]      MS a worker sleeps, 2000; 4; WORKERS 1 4 8 16
 //
-// What is trained is that of bench_data_parallel_simulated: the tensors of Inception-v3 at a sixteenth of their size,
-// on N parameter servers. A step is compared with that of one process that has the variables itself and sleeps the
+// The model is the one of bench_data_parallel_simulated: the tensors of Inception-v3 at a sixteenth of their size, on
+// N parameter servers. A step is compared with a step of one process that has the variables itself and sleeps the
 // same. The processors must not be the limit: the last column says how many of them were busy.
 #include "accelerated_model.hpp"
 #include "cluster_tasks.hpp"
@@ -110,7 +110,7 @@ int run_task(const std::vector<std::string>& arguments) {
   return 0;
 }
 
-/// Of one process without a cluster.
+/// The time of a step in one process without a cluster.
 double seconds_alone(df::Duration compute) {
   df::Graph graph;
   const auto train = df::train::GradientDescent(0.01f).minimize(df::bench::accelerated_model(graph, compute, scale));

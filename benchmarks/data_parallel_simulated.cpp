@@ -1,16 +1,17 @@
-// How data parallelism scales where computing takes a constant time and all else is coordination: dflow's own sessions,
-// servers and protocol on a simulated network and clock, in which the processor's own work takes no time.
+// Measures how data parallelism scales when computing takes a constant time and all else is coordination. dflow's own
+// sessions, servers and protocol run on a simulated network and clock; the processor's own work takes no time there.
 //
 // usage: bench_data_parallel_simulated [--step MS] [WORKERS...]      MS a worker computes, 3350; WORKERS 1 10 25 50 100
 //
-// What is trained has the tensors of Inception-v3, 27 million floats on 17 parameter servers (Abadi et al. 2016,
-// arXiv:1605.08695, section 6.3), each variable on the one that has the fewest bytes so far. A worker's accelerator
-// computes one layer after the other, forwards and backwards, for a time in proportion to its multiplications; MS is
-// what TensorFlow's own trainer published for a batch of 32 on a Tesla K40c when the announcement of TensorFlow 0.8
-// said 56 times as fast by 100 GPUs (tensorflow/models, inception/README.md of 2016). Each machine has one network
-// interface of 10 Gbit/s each way, and a message takes 50 to 500 us besides.
+// The model has the tensors of Inception-v3, 27 million floats on 17 parameter servers (Abadi et al. 2016,
+// arXiv:1605.08695, section 6.3). Each variable is on the server that has the fewest bytes so far. A worker's
+// accelerator computes one layer after the other, forwards and backwards, for a time in proportion to its
+// multiplications. MS is the time that TensorFlow's own trainer published for a batch of 32 on a Tesla K40c
+// (tensorflow/models, inception/README.md of 2016). At that time the announcement of TensorFlow 0.8 said 56 times as
+// fast by 100 GPUs. Each machine has one network interface of 10 Gbit/s each way, and a message takes 50 to 500 us
+// besides.
 //
-// Tensors are a sixteenth of their size, and so is what an interface carries in a second: the bytes take the time of
+// Tensors are a sixteenth of their size, and an interface carries a sixteenth in a second: the bytes take the time of
 // the real ones. All times are simulated: the same on every machine.
 
 #include "accelerated_model.hpp"
@@ -57,7 +58,7 @@ class SimulatedTraining {
     for (int w = 0; w < setting.workers; ++w) workers_.push_back(replica("worker", w));
   }
 
-  /// Of each worker, while all train.
+  /// Seconds per step of each worker, while all train.
   double seconds_per_step() {
     chief_->session->run(df::initialize_variables(chief_->graph));
     if (setting_.is_synchronous) {

@@ -5,10 +5,10 @@
 
 namespace dflow::bench {
 
-/// The sizes of Inception-v3's layers for images of 299 x 299 and 1,000 classes (Szegedy et al. 2015, arXiv:1512.00567;
-/// the widths are those of TensorFlow's inception_v3), in the order in which one device computes them. A convolution is
-/// followed by batch normalisation without a scale. 23,817,352 parameters, and 3.3 million of the auxiliary head, which
-/// only training has.
+/// The sizes of Inception-v3's layers for images of 299 x 299 and 1,000 classes (Szegedy et al. 2015,
+/// arXiv:1512.00567; the widths are from TensorFlow's inception_v3), in the order of the computation on one device.
+/// Batch normalisation without a scale follows each convolution. There are 23,817,352 parameters, and 3.3 million of
+/// the auxiliary head, which only training has.
 class InceptionV3 {
  public:
   struct Layer {
@@ -31,13 +31,13 @@ class InceptionV3 {
   const std::vector<Layer>& layers() const noexcept { return layers_; }
 
  private:
-  /// rows x columns, from so many channels to so many; the result is side x side.
+  /// A convolution of rows x columns, from input channels to output channels; the result is side x side.
   void convolution(int rows, int columns, int from, int to, int side) {
     const std::int64_t weights = std::int64_t{rows} * columns * from * to;
     layers_.push_back({weights, to, static_cast<double>(weights) * side * side});
     channels_ = to;
   }
-  /// Of a module's branches side by side.
+  /// Concatenates a module's branches side by side.
   void concatenate(int channels) { channels_ = channels; }
 
   void stem() {

@@ -15,8 +15,8 @@ struct Comparison {
   double ratio;  ///< median over the pairs of peer / ours; above 1 ours is faster
 };
 
-/// Work in one thread may be measured by the time that the thread itself ran, which leaves out the time it waited for a
-/// core; work of several threads takes the clock on the wall.
+/// The clock of a measurement. Work in one thread may use the time that the thread itself ran, which leaves out waits
+/// for a core. Work of several threads uses the clock on the wall.
 enum class Clock { wall, thread };
 
 inline double now_ns(Clock clock) {

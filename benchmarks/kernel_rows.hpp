@@ -33,7 +33,7 @@
 #include <dlfcn.h>
 #include <dnnl.hpp>
 
-/// What rows of kernels_eigen.cpp are made of: numbers, Eigen's names for them, oneDNN's primitives, the library's
+/// The parts of the rows of kernels_eigen.cpp: numbers, Eigen's names for them, oneDNN's primitives, the library's
 /// kernels.
 namespace kernel_rows {
 
@@ -89,7 +89,7 @@ inline Numbers<std::int64_t> positions(std::int64_t n, std::int64_t limit) {
   return x;
 }
 
-// --- Eigen's names for what lies at a pointer ---
+// --- Eigen's names for elements at a pointer ---
 
 template <class T>
 struct EigenElement {

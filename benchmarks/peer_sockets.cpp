@@ -1,5 +1,5 @@
-// A side of `benchmarks/contest.py cluster`: what the system's sockets alone take. A request of 4 bytes is answered by
-// as many as it says, from and into one buffer. usage: bench_peer_sockets THREADS
+// A side of `benchmarks/contest.py cluster`: the time of the system's sockets alone. A request of 4 bytes says how
+// many bytes the answer has, from and into one buffer. usage: bench_peer_sockets THREADS
 #include "contestant.hpp"
 
 #include <netinet/in.h>

@@ -1,10 +1,11 @@
-// What grows with the size of a graph, a step or a session, and what gains from threads. usage: bench_scaling [ROWS
-// REGEX]
+// Measures how costs grow with the size of a graph, a step or a session, and the gains from threads.
+// usage: bench_scaling [ROWS REGEX]
 //
-// A row of sizes handles the same 100,000 items in 100 graphs, in 10 and in one, each graph after all others were
-// built: so its items come from the same distance, which is the memory's, and only the size of the graph differs. The
-// ratio is the median over the rounds of what an item costs in the largest graph over the smallest; the column "alone"
-// is one small graph by itself, which the caches hold. A size that would take longer than `patience_s` is left out.
+// A row of sizes handles the same 100,000 items in 100 graphs, in 10 and in one. Each graph is timed after all others
+// were built, so its items come from the same distance, the memory's, and only the size of the graph differs. The
+// ratio is the median over the rounds of the cost of an item in the largest graph over the smallest. The column
+// "alone" is one small graph by itself, which the caches hold. A size that would take longer than `patience_s` is left
+// out.
 #include "interleaved.hpp"
 
 #include <dflow/core/cancellation.hpp>
@@ -84,8 +85,8 @@ double ns_of(F&& f) {
 }
 
 using Timed = std::function<void()>;
-/// Builds something of a size, and returns what is to be timed, which keeps alive what it uses. It is called `warm_ups`
-/// times before.
+/// Builds something of a size, and returns the function to be timed, which keeps alive all that it uses. The function
+/// is called `warm_ups` times before.
 struct SizedRow {
   std::string name;
   std::function<Timed(std::size_t size)> build;
@@ -135,7 +136,7 @@ void print_sizes(const SizedRow& row) {
   std::fflush(stdout);
 }
 
-/// What the timed function of a row keeps alive.
+/// The objects that the timed function of a row keeps alive.
 struct Built {
   df::Graph graph;
   std::optional<df::Session> session;
@@ -154,7 +155,7 @@ Timed run_of(std::shared_ptr<Built> built, const df::SessionOptions& session_opt
   };
 }
 
-/// The yardstick: what the memory makes of the plainest graph, ten copies of records that each hold a name and an
+/// The yardstick: the effect of the memory on the plainest graph, ten copies of records that each hold a name and an
 /// input.
 Timed plain_records(std::size_t size) {
   struct Record {
@@ -197,8 +198,8 @@ Timed feeds_and_fetches(std::size_t size, bool with_fetches) {
     built->targets.push_back(y.operation());
     if (with_fetches) built->fetches.push_back(y);
   }
-  // After the graph, as what is fed is made: between its nodes each value would be alone on its page, and to find it
-  // would cost more than to run the step.
+  // The values are made after the graph, as a caller makes its feeds. Between the graph's nodes each value would be
+  // alone on its page, and to find it would cost more than to run the step.
   for (const auto& x : fed) built->feeds.emplace_back(x, 1.0f);
   built->results.resize(built->fetches.size());
   built->targets = {df::group(built->targets)};
@@ -239,7 +240,7 @@ Timed equal_nodes(std::size_t size) {
   df::Graph& graph = built->graph;
   const auto x = df::random_uniform<float>(graph, df::Shape{});
   std::vector<df::Operation> after, equal;
-  // Equal but for what they wait for, so that none can be merged and all must be told apart.
+  // The nodes differ only in their control inputs, so none can be merged and all must be told apart.
   for (std::size_t i = 0; i < size; ++i) after.push_back(df::no_op(graph));
   for (std::size_t i = 0; i < size; ++i) {
     const auto scope = graph.control_dependencies({after[i]});

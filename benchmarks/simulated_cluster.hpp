@@ -33,7 +33,7 @@ class SimulatedCluster {
  public:
   explicit SimulatedCluster(const SimulatedClusterOptions& options = {})
       : simulation(options.seed, options.simulation), network(simulation, options.network), ops_(options.ops) {}
-  /// Not a word of what ends with it.
+  /// Tasks that end with the cluster print nothing.
   ~SimulatedCluster() { is_ending_ = true; }
   SimulatedCluster(const SimulatedCluster&) = delete;
   SimulatedCluster& operator=(const SimulatedCluster&) = delete;
@@ -62,7 +62,7 @@ class SimulatedCluster {
     return task;
   }
 
-  /// On the parameter servers and the task.
+  /// A session on the parameter servers and the task.
   std::unique_ptr<Session> session(const Graph& graph, const SimulatedTask& task) const {
     SessionOptions options;
     options.ops = ops_;

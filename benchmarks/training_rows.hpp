@@ -36,7 +36,8 @@ inline Images lstm(const Images& x) {
   return dense(std::get<1>(state), 10);
 }
 
-/// A step that is fed its batch and gives its loss. `options`: of the session; nodes are built under `device`, if any.
+/// A step that is fed its batch and gives its loss. `options` are of the session; nodes are built under `device`, if
+/// any.
 inline void add_training(Contestant& rows, const char* name, const Shape& shape, Images (*model)(const Images&),
                          bool use_adam, const SessionOptions& options, const std::string& device = {}) {
   struct Training {
@@ -67,7 +68,7 @@ inline void add_training(Contestant& rows, const char* name, const Shape& shape,
   });
 }
 
-/// All of them, but for those that run loops where `has_loops` is not set.
+/// Adds all trainings; a training that runs loops is added only if `has_loops` is set.
 inline void add_trainings(Contestant& rows, const SessionOptions& options, bool has_loops,
                           const std::string& device = {}) {
   add_training(rows, "tiny sgd", {8, 16}, tiny, false, options, device);

@@ -1,4 +1,4 @@
-// Trains a model on handwritten digits: by default on the 1,797 small ones that come along, with --data on MNIST.
+// Trains a model on handwritten digits: by default on the 1,797 small images that come along, with --data on MNIST.
 
 #include <dflow/dflow.hpp>
 #include <dflow/trace/chrome_trace.hpp>

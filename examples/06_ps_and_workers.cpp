@@ -1,7 +1,7 @@
 // Trains on handwritten digits with parameter servers and replicas, each a process that goes at its own pace:
 //   dflow-launch --ps 1 --workers 2 --chief -- ps_and_workers
-// With --staleness N none gets further ahead of the slowest than N steps.
-// The chief is a replica too; it initialises, shows how far all have come, and tests.
+// With --staleness N no replica gets further ahead of the slowest than N steps. The chief is a replica too. It also
+// initialises, shows how far all have come, and tests.
 
 #include <dflow/dflow.hpp>
 #include <dflow/net/server.hpp>

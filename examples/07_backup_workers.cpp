@@ -1,7 +1,7 @@
-// Trains on handwritten digits in step over many processes, some of which may be backups:
+// Trains on handwritten digits in step over many processes; some of them may be backups:
 //   dflow-launch --ps 1 --workers 4 -- backup_workers --backups 1
-// Each step takes the gradients that come first; worker 0, or the chief where there is one, has them applied. What a
-// step trains on depends on its number alone, so with checkpoints a run that was interrupted ends as one that was not.
+// Each step takes the gradients that come first. The chief, or worker 0 if there is no chief, has them applied. The
+// examples of a step depend on its number alone. With checkpoints an interrupted run ends as an uninterrupted one.
 
 #include <dflow/dflow.hpp>
 

@@ -1,5 +1,5 @@
-// Learns a table of users and one of films from ratings, each table split over the parameter servers; of a step only
-// the rows that it needs go to a worker and back. Alone, or as many processes:
+// Learns a table of users and one of films from ratings. Each table is split over the parameter servers, and a worker
+// exchanges only the rows that its step needs. Run it alone, or as many processes:
 //   dflow-launch --ps 3 --workers 2 --chief -- sharded_embeddings
 
 #include <dflow/dflow.hpp>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t num_users = 20'000, num_films = 5'000, width = 8, batch = 1024, steps = 3'000;
 
-/// What the users really think: each likes or dislikes four traits that a film has or lacks.
+/// A user's true rating of a film. Each user likes or dislikes four traits that a film has or lacks.
 float rating_of(std::int32_t user, std::int32_t film) {
   const auto trait = [](std::int32_t id, int i) { return (id * 2654435761u >> (20 + i) & 1u) != 0 ? 0.5f : -0.5f; };
   float rating = 0;

@@ -2,8 +2,8 @@
 //   character_lstm [FILE [STEPS]]
 // Without a file it learns a verse by heart.
 //
-// Training goes over stretches of the text by `dynamic_rnn`; the text it writes is one step of the session, a loop in
-// the graph that draws each letter from what the network expects behind the one before.
+// Training goes over stretches of the text by `dynamic_rnn`. One step of the session writes a text: a loop in the
+// graph draws each letter from the network's prediction after the letter before.
 
 #include <dflow/dflow.hpp>
 

@@ -1,8 +1,8 @@
-// Learns from a stream that has no end and does not stay as it is: a thread puts what it observes into a queue of the
-// graph, and training takes it out, so neither waits for the other longer than the queue is deep.
+// Learns from a stream that has no end and changes over time. A thread puts its observations into a queue of the
+// graph, and training takes them out. Neither waits for the other longer than the queue is deep.
 //
-// What is to be learned turns once around while the program runs. Beside the model that goes on learning stands what it
-// knew after a quarter of the time.
+// The relation that is learned turns once around while the program runs. The program compares the model that goes on
+// learning with a copy of it from a quarter of the time.
 
 #include <dflow/dflow.hpp>
 
@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t features = 8, num_rows = 32000;
 constexpr std::int32_t batch = 32;
 
-/// Rows and what they are labelled, which depends on where the stream is.
+/// Feeds rows with their labels, which depend on the place in the stream.
 void observe(df::Session& session, const df::Output<float>& row, const df::Output<float>& label,
              const df::Operation& put, const df::Operation& end) {
   auto enqueue = session.prepare(df::feeds(row, label), df::fetches(put));
@@ -52,7 +52,7 @@ int main() {
   auto logits = df::reduce_sum(x * weights, 1);
   auto loss = df::reduce_mean(df::sigmoid_cross_entropy(logits, y));
   auto train = df::train::GradientDescent(0.5f).minimize(loss);
-  // Of rows that the model has not learned from yet.
+  // The share is of rows that the model has not learned from yet.
   auto share_right = [&, y = y](const df::Output<float>& of) {
     return df::reduce_mean(df::cast<float>(df::equal(of > 0.0f, y > 0.5f)));
   };

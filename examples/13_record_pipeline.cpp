@@ -1,7 +1,8 @@
-// Trains from record files: written once, then read, parsed, shuffled and batched in threads of their own while the
-// model trains:
+// Trains from record files. They are written once, then read, parsed, shuffled and batched in threads of their own
+// while the model trains:
 //   record_pipeline [FOLDER]
-// The folder keeps the files; without one they go at the end. The program tells how long training waited for its input.
+// The folder keeps the files; without a folder they go at the end. The program tells how long training waited for its
+// input.
 
 #include <dflow/dflow.hpp>
 #include <dflow/io/labelled_images.hpp>

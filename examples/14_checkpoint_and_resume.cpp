@@ -1,7 +1,7 @@
 // Training that may be interrupted at any step and goes on as if it had not been:
 //   checkpoint_and_resume [FOLDER [STEPS]]
-// Run it again with the same folder: it goes on where it was, in the middle of an epoch and of a shuffle. Without a
-// folder it shows that: two runs, one of them interrupted, end with the same bits.
+// Run it again with the same folder: it goes on from its last place, in the middle of an epoch and of a shuffle.
+// Without a folder it shows this itself: two runs, one of them interrupted, end with the same bits.
 
 #include <dflow/dflow.hpp>
 #include <dflow/io/labelled_images.hpp>

@@ -1,8 +1,8 @@
-// Learns to walk by what it gets for it, with steps of the graph that are run part by part: one step is fed what is
-// seen, gives the action, waits for what the world makes of it, and then learns from what it has computed already.
+// Learns to walk from rewards, with steps of the graph that are run part by part. One step is fed the place, gives the
+// action, and waits for the world's answer. Then it learns from the values that it has computed already.
 //
-// The world is a corridor with a cliff at one end and a prize at the other; the walker sees where it is, and its floor
-// is slippery: every tenth move goes the other way. An actor chooses, a critic says what a place is worth (Sutton and
+// The world is a corridor with a cliff at one end and a prize at the other. The walker sees where it is. Its floor is
+// slippery: every tenth move goes the other way. An actor chooses, a critic says how much a place is worth (Sutton and
 // Barto, Reinforcement Learning, 2nd edition, section 13.5).
 
 #include <dflow/dflow.hpp>
@@ -23,7 +23,7 @@ struct World {
   std::int32_t place = 2;
   std::mt19937 random{7};
 
-  /// Takes a move, 0 left or 1 right; returns what it brings, and whether it was the last one.
+  /// Takes a move, 0 left or 1 right; returns the reward, and whether it was the last move.
   std::tuple<float, bool> move(std::int32_t action) {
     if (random() % 10 == 0) action = 1 - action;
     place += action == 1 ? 1 : -1;
@@ -66,7 +66,7 @@ int main() {
       float reward = 0;
       std::tie(reward, has_ended) = world.move(move);
       won += reward == 1.0f ? 1 : 0;
-      // What is behind the move counts for what it is believed to be worth.
+      // The critic's estimate stands for the rewards after the move.
       const float rest = has_ended ? 0.0f : worth(world.place).scalar();
       step.feed(target, reward + discount * rest).fetch(train);
     }

@@ -1,9 +1,9 @@
 // Everything that TensorBoard shows, of two models that learn to read digits at different rates:
 //   tensorboard [FOLDER]           ("tensorboard_logs" without one)
 //   tensorboard --logdir FOLDER    (TensorBoard's own program: pip install tensorboard)
-// Each run has scalars by step and by epoch, histograms of the weights, images of what is read, a table of what was
-// read, a tone that falls with the loss, the graph with its scopes, devices and the time of each node, and
-// hyperparameters.
+// Each run has scalars by step and by epoch, histograms of the weights, images of digits, a table of the digits that
+// were read, and a tone that falls with the loss. It also has the graph with its scopes, devices and the time of each
+// node, and hyperparameters.
 
 #include "digits.hpp"
 

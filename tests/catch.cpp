@@ -1,2 +1,2 @@
-// The unit whose precompiled header all test programs share.
+// The unit with the precompiled header that all test programs share.
 #include "catch.hpp"

@@ -19,8 +19,9 @@
 
 namespace dflow::launch {
 
-/// One behind the last port that the system gives to nobody by itself. Where a port is free only until its task starts,
-/// one of these stays free: who connects, or listens at port 0, gets another. 0 where the system does not say.
+/// One behind the last port that the system never gives out by itself; 0 if the system does not say. If a port is free
+/// only until its task starts, a port below this one stays free. Other processes that connect, or listen at port 0, get
+/// other ports.
 inline int end_of_kept_ports() {
   int first = 0, last = 0;
   std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> first >> last;

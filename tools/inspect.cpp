@@ -1,4 +1,4 @@
-// dflow-inspect: asks the tasks of a running cluster what they do and what they wait for.
+// dflow-inspect: asks the tasks of a running cluster about their current work and their waits.
 #include <dflow/net/client/inspect.hpp>
 #include <dflow/net/client/remote_master.hpp>
 #include <dflow/net/cluster_spec.hpp>
@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> reset;
   std::string log;
   std::vector<std::uint64_t> steps;
-  // What names the cluster is read by ClusterSpec; it stands here so that a flag which is nobody's is an error.
+  // ClusterSpec reads the flags that name the cluster. They stand here to make an unknown flag an error.
   std::string read_elsewhere;
   for (const char* flags :
        {"--dflow_cluster", "--cluster_file,--dflow_cluster_file", "--secret_file,--dflow_secret_file",

@@ -73,8 +73,8 @@ std::string make_secret_file() {
   return path;
 }
 
-/// A process that outlives the launcher for a moment: where that dies without having said that a group is gone, by
-/// SIGKILL say, it kills the group and removes the secret.
+/// A process that outlives the launcher for a moment. If the launcher dies, by SIGKILL say, before it has said that a
+/// group is gone, this process kills the group and removes the secret.
 class Keeper {
  public:
   explicit Keeper(const std::string& temporary) {
@@ -104,7 +104,7 @@ class Keeper {
   [[noreturn]] static void keep(int from, const std::string& temporary) {
     ::setsid();
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::signal(signal, SIG_IGN);
-    // Who waits for the end of the launcher's output must not wait for this.
+    // A process that waits for the end of the launcher's output must not wait for this process.
     const int null = ::open("/dev/null", O_RDWR);
     for (int descriptor = 0; descriptor < 3; ++descriptor) ::dup2(null, descriptor);
     std::vector<pid_t> groups;
@@ -212,7 +212,7 @@ class Launcher {
       write_all(2, message);
       ::_exit(127);
     }
-    ::setpgid(pid, pid);  // by whoever comes first
+    ::setpgid(pid, pid);  // parent and child both call it
     keeper_.watch(pid);
     ::close(out[1]);
     ::close(err[1]);
@@ -251,7 +251,7 @@ class Launcher {
     return static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
   }
 
-  /// Reads a part of what there is; false if there is nothing, or never will be.
+  /// Reads a part of the available output; false if there is none, or never will be.
   bool read_some(std::size_t number, std::size_t which) {
     Output& output = processes_[number].outputs[which];
     std::array<char, 16384> buffer;
@@ -267,7 +267,7 @@ class Launcher {
     return false;
   }
 
-  /// A process that left its task's group may hold the other end for ever: what is there is shown, and no more.
+  /// A process that left its task's group may hold the other end for ever: only the output that is there is shown.
   void close_outputs(std::size_t number) {
     for (std::size_t which = 0; which < 2; ++which) {
       Output& output = processes_[number].outputs[which];
@@ -294,7 +294,7 @@ class Launcher {
     Process& process = processes_[number];
     if (!process.is_running) return;
     siginfo_t info{};
-    // The group's number is nobody else's until its leader is reaped.
+    // Nobody else gets the group's number until its leader is reaped.
     if (::waitid(P_PID, static_cast<id_t>(process.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
       return;
     ::kill(-process.pid, SIGKILL);
@@ -328,7 +328,7 @@ class Launcher {
     for (const Process& process : processes_) {
       if (!process.is_running) continue;
       ::kill(-process.pid, signal);
-      if (signal != SIGKILL) ::kill(-process.pid, SIGCONT);  // one that is stopped sees no signal
+      if (signal != SIGKILL) ::kill(-process.pid, SIGCONT);  // a stopped process sees no signal
     }
   }
 

@@ -1,5 +1,5 @@
-// What dflow-launch decides, without processes: which tasks there are and with what flags, how their lines are shown,
-// and what the end of one means for the others.
+// The decisions of dflow-launch, without processes: the tasks and their flags, how their lines are shown, and the
+// effect of one task's end on the others.
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
@@ -56,7 +56,7 @@ inline std::vector<Task> plan_tasks(const Numbers& numbers, const std::vector<st
   return tasks;
 }
 
-/// As one word of a shell's line.
+/// The argument as one word of a shell's line.
 inline std::string quoted_for_shell(const std::string& argument) {
   constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,@%+";
   if (!argument.empty() && argument.find_first_not_of(plain) == std::string::npos) return argument;
@@ -68,7 +68,7 @@ inline std::string quoted_for_shell(const std::string& argument) {
   return quoted + "'";
 }
 
-/// Cuts what a task writes into lines; one that is longer than `longest` is cut there.
+/// Cuts the output of a task into lines. A line longer than `longest` is cut there.
 class LineCutter {
  public:
   static constexpr std::size_t longest = 64 * 1024;
@@ -106,11 +106,11 @@ inline std::string prefix_of(const Task& task, std::size_t number, std::size_t w
 
 enum class OnFailure { stop, go_on, restart };
 
-/// What is to happen after tasks have ended.
+/// Decides the next action after tasks have ended.
 ///
-/// With a chief all is over when it ends, and the result is its exit status; without, when the last worker has ended,
-/// or the last task if there are no workers, and the result is that of the first task that failed. Under `stop` the
-/// first failure ends all, under `restart` one beyond `max_restarts` of its task.
+/// With a chief, all is over when the chief ends, and the result is its exit status. Without a chief, all is over when
+/// the last worker has ended, or the last task if there are no workers. The result is then the status of the first task
+/// that failed. Under `stop` the first failure ends all; under `restart` one beyond `max_restarts` of its task does.
 class Outcome {
  public:
   enum class Next { wait, restart, stop };

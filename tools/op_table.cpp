@@ -19,7 +19,7 @@ using dflow::ArgDef;
 using dflow::OpDef;
 using dflow::OpTable;
 
-/// The element types of a mask: the name of the list that has exactly these, else the list itself.
+/// The element types of a mask: the name of the list with exactly the same types, else the types themselves.
 std::string types_text(std::uint32_t mask) {
   static constexpr std::pair<std::uint32_t, std::string_view> known[] = {
       {dflow::dtype_mask<dflow::AllTypes>, "all"},
@@ -67,7 +67,7 @@ std::string gradient(const OpDef& op) {
   return op.gradient != nullptr ? "yes" : "no";
 }
 
-/// What the runtime carries out itself needs no kernel and is everywhere.
+/// An op that the runtime carries out itself needs no kernel and is everywhere.
 std::string devices(const OpDef& op) {
   return op.needs_kernel && dflow::standard_cpu_kernels().find(op.name) != nullptr ? "CPU" : "any";
 }

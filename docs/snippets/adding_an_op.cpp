@@ -1,5 +1,5 @@
-// What docs/adding-an-op.md and docs/architecture.md show: ops as a user of the library, and as the library, defines
-// them.
+// The snippets of docs/adding-an-op.md and docs/architecture.md: ops as a user of the library, and as the library,
+// defines them.
 
 #include <dflow/dflow.hpp>
 

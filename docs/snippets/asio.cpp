@@ -1,4 +1,4 @@
-// What docs/distributed.md shows of <dflow/net/asio.hpp>.
+// The snippets of docs/distributed.md for <dflow/net/asio.hpp>.
 
 #include <dflow/dflow.hpp>
 #include <dflow/net/asio.hpp>

@@ -1,4 +1,4 @@
-// What docs/collectives.md shows.
+// The snippets of docs/collectives.md.
 
 #include <dflow/dflow.hpp>
 

@@ -1,4 +1,4 @@
-// What docs/distributed.md shows: run without flags, the cluster is this process.
+// The snippets of docs/distributed.md: run without flags, the cluster is this process.
 
 #include <dflow/dflow.hpp>
 #include <dflow/net/client/remote_master.hpp>

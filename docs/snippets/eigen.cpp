@@ -1,4 +1,4 @@
-// What docs/eigen.md shows: tensors as Eigen's matrices, and an op whose kernel is written in Eigen.
+// The snippets of docs/eigen.md: tensors as Eigen's matrices, and an op with a kernel written in Eigen.
 
 // [include]
 #include <dflow/dflow.hpp>

@@ -1,4 +1,4 @@
-// What docs/files.md shows, one function per section.
+// The snippets of docs/files.md, one function per section.
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/dflow.hpp>

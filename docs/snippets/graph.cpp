@@ -1,4 +1,4 @@
-// What docs/graph.md and docs/control-flow.md show, one function per section.
+// The snippets of docs/graph.md and docs/control-flow.md, one function per section.
 
 #include <dflow/dflow.hpp>
 #include <dflow/graph/graph_def_json.hpp>

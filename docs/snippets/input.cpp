@@ -1,4 +1,4 @@
-// What docs/input.md shows, one function per section.
+// The snippets of docs/input.md, one function per section.
 
 #include <dflow/dflow.hpp>
 #include <dflow/io/records/example.hpp>

@@ -1,4 +1,4 @@
-// What docs/parsing.md shows, one function per section.
+// The snippets of docs/parsing.md, one function per section.
 
 #include <dflow/dflow.hpp>
 #include <dflow/io/records/example.hpp>

@@ -1,4 +1,4 @@
-// What docs/queues.md shows.
+// The snippets of docs/queues.md.
 
 #include <dflow/dflow.hpp>
 

@@ -1,4 +1,4 @@
-// What docs/records.md and docs/tensorboard.md show, one function per section.
+// The snippets of docs/records.md and docs/tensorboard.md, one function per section.
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/dflow.hpp>

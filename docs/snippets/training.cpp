@@ -1,4 +1,4 @@
-// What docs/training.md shows, one function per section.
+// The snippets of docs/training.md, one function per section.
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/dflow.hpp>
@@ -20,7 +20,7 @@ void require(bool holds, const char* what) {
   if (!holds) throw df::Error(df::Status::internal(what));
 }
 
-/// Images of a bright row, whose number is the label, in noise.
+/// Images of a bright row in noise; the number of the row is the label.
 df::LabelledImages bright_rows(std::int64_t count) {
   df::LabelledImages data{df::Tensor<float>({count, 8, 8, 1}), df::Tensor<std::int32_t>({count})};
   std::uint32_t noise = 1;

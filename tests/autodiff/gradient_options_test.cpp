@@ -1,4 +1,4 @@
-// How gradients are added up, and what is computed before they are used.
+// How gradients are added up, and which nodes run before the gradients are used.
 #include <dflow/autodiff/gradients.hpp>
 
 #include <dflow/dflow.hpp>
@@ -35,14 +35,14 @@ std::vector<NodeId> nodes_of(const Graph& graph, std::string_view op) {
   return found;
 }
 
-/// Read in five ways, once by rows.
+/// Reads x in five ways, once by rows.
 Output<double> five_uses(const Output<double>& x, const Output<std::int64_t>& rows) {
   const auto some = gather(x, rows);
   return reduce_sum(sin(x)) + reduce_sum(square(x)) + reduce_sum(some * some * some) + reduce_sum(exp(x)) +
          reduce_sum(x * 3.0);
 }
 
-/// Of the nodes that one of these accepts: when the first began, and the last ended.
+/// The times of the nodes that `accepts` takes: when the first began, and the last ended.
 struct TracedTimes {
   std::int64_t first_start = std::numeric_limits<std::int64_t>::max();
   std::int64_t last_end = 0;
@@ -189,7 +189,7 @@ TEST_CASE("a gate holds what exists, on whatever device it is", "[gradients]") {
       session.run({{x, Tensor<float>({2}, {1, 2})}}, held[0].dense.as<float>(), held[2].slices->values.as<float>());
   CHECK(bitwise_equal(a, Tensor<float>({2}, {2, 3})));
   CHECK(bitwise_equal(b, Tensor<float>({2}, {2, 4})));
-  // One alone, or none, is as it was.
+  // One gradient alone, or none, stays as it was.
   CHECK(gate({}).empty());
   const std::size_t before = graph.num_nodes();
   CHECK(gate(std::span(given).first(2))[0].dense == first);

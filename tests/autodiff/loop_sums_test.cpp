@@ -36,7 +36,7 @@ void require_near(const std::vector<double>& a, const std::vector<double>& b) {
   for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i] == Approx(b[i]).epsilon(1e-9).margin(1e-12));
 }
 
-/// The next state of a step, whose number is known where the steps are built one by one.
+/// The next state after step `i`. The number is known when the steps are built one by one.
 using BuildStep = std::function<Matrix(const Matrix& state, const Matrices& weights, df::Output<std::int32_t> i)>;
 
 struct SumProgram {
@@ -80,7 +80,7 @@ void add_gradients(BuiltProgram& built, const Matrix& last) {
   built.all = df::concat(0, {once, in_a_row(of(df::reduce_sum(once * df::sin(once))))});
 }
 
-/// As a loop of any number of iterations, or in a graph of so many steps.
+/// Builds a loop of any number of iterations, or a graph of `num_steps` steps.
 BuiltProgram build_sums(df::Graph& graph, const SumProgram& program, int num_steps = -1) {
   BuiltProgram built;
   built.n = df::placeholder<std::int32_t>(graph, {});
@@ -168,11 +168,11 @@ std::vector<SumProgram> sum_programs() {
   return programs;
 }
 
-/// How many nodes of that op ran in the loop, each counted as often, and after it.
+/// The number of products that ran in the loop, one for each run, and after it.
 std::pair<int, int> products_in_and_after(const df::RunMetadata& metadata) {
   int inside = 0, after = 0;
   for (const df::NodeStats& node : metadata.stats.nodes) {
-    // Of the gradient those that have the shape of a weight.
+    // Only products of the gradient that have the shape of a weight.
     if (node.op != "MatMul" || node.node.find("gradients") == std::string::npos) continue;
     if (node.output_shapes != "[6,6]" && node.output_shapes != "[6,9]" && node.output_shapes != "[9,6]") continue;
     ++(node.node.find("/body/") != std::string::npos ? inside : after);

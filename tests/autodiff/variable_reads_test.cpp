@@ -13,7 +13,7 @@ using namespace dflow;
 
 namespace {
 
-/// What a function of w = 3 and v = 5 is built of.
+/// The parts of a function of w = 3 and v = 5.
 struct FunctionOfVariables {
   Graph graph;
   Variable<double> w{graph, 3.0}, v{graph, 5.0};
@@ -28,7 +28,7 @@ struct FunctionOfVariables {
   }
 };
 
-/// Its gradients, and theirs, are those of finite differences.
+/// The function's gradients, and their gradients, are equal to finite differences.
 void check_reads(const std::function<Output<double>(FunctionOfVariables&)>& build) {
   FunctionOfVariables of;
   const auto differs = [&](const Output<double>& y) {

@@ -94,7 +94,7 @@ TEST_CASE("Files are found by patterns in each part of their paths, of the machi
   }
 }
 
-// TensorFlow 2.21 gives the same: none behind a wildcard, and before one whatever the path leads to.
+// TensorFlow 2.21 gives the same: no file for ".." behind a wildcard; before one, each file that the path leads to.
 TEST_CASE("A pattern that leads up again behind a wildcard lists no directory twice, and fits nothing") {
   class CountedFiles final : public testing::ChangedFiles {
    public:

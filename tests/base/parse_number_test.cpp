@@ -9,8 +9,8 @@
 
 using namespace dflow;
 
-// Which texts are numbers, and which, was tried with StringToNumber of TensorFlow 2.21.0; tests/oracle/strings.json has
-// more.
+// The texts that are numbers, and their values, were tried with StringToNumber of TensorFlow 2.21.0;
+// tests/oracle/strings.json has more.
 
 namespace {
 template <class T>

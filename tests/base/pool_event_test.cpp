@@ -43,7 +43,7 @@ TEST_CASE("workers that wait run the tasks that they wait for", "[pool_event]") 
     WorkStealingPool pool(threads, {.spin = Duration::zero()});
     PoolEvent all;
     std::atomic<int> left{4};
-    // As many as there are threads, and more, wait for tasks that are queued after them.
+    // As many tasks as there are threads, and more, wait for tasks that are queued after them.
     for (int i = 0; i < 4; ++i) {
       pool.schedule([&] {
         PoolEvent event;
@@ -72,7 +72,7 @@ TEST_CASE("a worker that is parked in a wait wakes for a task that comes from ou
       ended.set();
     });
     pool.wait(waits);
-    // The only worker is in its wait, or about to be: nobody else can run these.
+    // The only worker is in its wait, or about to be: no other thread can run the tasks below.
     std::atomic<int> left{3};
     PoolEvent ran;
     for (int i = 0; i < 3; ++i) {

@@ -15,7 +15,7 @@ TEST_CASE("a table of positions finds what a hash table of the standard library 
     PositionTable table;
     std::vector<std::uint64_t> list;
     std::unordered_map<std::uint64_t, std::int32_t> expected;
-    // Hashes of few bits collide, those of many spread.
+    // Hashes of few bits collide, hashes of many bits spread.
     for (const std::uint64_t mask : {0xfull << 32, ~0ull}) {
       table = PositionTable();
       list.clear();

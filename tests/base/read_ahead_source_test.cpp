@@ -1,4 +1,4 @@
-// A file that another thread reads ahead of who asks for it.
+// A file that another thread reads ahead of its reader.
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/files/read_ahead_source.hpp>
 #include <dflow/base/status.hpp>
@@ -28,7 +28,7 @@ std::string read_ahead(ByteSource& source, std::size_t size) {
   return bytes;
 }
 
-/// A file that counts the bytes read of it, and whose reads from an offset on fail while it is told so.
+/// A file that counts the bytes read of it. Its reads beyond the offset `fails_from` fail.
 class WatchedFile final : public RandomAccessFile {
  public:
   struct Watch {

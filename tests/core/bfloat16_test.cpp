@@ -29,7 +29,7 @@ TEST_CASE("a float rounds to the nearest bfloat16, ties to even", "[bfloat16]") 
   CHECK(BFloat16(std::numeric_limits<float>::max()).bits() == 0x7f80);
   CHECK(BFloat16(std::numeric_limits<float>::denorm_min()).bits() == 0x0000);
   CHECK(BFloat16(0x1p-133f).bits() == 0x0001);
-  // A NaN whose payload lies in the lower half must not become infinity.
+  // A NaN with its payload in the lower half must not become infinity.
   const auto nan = __builtin_bit_cast(float, std::uint32_t{0x7f800001u});
   CHECK(std::isnan(float(BFloat16(nan))));
 }

@@ -28,7 +28,7 @@ class FarMemory final : public Allocator {
   CpuAllocator cpu_;
 };
 
-/// Gives null from some block on, where it should throw.
+/// Returns null from some block on, where it should throw.
 class NullAllocator final : public Allocator {
  public:
   explicit NullAllocator(int blocks, bool is_host_memory = true) : Allocator(is_host_memory), blocks_left(blocks) {}
@@ -298,7 +298,7 @@ TEST_CASE("threads share handles; each write happens before the release", "[buff
           BufferRef moved = std::move(copy);
           mine = moved;
         }
-        // Whoever finds itself alone may read and write everything.
+        // A thread that finds itself alone may read and write everything.
         if (mine.is_unique()) {
           ++num_unique;
           for (int i = 0; i < 4; ++i) static_cast<int*>(mine->data())[i] += 1;

@@ -59,7 +59,7 @@ int fail_each_block(FailingAllocator& heap, const Operation& operation) {
   }
 }
 
-/// What makes tensors of all kinds.
+/// Makes tensors of all kinds.
 void use_tensors(Allocator& allocator) {
   AnyTensor small(DType::float32, {3, 4}, allocator);
   AnyTensor large(DType::float64, {64, 1024}, allocator);

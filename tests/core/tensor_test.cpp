@@ -16,7 +16,8 @@ using namespace dflow;
 static_assert(sizeof(Tensor<float>) == sizeof(AnyTensor));
 static_assert(std::is_nothrow_move_constructible_v<Tensor<float>> &&
               std::is_nothrow_copy_constructible_v<Tensor<float>>);
-// A literal of the element type feeds a placeholder; one that would be narrowed, or another type's tensor, does not.
+// A literal of the element type feeds a placeholder. A literal that would be narrowed, or a tensor of another type,
+// does not.
 static_assert(std::is_convertible_v<float, Tensor<float>> && std::is_convertible_v<const char*, Tensor<std::string>>);
 static_assert(!std::is_convertible_v<int, Tensor<float>> && !std::is_convertible_v<double, Tensor<float>>);
 static_assert(!std::is_constructible_v<Tensor<float>, Tensor<double>> ||
@@ -98,7 +99,7 @@ TEST_CASE("finite numbers in braces that a real cannot hold are refused", "[tens
   CHECK(code_of([] { return Tensor<Half>({{1e5f}}).rank(); }) == Code::invalid_argument);
   CHECK(code_of([] { return Tensor<BFloat16>({{1e39}}).rank(); }) == Code::invalid_argument);
   CHECK(code_of([] { return Tensor<std::complex<float>>({{1e39}}).rank(); }) == Code::invalid_argument);
-  // Rounded, or what is meant.
+  // Literals that are rounded, and infinities and NaN, are allowed.
   CHECK(Tensor<Half>({{65504, 1e-30}})(0, 1) == Half(0.0f));
   CHECK(Tensor<float>({{3.4028234e38, 16777217}})(0, 1) == 16777216.0f);
   const double infinity = std::numeric_limits<double>::infinity();

@@ -189,7 +189,7 @@ TEST_CASE("a graph follows its inputs, and leaves alone what somebody keeps of i
     for (int i = 0; i < 12; ++i) {
       const auto fed = Tensor<float>::full({4}, 0.1f * static_cast<float>(i));
       if (i % 3 == 2) {
-        // What the variable held before it still has.
+        // The variable still has its value from before.
         const float before = session.run(kept).data()[0];
         CHECK(before == Approx(i < 3 ? 0.0f : value(i - 3)));
         session.run({{x, fed}}, keep);

@@ -1,4 +1,4 @@
-// Collectives between GPUs, and what trains on several of them.
+// Collectives between GPUs, and training on several GPUs.
 #include "cuda/gpu_that_is_none.hpp"
 
 #include "support/collective_members.hpp"
@@ -18,7 +18,7 @@ using namespace dflow::testing;
 
 namespace {
 
-/// What members are reduced by on a GPU.
+/// The element types that a GPU reduces members by.
 using GpuMemberTypes = TypeList<float, double, Half, BFloat16, std::int32_t, std::uint8_t, std::complex<float>>;
 
 }  // namespace

@@ -69,7 +69,7 @@ TEST_CASE("arrays, loops over rows and recurrent networks on a GPU give the valu
 
 namespace {
 
-/// What a program gives where it is placed: `build(graph, x)` of x, which is fed.
+/// The result of a program on the device where it is placed: `build(graph, x)` of x, which is fed.
 template <class T, class U, class Build>
 Tensor<U> given_on(const std::string& device, const std::shared_ptr<FakeDriver>& driver, const Tensor<T>& fed,
                    const Build& build) {
@@ -115,7 +115,7 @@ TEST_CASE("lists on a GPU hold elements of every type", "[cuda]") {
       return TensorArray<T>::unstack(of).gather(numbers(graph, {5, 0, 5, 2}));
     });
     check_alike(x, [](Graph& graph, Output<T> of) {
-      // Of five elements one is not written.
+      // The list has five elements, and one of them is not written.
       return TensorArray<T>::scatter(numbers(graph, {4, 0, 2}), slice(of, {0, 0}, {3, 3}))
           .write(constant(graph, 1), reshape(slice(of, {5, 0}, {1, 3}), {3}))
           .stack();

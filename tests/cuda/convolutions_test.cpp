@@ -1,4 +1,4 @@
-// What cuDNN is asked for, by a model of it.
+// The calls that cuDNN gets, checked by a model of it.
 #include "cuda/fake_driver.hpp"
 #include "cuda/gpu_that_is_none.hpp"
 #include "cuda/image_graphs.hpp"
@@ -24,7 +24,7 @@ TEMPLATE_TEST_CASE("cuDNN is asked for a convolution and its gradients where it 
     const auto driver = std::make_shared<FakeDriver>();
     const std::vector<AnyTensor> got =
         run_on("/gpu:0", gpu_of(driver, std::size_t{1} << 27), convolution<TestType>(of));
-    // The images are the columns: a product. Of nothing there is nothing to ask the library.
+    // The images are the columns: a product. An empty tensor needs no call of the library.
     const bool is_product = of.filter[0] * of.filter[1] * of.attrs.strides[1] == 1;
     const bool is_empty = of.x.num_elements() == 0 || got[0].num_elements() == 0;
     const bool is_declined = of.attrs.dilations[2] == 3;

@@ -1,4 +1,4 @@
-// What a GPU computes of what the CPU computes, and why not the rest.
+// The ops of the CPU that a GPU computes too, and the reasons for the rest.
 #include "catch.hpp"
 
 #include <dflow/core/dtype.hpp>

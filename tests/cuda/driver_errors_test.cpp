@@ -16,7 +16,7 @@ namespace {
 // Threads and mappings are slow with sanitizers.
 constexpr std::uint64_t every = is_sanitized ? 7 : 1;
 
-/// A step with copies in and out, kernels, one that checks its elements, and a copy between two GPUs.
+/// A step with copies in and out, kernels, a kernel that checks its elements, and a copy between two GPUs.
 struct StepOnTwoGpus {
   Graph graph;
   Output<int> x, y;
@@ -33,7 +33,7 @@ struct StepOnTwoGpus {
       z = sqrt(cast<float>(y)) + 1.0f;
     }
   }
-  /// One session that runs it twice; throws what that throws.
+  /// One session that runs the step twice; throws the errors of the session and of its steps.
   void run(const std::shared_ptr<FakeDriver>& driver) {
     Session session(graph, {.devices = gpus_and_cpu(driver, 2), .soft_placement = true});
     for (int i = 0; i < 2; ++i) {
@@ -104,8 +104,8 @@ TEST_CASE("work on a GPU may fail at any point: the step says so, and nothing is
 
 namespace {
 
-/// Training of a convolution and of an embedding, whose kernels need memory of their own, products and sorts, by way of
-/// a loop, whose gradient keeps lists.
+/// Training of a convolution and of an embedding, with products, sorts and kernels that need memory of their own. It
+/// goes through a loop, and the gradient of the loop keeps lists.
 struct TrainingOnGpu {
   Graph graph{{.seed = 3}};
   Operation initialize, train;

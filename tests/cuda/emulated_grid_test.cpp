@@ -12,7 +12,7 @@ namespace {
 
 using dflow::cuda::EmulatedBlock;
 
-/// What each thread of a block sees of its neighbour's number after one barrier, and of that one's after another.
+/// Each thread of a block reads its neighbour's number after one barrier, and its neighbour's reading after another.
 std::vector<std::uint32_t> of_neighbours(std::uint32_t threads, std::uint64_t order) {
   std::vector<std::uint32_t> first(threads), second(threads), third(threads);
   EmulatedBlock::run(threads, order, [&](EmulatedBlock& block, std::uint32_t index) {

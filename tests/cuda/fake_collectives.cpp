@@ -22,7 +22,7 @@ namespace {
 using ReducedTypes =
     TypeList<float, double, std::int8_t, std::uint8_t, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t>;
 
-/// What a member reads and writes.
+/// The memory that a member reads and writes.
 std::vector<MemoryUse> uses_of(const CollectiveCall& call, std::size_t members, const CollectiveMember& member) {
   const std::size_t bytes = call.count * size_of(call.dtype);
   std::vector<MemoryUse> uses;
@@ -32,7 +32,7 @@ std::vector<MemoryUse> uses_of(const CollectiveCall& call, std::size_t members, 
   return uses;
 }
 
-/// As in a ring, each element is begun with at another member.
+/// As in a ring, the sum of each element begins at another member.
 template <class T>
 void reduce(const CollectiveCall& call, const std::vector<CollectiveMember>& members) {
   std::vector<T> results(call.count);

@@ -18,29 +18,29 @@ namespace dflow::testing {
 
 class FakeDriver;
 
-/// What several streams compute together: it runs when all of them have come to it, and they wait for it until then.
+/// A call that several streams compute together. It runs when all of them have come to it, and they wait until then.
 struct FakeGroupCall {
   std::size_t num_members = 0;
   std::vector<std::uintptr_t> streams;  ///< that it has been issued to
   bool is_over = false;                 ///< it has run, or will not
 };
 
-/// The NCCL of a `FakeDriver`, which checks each call and computes it on the host. As the library does, it issues to
-/// one stream after the other, while other threads may issue more, adds in an order of its own, and leaves those
-/// waiting that it had issued to when a call fails, until the communicators are aborted.
+/// The NCCL of a `FakeDriver`, which checks each call and computes it on the host. It behaves as the library does. It
+/// issues to one stream after the other, while other threads may issue more, and adds in an order of its own. When a
+/// call fails, the streams that it was issued to wait until the communicators are aborted.
 ///
 /// Thread safety: as Collectives.
 class FakeCollectives final : public cuda::Collectives {
  public:
   explicit FakeCollectives(FakeDriver& driver) : driver_(driver) {}
 
-  /// Devices are not connected from now on, so often; ok: they are.
+  /// The next `times` attempts to connect devices fail with that error; with ok they are connected.
   void refuse(cuda::ErrorCode code, std::uint64_t times = std::numeric_limits<std::uint64_t>::max());
   /// Called for each collective when the first member has been issued and no other.
   void set_between(UniqueFunction<void()> between);
-  /// The next collective fails when its first members have been issued, and that one is to be, once.
+  /// The next collective fails, once, when its first members have been issued and that member is next.
   void fail_member(std::size_t member, cuda::ErrorCode code);
-  /// What was issued is found to have failed, once.
+  /// Issued work is found to have failed, once.
   void fail_later(cuda::ErrorCode code);
 
   std::vector<cuda::CollectiveCall> issued() const;  ///< in order

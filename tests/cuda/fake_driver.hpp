@@ -28,17 +28,22 @@ struct FakeDriverOptions {
   bool loses_one = false;  ///< an error that sticks takes the device that had it, and not all
 };
 
-/// All that a library's call touches is in what was said of it.
+/// True if the declared uses cover all memory that a library's call touches.
 bool is_said(const cuda::MemoryUse& touched, std::span<const cuda::MemoryUse> uses);
 
-/// A model of CUDA's runtime that runs on the host: streams that a thread of its own works off in an order that a seed
-/// chooses, kernels run by the emulated grid, memory that nobody but issued work can touch. It checks the order of what
-/// it is given when it is given: a block that is used on two streams without an event between them, one that goes back
-/// while another stream may use it, a copy from memory that is not pinned, pinned memory that goes back before anybody
-/// has seen that its copy is done, streams that wait for each other for ever, and whatever is still alive at the end.
-/// What is issued to a stream that captures becomes part of a graph, and must be work of that stream and of that thread
-/// alone. Products, convolutions and decompositions are checked as the libraries are asked for them, and computed on
-/// the host as they were recorded.
+/// A model of CUDA's runtime that runs on the host. A thread of its own works off the streams in an order that a seed
+/// chooses, the emulated grid runs the kernels, and only issued work can touch the memory.
+///
+/// It checks the order of each call when the call is made, and reports:
+/// - a block that is used on two streams without an event between them,
+/// - a block that goes back while another stream may use it,
+/// - a copy from memory that is not pinned,
+/// - pinned memory that goes back before any thread has seen that its copy is done,
+/// - streams that wait for each other for ever, and objects that are still alive at the end.
+///
+/// Work that is issued to a stream that captures becomes part of a graph, and must be work of that stream and of that
+/// thread alone. Products, convolutions and decompositions are checked when the libraries are asked for them, and
+/// computed on the host as they were recorded.
 ///
 /// Thread safety: as Driver.
 class FakeDriver final : public cuda::Driver,
@@ -50,9 +55,10 @@ class FakeDriver final : public cuda::Driver,
   explicit FakeDriver(FakeDriverOptions options = {});
   ~FakeDriver() override;
 
-  /// What was wrong so far, one line each.
+  /// All violations so far, one line each.
   std::vector<std::string> violations() const;
-  /// What is alive: streams, events, blocks, pinned blocks, plans and communicators of libraries, and graphs.
+  /// All objects that are alive: streams, events, blocks, pinned blocks, plans and communicators of libraries, and
+  /// graphs.
   std::string alive() const;
   bool is_idle() const;
   /// After an error that sticks, nothing runs any more.
@@ -71,21 +77,21 @@ class FakeDriver final : public cuda::Driver,
 
   /// Call number `n` from now on, counted from 0, fails with that error; a sticky one stays.
   void fail_call(std::uint64_t n, cuda::ErrorCode code);
-  /// Work number `n` from now on fails with that error instead of running, and with it all later calls, of its device
-  /// alone if the options say so.
+  /// Work number `n` from now on fails with that error instead of running. All later calls fail too, only on its
+  /// device if the options say so.
   void fail_work(std::uint64_t n, cuda::ErrorCode code);
   /// No stream makes progress until `resume`.
   void pause();
   void resume();
 
-  /// Issues what a library would: `work` runs in stream order with the memory open.
+  /// Issues work as a library does: `work` runs in stream order with the memory open.
   cuda::ErrorCode issue(int device, cuda::StreamHandle stream, std::span<const cuda::MemoryUse> uses,
                         UniqueFunction<void()> work);
-  /// Issues one member of what streams compute together; that of one of them has the `work`, with the memory of all
-  /// open.
+  /// Issues one member of a call that several streams compute together. One of the members has the `work`, with the
+  /// memory of all open.
   cuda::ErrorCode issue_member(int device, cuda::StreamHandle stream, std::vector<cuda::MemoryUse> uses,
                                const std::shared_ptr<FakeGroupCall>& together, UniqueFunction<void()> work);
-  /// Ends those that have not run; true if there were none, or `aborts`, or nothing runs any more.
+  /// Ends the calls that have not run; true if all had run, or `aborts`, or nothing runs any more.
   bool end_group_calls(std::span<const std::shared_ptr<FakeGroupCall>> calls, bool aborts);
   /// One call of a library that issues nothing: ok, or the error that it fails with.
   cuda::ErrorCode count_call(int device);

@@ -35,7 +35,7 @@
 
 namespace dflow::testing {
 
-/// For each stream up to which of its operations something is ordered.
+/// For each stream, its last operation that something is ordered after.
 using FakeClock = std::map<std::uintptr_t, std::uint64_t>;
 
 inline void join_clock(FakeClock& clock, const FakeClock& other) {
@@ -68,7 +68,7 @@ struct FakeOperation {
   std::vector<std::pair<std::uintptr_t, std::uint64_t>> members = {};  ///< of other streams, which it is part of, too
 };
 
-/// What was issued to a stream that captured, in order.
+/// The work that was issued to a stream that captured, in order.
 struct FakeGraph {
   std::vector<cuda::MemoryUse> uses;
   std::vector<UniqueFunction<void()>> work;
@@ -137,7 +137,7 @@ struct FakeDriver::State {
   }
   void stick(int device, cuda::ErrorCode code) { (options.loses_one ? lost[device] : sticky) = code; }
 
-  /// The lock, and what the call begins with.
+  /// The beginning of each call; the caller holds the lock.
   cuda::ErrorCode enter(int device = 0) {
     const std::uint64_t call = calls++;
     if (sticky_of(device) != cuda::ErrorCode::ok) return sticky_of(device);
@@ -187,7 +187,7 @@ struct FakeDriver::State {
     return static_cast<const std::byte*>(address) < after->first + after->second.bytes ? &*after : nullptr;
   }
 
-  /// What is no device memory, such as a shape in the host's, no work touches.
+  /// The uses of device memory. Work touches no other memory, for example a shape in the host's memory.
   std::vector<cuda::MemoryUse> uses_on(int device, std::span<const cuda::MemoryUse> uses) {
     std::vector<cuda::MemoryUse> used;
     for (const cuda::MemoryUse& use : uses) {
@@ -275,7 +275,7 @@ struct FakeDriver::State {
     return other == streams.end() || other->second.done >= waits->seq;
   }
 
-  /// All streams have come to it.
+  /// True if all streams have come to the call.
   bool is_ready(const std::shared_ptr<FakeGroupCall>& together) const {
     if (together->is_over || sticky != cuda::ErrorCode::ok) return true;
     return together->streams.size() == together->num_members &&
@@ -285,7 +285,7 @@ struct FakeDriver::State {
                     stream->second.queue.front().together == together;
            });
   }
-  /// Streams that have something to do and wait for each other, all of it having been issued: they never will.
+  /// Ends the calls of streams that wait for each other for ever: all members of the calls have been issued.
   bool break_deadlock() {
     if (!lost.empty()) return false;  // somebody is to end what waits for them
     std::vector<std::shared_ptr<FakeGroupCall>> waiting;
@@ -301,7 +301,7 @@ struct FakeDriver::State {
     for (const auto& together : waiting) together->is_over = true;
     return true;
   }
-  /// The members' operations at the head of the other streams become part of that of the stream `id`.
+  /// The members' operations at the head of the other streams become part of the operation of the stream `id`.
   void gather_members(FakeOperation& operation, std::uintptr_t id) {
     operation.together->is_over = true;
     for (const std::uintptr_t other : operation.together->streams) {
@@ -366,7 +366,7 @@ struct FakeDriver::State {
     }
   }
 
-  /// With the memory open, of which AddressSanitizer lets it see what it said.
+  /// Runs with the memory open. AddressSanitizer lets the operation see only the memory that it declared.
   void run(FakeOperation& operation) {
     std::vector<std::unique_ptr<ProofAllocator::Access>> open;
     for (const auto& memory : memories) open.push_back(std::make_unique<ProofAllocator::Access>(*memory));

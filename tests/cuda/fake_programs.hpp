@@ -14,21 +14,21 @@ namespace dflow::testing {
 
 class FakeDriver;
 
-/// The NVRTC of a `FakeDriver`: the text is compiled by the host's compiler, for a grid whose threads run one after the
-/// other in an order that the launch chooses. What was compiled once in this process is kept.
+/// The NVRTC of a `FakeDriver`: the host's compiler compiles the text. The threads of the grid run one after the other
+/// in an order that the launch chooses. A text that was compiled once in this process is kept.
 ///
 /// Thread safety: as Programs.
 class FakePrograms final : public cuda::Programs {
  public:
   explicit FakePrograms(FakeDriver& driver) : driver_(driver) {}
 
-  /// Texts from now on are refused with that log; empty: no more.
+  /// Refuses texts from now on with that log; an empty log accepts them again.
   void refuse(std::string log);
-  /// Code is not loaded from now on; ok: it is.
+  /// Loading code fails from now on with that error; with ok it works again.
   void fail_loads(cuda::ErrorCode code);
   std::vector<std::string> texts() const;  ///< that were compiled, in order
   std::size_t num_alive() const;
-  /// Keeps the program of a kernel that is launched; null, and it is an error, if that was unloaded.
+  /// Keeps the program of a kernel that is launched; null, and an error, if that program was unloaded.
   std::shared_ptr<const void> use_of(const cuda::KernelFunction& function) const;
 
   cuda::ErrorCode compile(const std::string& text, int capability, std::string& image,
@@ -54,8 +54,8 @@ class FakePrograms final : public cuda::Programs {
   cuda::ErrorCode load_code_ = cuda::ErrorCode::ok;
 };
 
-/// Compiles CUDA C++ of kernels for the host into a library, of which it gives the path, which is empty where the
-/// compiler refuses it. Each kernel `k` has a function `emulate_k`, as `KernelFunction::emulate`.
+/// Compiles CUDA C++ of kernels for the host into a library and returns its path, which is empty if the compiler
+/// refuses the text. Each kernel `k` has a function `emulate_k`, as `KernelFunction::emulate`.
 std::string compile_for_host(const std::string& text);
 
 }  // namespace dflow::testing

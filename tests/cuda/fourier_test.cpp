@@ -15,7 +15,7 @@ using namespace dflow::testing;
 
 namespace {
 
-/// Transforms of x and x + iy, also cut and filled up, and the derivatives of sums of what they give by x or y.
+/// Transforms of x and x + iy, also cut and filled up, and the derivatives of sums of their results by x or y.
 template <class R>
 std::vector<Tensor<R>> transformed_on(const std::string& device, const std::shared_ptr<FakeDriver>& driver,
                                       const Shape& shape) {

@@ -20,7 +20,7 @@
 
 namespace dflow::testing {
 
-/// The devices of a session on the GPUs of a driver, the first ones of it, and the CPU.
+/// The devices of a session: the first GPUs of a driver, and the CPU.
 inline std::vector<std::shared_ptr<Device>> gpus_and_cpu(const std::shared_ptr<FakeDriver>& driver, int gpus = 1,
                                                          cuda::GraphRecorder::Options capture = {}) {
   std::vector<std::shared_ptr<Device>> devices;
@@ -35,7 +35,7 @@ inline std::vector<std::shared_ptr<Device>> gpus_and_cpu(const std::shared_ptr<F
   return devices;
 }
 
-/// Normal numbers, of complex ones both parts.
+/// Normal numbers; both parts of complex numbers are normal.
 template <class T>
 Tensor<T> random_numbers(const Shape& shape, unsigned seed) {
   std::mt19937 random(seed);
@@ -53,7 +53,7 @@ Tensor<T> random_numbers(const Shape& shape, unsigned seed) {
   return tensor;
 }
 
-/// What edges of one type have in a step that is fed so.
+/// The values that edges of one type have in a step with the given feeds.
 template <class T>
 std::vector<Tensor<T>> run_edges(Session& session, const std::vector<Feed>& feeds,
                                  const std::vector<Output<T>>& edges) {
@@ -65,8 +65,8 @@ std::vector<Tensor<T>> run_edges(Session& session, const std::vector<Feed>& feed
   return tensors;
 }
 
-/// Nothing was done out of order, and nothing is left; whoever ends a device may be its own thread, for which this
-/// waits.
+/// Nothing was done out of order, and nothing is left. A device's own thread may end the device, and this function
+/// waits for that.
 inline void check_end(const FakeDriver& driver) {
   constexpr std::string_view nothing = "0 streams, 0 events, 0 blocks, 0 pinned blocks, 0 plans";
   for (int i = 0; i < 5000 && driver.alive() != nothing; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));

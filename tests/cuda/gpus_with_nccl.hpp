@@ -1,4 +1,4 @@
-// GPUs that are none, whose driver has a library of collectives.
+// Simulated GPUs with a driver that has a library of collectives.
 #pragma once
 
 #include "cuda/gpu_that_is_none.hpp"
@@ -13,7 +13,7 @@ inline std::shared_ptr<FakeDriver> driver_with_nccl(int devices, std::uint64_t s
   return std::make_shared<FakeDriver>(FakeDriverOptions{.devices = devices, .seed = seed, .has_nccl = true});
 }
 
-/// Of devices of `gpus_and_cpu`.
+/// The group of the devices of `gpus_and_cpu`.
 inline cuda::DeviceGroup& group_of(const std::vector<std::shared_ptr<Device>>& devices) {
   return dynamic_cast<cuda::DeviceGroup&>(*devices.front()->collectives());
 }

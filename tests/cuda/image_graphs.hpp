@@ -15,7 +15,7 @@
 
 namespace dflow::testing {
 
-/// What is built on a device of a graph gives when it runs there.
+/// Builds the outputs that run on a device of a graph.
 using Build = std::function<std::vector<AnyOutput>(Graph&)>;
 
 inline std::vector<AnyTensor> run_all(Session& session, const std::vector<AnyOutput>& outputs) {

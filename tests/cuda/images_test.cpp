@@ -94,7 +94,7 @@ TEMPLATE_TEST_CASE("pooling and its gradients on a GPU are the CPU's", "[cuda]",
     INFO("x " << of.x.to_string());
     const Build build = [&](Graph& graph) {
       Tensor<TestType> values = waves<TestType>(of.x, 0.7);
-      // Equal maxima, and what is not a number.
+      // Equal maxima, and NaN.
       for (std::int64_t i = 0; i + 7 < values.num_elements(); i += 7) values.data()[i] = static_cast<TestType>(1.5f);
       if (values.num_elements() > 40) {
         values.data()[20] = values.data()[26] = static_cast<TestType>(std::numeric_limits<float>::quiet_NaN());

@@ -52,7 +52,7 @@ std::uint64_t launches_of(const FakeDriver& driver, const std::string& name) {
   return found == all.end() ? 0 : found->second;
 }
 
-/// What all variables of a graph hold.
+/// The values of all variables of a graph.
 std::vector<AnyTensor> held_by(const Graph& graph, Session& session) {
   std::vector<AnyOutput> reads;
   for (const AnyVariable& variable : global_variables(graph)) reads.push_back(variable.read_edge());
@@ -72,7 +72,7 @@ std::vector<Shape> shapes_of_many() {
   return {{0}, {}, {1}, {3, 5}, {7}, {2, 0, 3}, {2047}, {2048}, {2049, 1}, {3, 2048}, {5000}, {1, 13}, {64, 65}, {255}};
 }
 
-/// Variables with those shapes, whose gradients are x times a number.
+/// Variables with the given shapes; their gradients are x times a number.
 template <class T>
 struct ManyVariables {
   Graph graph;
@@ -326,7 +326,7 @@ TEST_CASE("large variables, and gradients of more than a bound, are updated as s
   };
   CHECK(launches_with(std::int64_t{4} << 20, 2) == std::pair<std::uint64_t, std::uint64_t>(0, 1));
   CHECK(launches_with((std::int64_t{4} << 20) + 1, 2) == std::pair<std::uint64_t, std::uint64_t>(2, 0));
-  // Eight have 32 MiB, and of the ninth there is no other.
+  // Eight updates have 32 MiB, and the ninth has no other to join.
   CHECK(launches_with(std::int64_t{4} << 20, 9) == std::pair<std::uint64_t, std::uint64_t>(1, 1));
 }
 
@@ -505,7 +505,7 @@ TEST_CASE("joint updates read what their variables had before, and readers keep 
           all.emplace_back(graph, constant(graph, Tensor<float>::full({70}, static_cast<float>(i + 1))));
           before.push_back(all.back().read());
         }
-        // Each adds the next one's value of before.
+        // Each variable adds the old value of the next one.
         for (std::size_t i = 0; i < 5; ++i) updates.push_back(all[i].assign_add(before[(i + 1) % 5]));
         const auto then = graph.control_dependencies(updates);
         for (const Variable<float>& each : all) after.push_back(each.read());
@@ -627,7 +627,7 @@ TEST_CASE("where the driver fails in joint updates each variable has the value b
         static_cast<void>(run_edges(session, {}, now));
         driver->fail_call(n, code);
         try {
-          // What is fetched is held, so half of the updates make copies.
+          // Fetched values are held, so half of the updates make copies.
           std::vector<AnyOutput> fetches(before.begin(), before.end());
           std::vector<AnyTensor> results(fetches.size());
           session.run_erased({}, nullptr, {}, fetches, {&add, 1}, results);
@@ -673,7 +673,7 @@ TEST_CASE("random graphs of reads, updates and what waits for them have the same
       }
       const auto lr = constant(graph, Tensor<float>(0.25f)), other_lr = constant(graph, Tensor<float>(0.5f));
       std::vector<Output<float>> values{x * 2.0f, x + 1.0f};
-      // Of one variable: what has read or updated it, which the next one that updates or reads it waits for.
+      // For each variable: the operations that have read or updated it. The next operation on it waits for them.
       std::vector<std::vector<Operation>> last(variables.size());
       for (int node = 0; node < 40; ++node) {
         const std::size_t v = below(variables.size());

@@ -1,4 +1,4 @@
-// Decompositions, transforms and moves of rows on a GPU whose driver and libraries fail.
+// Decompositions, transforms and moves of rows on a GPU with a driver and libraries that fail.
 #include "cuda/gpu_that_is_none.hpp"
 #include "support/sanitized.hpp"
 

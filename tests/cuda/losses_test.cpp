@@ -1,4 +1,4 @@
-// Losses, casts and gathers on a GPU beside those of the CPU, and a classifier that trains there.
+// Losses, casts and gathers on a GPU beside the CPU's results, and a classifier that trains there.
 #include "cuda/gpu_that_is_none.hpp"
 
 #include <dflow/dflow.hpp>
@@ -29,7 +29,7 @@ Output<T> beside(const AnyOutput& x, const Tensor<T>& value) {
   return Output<T>(dflow::detail::any_constant(*x.graph(), value, {}));
 }
 
-/// What a function gives on each device, its values and the gradient by x of their weighted sum.
+/// Compares a function on both devices: its values and the gradient by x of their weighted sum.
 void compare_rows(const Shape& shape, const std::function<Output<float>(const Output<float>&)>& f) {
   const auto driver = std::make_shared<FakeDriver>();
   {

@@ -29,7 +29,7 @@ namespace {
 // Threads and mappings are slow with sanitizers.
 constexpr std::uint64_t call_stride = is_sanitized ? 17 : 3;
 
-/// A sum, rows and copies of three GPUs, each of which is a collective.
+/// A sum, rows and copies of three GPUs; each is a collective.
 struct CollectivesOnGpus {
   static constexpr int gpus = 3;
   Graph graph;
@@ -50,7 +50,7 @@ struct CollectivesOnGpus {
     const auto results = results_of(session, members.feeds(), edges);
     for (std::size_t i = 0; i < results.size(); ++i) REQUIRE(are_equal(results[i], wanted[i]));
   }
-  /// One session that runs it twice.
+  /// One session that runs the program twice.
   void run(const std::shared_ptr<FakeDriver>& driver) const {
     Session session(graph, {.devices = gpus_and_cpu(driver, gpus), .soft_placement = true});
     for (int i = 0; i < 2; ++i) run(session);
@@ -134,7 +134,7 @@ TEST_CASE("a GPU that is lost leaves no other waiting for it, and the others go 
         CHECK(error.code() == Code::unavailable);
         CHECK(contains(error.what(), "GPU"));
       }
-      // Two that are left, by a connection of their own.
+      // Any two GPUs that are left work by a connection of their own.
       for (const auto& [a, b] : {std::pair{0, 1}, std::pair{1, 2}, std::pair{0, 2}}) {
         Graph graph;
         const Members<float> pair(graph, {str_cat("/gpu:", a), str_cat("/gpu:", b)}, Shape{128, 129});
@@ -191,7 +191,7 @@ TEST_CASE("a collective that fails ends its step with op and line, and the next 
           "[cuda][nccl]") {
   const CollectivesOnGpus program;
   const auto sums = all_reduce(program.members.values);
-  // Found by the call itself, of which one GPU waits already, or when it has been issued.
+  // The failure is found by the call itself, when one GPU waits already, or after the call has been issued.
   for (const bool is_late : {false, true}) {
     const auto driver = driver_with_nccl(program.gpus);
     {
@@ -293,7 +293,7 @@ TEST_CASE("a collective that fails lets those before it end, or their steps are 
         CHECK(mentions(status, "could not be issued"));
       }
       CHECK(second->get_future().get().first.code() == Code::internal);
-      // What comes next finds the GPUs connected again.
+      // The next step finds the GPUs connected again.
       start(session, sums)->get_future().wait();
       CHECK(driver->nccl().num_made() == 2);
     }

@@ -1,4 +1,5 @@
-// Collectives between GPUs by a library, with the values of those by nodes that are sent, whatever runs beside them.
+// Collectives between GPUs by a library. They have the values of collectives by nodes that are sent, also beside other
+// work.
 #include "cuda/gpus_with_nccl.hpp"
 
 #include "support/collective_members.hpp"
@@ -27,7 +28,7 @@ using cuda::ErrorCode;
 
 namespace {
 
-/// Of a value that does not go whole to each.
+/// The shape of a value that does not go whole to each member.
 const Shape large_shape{260, 257};
 
 std::size_t num_issued(FakeDriver& driver, CollectiveKind kind) {
@@ -129,7 +130,7 @@ TEST_CASE("GPUs of one group broadcast together to several others, from any of t
         }
       }
       CHECK(num_issued(*driver, CollectiveKind::broadcast) == 4);
-      // A copy to one other is a copy.
+      // A broadcast to one other device is a copy.
       const auto copy = broadcast_to_devices(known.values[0], {"/gpu:1"});
       CHECK(are_equal(results_of(session, known.feeds(), copy)[0], known.tensors[0]));
       CHECK(num_issued(*driver, CollectiveKind::broadcast) == 4);
@@ -279,7 +280,7 @@ TEST_CASE("two collectives of one step go to all GPUs in one order, whichever is
     {
       Graph graph;
       const Members<float> members(graph, member_devices("GPU", 2, 2), large_shape);
-      // The first one waits for the host on one GPU, the second one on the other.
+      // The first collective waits for the host on one GPU, the second on the other.
       std::vector<Output<float>> first, second;
       for (std::size_t i = 0; i < 2; ++i) {
         const auto on_host = [&] {
@@ -391,7 +392,7 @@ TEST_CASE("the model of a driver finds streams that wait for each other", "[cuda
   }
   cuda::EventHandle event = cuda::EventHandle::none;
   REQUIRE(driver->create_event(0, event) == ErrorCode::ok);
-  // What the first stream is given behind its member comes before that of the second one.
+  // The work that the first stream gets behind its member comes before the member of the second stream.
   driver->nccl().set_between([&] {
     driver->record(0, event, members[0].stream);
     driver->wait(1, members[1].stream, event);
@@ -471,7 +472,7 @@ TEST_CASE("connections that were used last are kept, and no more", "[cuda][nccl]
     } while (std::next_permutation(order.begin(), order.end()));
     CHECK(driver->nccl().num_made() == 24);
     CHECK(driver->nccl().num_alive() == cuda::DeviceGroup::max_communicators);
-    // One that went is made again by the step that needs it.
+    // A set of communicators that went is made again by the step that needs it.
     for (const auto& result : results_of(session, members.feeds(), of_first)) CHECK(are_equal(result, wanted));
     CHECK(driver->nccl().num_made() == 25);
     CHECK(group_of(devices).counts().made == 25);
@@ -481,7 +482,7 @@ TEST_CASE("connections that were used last are kept, and no more", "[cuda][nccl]
 }
 
 TEST_CASE("where the library is not there, or refuses the GPUs, collectives are nodes that are sent", "[cuda][nccl]") {
-  // What is not there is not asked for again, what fails is a few times; memory there may be another time.
+  // A missing library is not asked again. After a failure it is asked a few times; memory may be there another time.
   const std::pair<ErrorCode, int> refusals[] = {{ErrorCode::not_supported, 1},
                                                 {ErrorCode::library_failed, cuda::DeviceGroup::max_refusals},
                                                 {ErrorCode::out_of_memory, 5}};
@@ -501,7 +502,7 @@ TEST_CASE("where the library is not there, or refuses the GPUs, collectives are 
         }
       };
       for (int i = 0; i < 5; ++i) run();
-      // Out of memory it is asked a second time, when what is cached has gone back.
+      // When it is out of memory, the library is asked a second time, after cached memory has gone back.
       CHECK(driver->nccl().num_refused() ==
             static_cast<std::uint64_t>(code == ErrorCode::out_of_memory ? 2 * asked : asked));
       driver->nccl().refuse(ErrorCode::ok);

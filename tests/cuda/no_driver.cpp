@@ -1,4 +1,4 @@
-// In the place of the library's door to CUDA, which these tests are linked without.
+// Replaces the library's door to CUDA; the tests are linked without that door.
 
 #include <dflow/kernels/cuda/driver/driver.hpp>
 

@@ -1,4 +1,4 @@
-// Products on a GPU: what cuBLASLt is asked for, computed as it was recorded.
+// Products on a GPU: the calls that cuBLASLt gets, computed as they were recorded.
 #include "cuda/gpu_that_is_none.hpp"
 
 #include <dflow/dflow.hpp>
@@ -16,7 +16,7 @@ using namespace dflow::testing;
 
 namespace {
 
-/// Small whole numbers, whose products are exact in every type.
+/// Small whole numbers with products that are exact in every type.
 template <class T>
 Tensor<T> product_operand(const Shape& shape, std::int64_t seed) {
   Tensor<T> x(shape);

@@ -7,7 +7,7 @@
 
 namespace dflow::testing {
 
-/// What cuDNN's manual forbids of such a call; empty if nothing.
+/// The violation of cuDNN's manual by the call; empty if none.
 std::string what_is_wrong_with(const cuda::ConvolutionCall& call);
 /// All memory of the operands that the call reads and writes.
 std::vector<cuda::MemoryUse> memory_of(const cuda::ConvolutionCall& call, const cuda::ConvolutionOperands& operands);

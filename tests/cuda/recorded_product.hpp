@@ -7,7 +7,7 @@
 
 namespace dflow::testing {
 
-/// What cuBLASLt's manual forbids of such a call; empty if nothing.
+/// The violation of cuBLASLt's manual by the call; empty if none.
 std::string what_is_wrong_with(const cuda::ProductCall& call);
 /// All memory of the operands that the call reads and writes.
 std::vector<cuda::MemoryUse> memory_of(const cuda::ProductCall& call, const cuda::ProductOperands& operands);

@@ -40,7 +40,7 @@ Extents extents_of(const SolverCall& call) {
 template <class T>
 using WideOf = std::conditional_t<is_complex_element<T>, std::complex<double>, double>;
 
-/// A call whose elements are T, computed in double.
+/// A call with elements of type T, computed in double.
 template <class T>
 class Recorded {
  public:
@@ -163,7 +163,7 @@ class Recorded {
       all.row(k).swap(all.row(row));
       const Eigen::Index rest = n - k - 1;
       if (all(k, k) == Wide(0)) {
-        // The library promises nothing of what comes after, nor of pivots.
+        // The library promises nothing of the columns that come after, nor of pivots.
         if (info == 0) info = static_cast<std::int32_t>(k + 1);
         all.col(k).tail(rest).setConstant(Wide(std::nan("")));
         for (Eigen::Index i = k; i < n; ++i) of_.pivots[i] = i % 2 == 0 ? -7 : std::int64_t{1} << 40;

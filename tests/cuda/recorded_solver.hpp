@@ -8,14 +8,14 @@
 
 namespace dflow::testing {
 
-/// What cuSOLVER's and cuBLAS's manuals forbid of such a call; empty if nothing.
+/// The violation of cuSOLVER's and cuBLAS's manuals by the call; empty if none.
 std::string what_is_wrong_with(const cuda::SolverCall& call);
 /// How much memory the model says that the call takes.
 std::size_t workspace_of(const cuda::SolverCall& call);
 /// All memory of the operands that the call reads and writes.
 std::vector<cuda::MemoryUse> memory_of(const cuda::SolverCall& call, const cuda::SolverOperands& operands);
-/// Computes the call on the host as it was recorded, in double, by Eigen. What a library leaves undefined is written:
-/// the workspace, what stands beside a triangle, a matrix that is used up.
+/// Computes the call on the host as it was recorded, in double, by Eigen. It writes all memory that a library leaves
+/// undefined: the workspace, the elements beside a triangle, a matrix that is used up.
 void compute_solver(const cuda::SolverCall& call, const cuda::SolverOperands& operands);
 
 }  // namespace dflow::testing

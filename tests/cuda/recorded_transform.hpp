@@ -8,7 +8,7 @@
 
 namespace dflow::testing {
 
-/// What cuFFT's manual forbids of such a call; empty if nothing.
+/// The violation of cuFFT's manual by the call; empty if none.
 std::string what_is_wrong_with(const cuda::TransformCall& call);
 /// How much memory the model says that the call takes.
 std::size_t workspace_of(const cuda::TransformCall& call);

@@ -1,5 +1,5 @@
-// Reductions and moves of elements on a GPU beside those of the CPU, in sizes that take each of their ways, and a model
-// that trains on them.
+// Reductions and moves of elements on a GPU beside the CPU's results, in sizes that take each of their ways, and a
+// model that trains on them.
 #include "cuda/gpu_that_is_none.hpp"
 
 #include <dflow/dflow.hpp>
@@ -26,7 +26,7 @@ Tensor<T> random_elements(const Shape& shape, std::uint64_t seed) {
   return x;
 }
 
-/// What a function of one edge gives on the GPU and on the CPU.
+/// The results of a function of one edge on the GPU and on the CPU.
 template <class T, class F>
 void compare_reduction(const Shape& shape, const F& f, double tolerance) {
   const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.memory_bytes = std::size_t{1} << 26});
@@ -177,7 +177,7 @@ TEMPLATE_TEST_CASE("a sum of many 16-bit tensors on a GPU is rounded once, as on
       const auto x = placeholder<TestType>(graph, {5});
       const auto sum_on = [&](const char* device) {
         const auto there = graph.device(device);
-        // The first half alone is beyond what a half holds, and leaves nothing of a small one.
+        // The sum of the first half alone is too large for a 16-bit float, and leaves nothing of a small number.
         std::vector<Output<TestType>> all(static_cast<std::size_t>(half_of_them), x);
         for (int i = 0; i < half_of_them; ++i) all.push_back(-x);
         all.push_back(constant(graph, Tensor<TestType>::full({5}, static_cast<TestType>(0.25f))));

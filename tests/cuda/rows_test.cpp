@@ -32,7 +32,7 @@ Tensor<T> small_numbers(const Shape& shape, std::mt19937& random, int first, int
   return tensor;
 }
 
-/// What a variable [7, 3] holds after each way to update its rows, with indices that repeat.
+/// The value of a variable [7, 3] after each way to update its rows, with indices that repeat.
 template <class T, class Index>
 std::vector<std::vector<double>> scattered_on(const std::string& device,
                                               const std::vector<std::shared_ptr<Device>>& devices) {
@@ -82,7 +82,7 @@ void compare_scatters() {
   check_end(*driver);
 }
 
-/// What an embedding [11, 4] holds after steps of an optimizer that sees some of its rows.
+/// The value of an embedding [11, 4] after steps of an optimizer that sees some of its rows.
 template <class T>
 std::vector<double> embedding_on(const std::string& device, const std::vector<std::shared_ptr<Device>>& devices,
                                  const std::function<std::unique_ptr<train::Optimizer>()>& make_optimizer) {

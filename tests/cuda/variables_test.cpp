@@ -1,4 +1,4 @@
-// Variables that stay in a GPU's memory, and what updates them.
+// Variables that stay in a GPU's memory, and the operations that update them.
 #include "cuda/gpu_that_is_none.hpp"
 
 #include <dflow/base/files/memory_file_system.hpp>
@@ -25,7 +25,7 @@ std::vector<double> as_doubles(const Tensor<T>& x) {
   return values;
 }
 
-/// What a variable [3, 5] holds after four steps of an optimizer whose gradient reads it, on a device.
+/// The value of a variable [3, 5] on a device after four steps of an optimizer with a gradient that reads it.
 template <class T>
 std::vector<double> trained_on(const std::string& device, const std::vector<std::shared_ptr<Device>>& devices,
                                const std::function<std::unique_ptr<train::Optimizer>()>& make_optimizer) {

@@ -124,7 +124,7 @@ TEST_CASE("shuffle gives each element once, none from further ahead than its buf
   CHECK(first != all(data.iterate(1)));
   CHECK(std::set<int>(first.begin(), first.end()).size() == 100);
   for (int i = 0; i < 100; ++i) CHECK(first[static_cast<std::size_t>(i)] < i + 10);
-  // Epochs are those of repeat, and of an iterator that goes on.
+  // Epochs of `repeat` are the epochs of an iterator that goes on.
   Ints both = first;
   const Ints second = all(data.iterate(1));
   both.insert(both.end(), second.begin(), second.end());

@@ -1,4 +1,4 @@
-// Small datasets, and what datasets give, as vectors.
+// Small datasets, and the elements of datasets as vectors.
 #pragma once
 
 #include <dflow/data/from.hpp>

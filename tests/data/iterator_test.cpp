@@ -119,7 +119,7 @@ TEST_CASE("an iterator that is restored goes on as the one that was saved, where
         restored.restore(state);
         CHECK(restored.epoch() == epoch);
         CHECK(restored.position() == given);
-        // What is restored can be saved again, also before it has given anything.
+        // A restored iterator can be saved again, also before it has given anything.
         auto again = data.iterate(7);
         again.restore(restored.state());
         REQUIRE(rest(restored) == from(all, given));

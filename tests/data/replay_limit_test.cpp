@@ -25,13 +25,13 @@ namespace {
 constexpr std::uint64_t far_away = std::uint64_t{1} << 60;
 constexpr std::uint64_t limit_of_tests = 20'000;
 
-/// 0, 1, 2 and so on, of which nobody knows how many there are.
+/// 0, 1, 2 and so on. The dataset does not know how many there are.
 df::data::Dataset<int> endless_generator() {
   return df::data::from_generator([] { return [i = 0]() mutable { return std::optional(i++); }; });
 }
 df::data::Dataset<int> endless_range() { return df::data::from_range(std::views::iota(0)); }
 
-/// A state whose checksum is right, whatever it says.
+/// A state with a right checksum and any content.
 template <class E, class Write>
 std::string sealed(const df::data::Dataset<E>& of, Write write) {
   std::string state = "dflow iterator 1\n";
@@ -134,7 +134,7 @@ TEST_CASE("a state that sends an iterator far into endless data is an error, wha
     CHECK(status.code() == df::Code::invalid_argument);
     CHECK(mentions(status, "more than 20000 elements would have to be read again; limit_restoring allows for more"));
   }
-  // Of a filter that lets nothing more through one element is enough.
+  // If a filter lets nothing more through, one element is enough to pass the limit.
   const auto filtered = endless_generator().filter([](int i) { return i < 3; }).cache();
   auto at = filtered.iterate();
   at.limit_restoring(limit_of_tests);
@@ -226,7 +226,7 @@ TEST_CASE("positions that would overflow are DataLoss") {
         }).code() == df::Code::data_loss);
 }
 
-// The places of what stands in a state are not known here: numbers are written over others, and the checksum put right.
+// The test does not know where a state keeps its numbers: it writes over all places, and puts the checksum right.
 TEST_CASE("any state with a right checksum is restored or refused after little work") {
   const auto row = [](int i) { return df::Tensor<int>::full({i % 7}, i); };
   const auto length = [](const df::Tensor<int>& x) { return x.dim(0); };

@@ -64,7 +64,7 @@ SessionOptions options_for(const How& how, const std::shared_ptr<FailingAllocato
   options.num_threads = how.threads;
   options.allocator = failing;
   if (how.through_pool) {
-    // The pool keeps what it takes from alive.
+    // The pool keeps its source of memory alive.
     options.allocator =
         std::shared_ptr<Allocator>(new PoolAllocator(*failing), [failing](Allocator* pool) { delete pool; });
   }
@@ -96,8 +96,8 @@ TEST_CASE("whichever block of memory fails, the step is ResourceExhausted and th
       const Code code = outcome_of([&] { loss = training.all_steps(); });
       const bool has_failed = failing->num_failures() > 0;
       failing->fail_never();
-      // What can do without the block goes on: a cache gives its blocks back, what cannot be folded early runs in the
-      // step.
+      // The step goes on if it can do without the block: a cache gives its blocks back, and a node that cannot be
+      // folded early runs in the step.
       if (code == Code::ok) {
         CHECK(loss == expected);
       } else {

@@ -28,7 +28,7 @@ constexpr std::int64_t never = std::int64_t{1} << 60;
 constinit std::atomic<std::int64_t> calls_left{never};
 /// Blocks handed out and not yet taken back.
 constinit std::atomic<std::int64_t> blocks_in_use{0};
-/// Where the call that failed was made.
+/// The stack of the call that failed.
 void* failed_at[48];
 constinit int failed_depth = 0;
 
@@ -86,7 +86,7 @@ void operator delete[](void* block, const std::nothrow_t&) noexcept { give_back(
 
 namespace {
 
-/// What a child process ends with.
+/// The exit code of a child process.
 enum Outcome : int {
   fine = 0,
   not_reached = 1,
@@ -155,9 +155,9 @@ struct Calls {
   std::int64_t first, step, end;
 };
 
-/// Up to 16 lives in one child process, so that a life that ends its process takes nobody else with it. The child stops
-/// at the first life that is not fine. With AddressSanitizer a fork takes longer than a life, so each fork serves
-/// several. The child writes the number of the call that fails into `last`, in memory that both processes see.
+/// Runs up to 16 lives in one child process, so that a life that ends its process ends no other process. The child
+/// stops at the first life that is not fine. With AddressSanitizer a fork takes longer than a life, so each fork
+/// serves several. The child writes the number of the call that fails into `last`, in memory that both processes see.
 int outcome_of_lives(const Calls& calls, int threads, float expected, std::int64_t& last) {
   constexpr int most = 16;
   std::cout.flush();
@@ -199,7 +199,7 @@ TEST_CASE("whichever call of operator new fails, nothing but an exception comes 
   const int threads = GENERATE(1, 2);
   void* warm_up[4];
   ::backtrace(warm_up, 4);  // loads what it needs
-  // What is made once per process is made here.
+  // Objects that are made once per process are made here.
   SmallTraining undisturbed;
   undisturbed.build();
   undisturbed.open({.num_threads = 1});

@@ -11,8 +11,8 @@
 
 namespace dflow::testing {
 
-/// A small convolutional network with dense layers, trained by Adam: what is run while memory fails. Each function is
-/// one phase of a program's life; after an error in one of them it is begun again, as a program would.
+/// A small convolutional network with dense layers, trained by Adam, which runs while memory fails. Each function is
+/// one phase of a program's life. After an error in a phase the phase is begun again, as a program would.
 class SmallTraining {
  public:
   void build() {
@@ -45,7 +45,7 @@ class SmallTraining {
 
   float run() { return session_->run({{images_, pixels()}, {labels_, classes()}}, loss_).scalar(); }
 
-  /// Throws what the callback is told.
+  /// Throws the error that the callback gets.
   float run_async() {
     auto outcome = std::make_shared<std::promise<float>>();
     std::future<float> future = outcome->get_future();
@@ -88,8 +88,8 @@ class SmallTraining {
   Operation train_, initialize_;
 };
 
-/// Gives other threads their time until `condition()`: a step's memory goes when its callback has returned, which
-/// nobody can wait for. False if that takes too long to be true.
+/// Gives other threads time until `condition()` holds; false if that takes too long. A step's memory goes after its
+/// callback has returned, and no function waits for that.
 template <class Condition>
 bool comes_true(Condition&& condition) {
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(2);

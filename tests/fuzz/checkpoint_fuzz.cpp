@@ -1,5 +1,5 @@
-// Reads bytes as the index of a checkpoint beside a small shard, once as they are and once with its checksums made
-// right, and as the numbers of the saved state of queues and accumulators.
+// Reads bytes as the index of a checkpoint beside a small shard, once as they are and once with right checksums. Also
+// reads them as the numbers of the saved state of queues and accumulators.
 #include <dflow/base/files/crc32c.hpp>
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
@@ -53,7 +53,7 @@ void read(const std::string& bytes) {
   }
 }
 
-/// What is taken is given again as it was.
+/// A state that is accepted is given again as it was.
 void restore(dflow::SavableResource& resource, const std::vector<dflow::AnyTensor>& state) {
   try {
     resource.restore_state(state);

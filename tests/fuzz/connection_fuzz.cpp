@@ -1,5 +1,5 @@
-// Bytes into an established connection: as they are, and as frames with their checksums made right, so that what is
-// behind those is reached. One byte gives the type and flags of a frame, one its request, one its length.
+// Bytes into an established connection: as they are, and as frames with right checksums, so that the code behind the
+// checksums is reached. One byte gives the type and flags of a frame, one its request, one its length.
 #include <dflow/base/status.hpp>
 #include <dflow/net/protocol/connection.hpp>
 
@@ -24,7 +24,7 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-/// A stream that hands over what it is given when it is told to.
+/// A stream that hands over the given bytes when `deliver` is called.
 struct Pipe {
   std::span<std::byte> into;
   std::size_t* count = nullptr;
@@ -134,7 +134,7 @@ void converse(std::string_view bytes) {
   pipe->deliver(framed(FrameType::hello, 0, 0, handshake.hello()) +
                 framed(FrameType::proof, 0, 0, {reinterpret_cast<const char*>(proof.data()), proof.size()}));
   require(connection != nullptr);
-  // Two calls of its own, whose replies may come: one with a place for bytes, one without.
+  // Two calls of the connection's own; their replies may come. One has a place for bytes, the other has none.
   int num_done = 0;
   const auto landing = std::make_shared<std::string>();
   Call call;

@@ -1,5 +1,5 @@
-// Reads bytes as a file of CSV, as they are and packed by gzip, in the way that the first byte says. A table that is
-// read must be read alike from what is written of it by RFC 4180: its numbers, and its names in quotes.
+// Reads bytes as a file of CSV, plain or packed by gzip, in the way that the first byte says. A table that was read is
+// written by RFC 4180, its numbers bare or in quotes and its names in quotes. The written file must be read alike.
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/io/compression/gzip.hpp>
@@ -18,7 +18,7 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-/// Nothing for what is damaged, the only error there may be besides a missing zlib.
+/// Nothing for a damaged file, which is the only possible error besides a missing zlib.
 template <class Read>
 auto outcome(Read read) -> std::optional<decltype(read())> {
   try {
@@ -39,7 +39,7 @@ std::string quoted(std::string_view field) {
   return text + '"';
 }
 
-/// As `table`, in other words: all fields in quotes, or the numbers bare.
+/// The text of `table`: all fields in quotes, or the numbers bare.
 std::string written(const dflow::CsvTable& table, const dflow::CsvOptions& options, bool has_quotes,
                     std::string_view line_end) {
   const auto columns = static_cast<std::size_t>(table.values.dim(1));

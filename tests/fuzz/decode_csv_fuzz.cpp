@@ -1,5 +1,5 @@
-// Reads bytes as records of CSV, one a line, whose rules the first byte says. Records that are read must be read alike
-// when each field is put in quotes; columns have the records' shape.
+// Reads bytes as records of CSV, one a line, by the rules that the first byte says. Records that are read must be read
+// alike when each field is put in quotes; columns have the records' shape.
 #include <dflow/base/status.hpp>
 #include <dflow/io/records/csv_record.hpp>
 

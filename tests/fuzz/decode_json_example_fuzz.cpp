@@ -1,4 +1,4 @@
-// Reads bytes as an Example in JSON. One that is read must be the same after it was written as bytes and read again.
+// Reads bytes as an Example in JSON. An Example must be the same after it was written as bytes and read again.
 #include <dflow/base/status.hpp>
 #include <dflow/io/records/example.hpp>
 #include <dflow/io/records/example_json.hpp>

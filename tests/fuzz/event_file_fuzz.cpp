@@ -1,5 +1,5 @@
-// Reads bytes as one event, as a summary, and as an event file. What is read and written again must be read as the same
-// bytes, and be what TensorBoard's first event is where it is one.
+// Reads bytes as one event, as a summary, and as an event file. Events and summaries that are read and written again
+// must be read as the same bytes.
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/trace/events/event_file.hpp>

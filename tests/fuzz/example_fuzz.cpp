@@ -1,5 +1,5 @@
-// Reads bytes as an Example and as a SequenceExample. What is read and written again must be read as the same, and the
-// tensors of a specification of the features that are there must hold as many values.
+// Reads bytes as an Example and as a SequenceExample. Each must be the same after it was written and read again. Its
+// features give a specification, and the tensors of that specification must hold as many values.
 #include <dflow/base/status.hpp>
 #include <dflow/io/records/example.hpp>
 #include <dflow/io/records/example_parser.hpp>

@@ -1,5 +1,5 @@
-// Reads bytes as a file of records of one length; the first six say how it is compressed, the lengths of its parts, and
-// where else to read from. Where it is not compressed, the records are those that the lengths say; a reader that goes
+// Reads bytes as a file of records of one length. The first six bytes say how it is compressed, the lengths of its
+// parts, and where else to read from. In an uncompressed file the records are given by the lengths; a reader that goes
 // back to some must see the same.
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
@@ -17,7 +17,7 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-/// Small ones mostly, and some that no sum holds.
+/// Mostly small lengths, and some that no sum holds.
 std::uint64_t length_of(std::uint8_t byte) {
   const std::uint64_t low = byte & 31u;
   if (byte < 192) return byte < 96 ? low : low * 9;
@@ -45,7 +45,7 @@ std::vector<std::string> read_all(dflow::FixedRecordReader& reader, bool& is_who
   return records;
 }
 
-/// Whether the file ends where records end, or what a hop has left of them does.
+/// True if the file ends where records end, or where the rest of a record that a hop leaves ends.
 bool ends_well(std::uint64_t size, std::uint64_t records, const dflow::FixedRecordFormat& of) {
   if (size < of.header_bytes) return false;
   const std::uint64_t next = of.header_bytes + records * of.hop_bytes, left = size > next ? size - next : 0;
@@ -72,7 +72,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::vector<std::string> records = read_all(reader, is_whole);
     if (format.hop_bytes == 0) format.hop_bytes = format.record_bytes;
     std::string record;
-    // Not to all: to go back in what is compressed is to begin again.
+    // Goes back only to some records: to go back in a compressed file is to begin again.
     const std::size_t step = 1 + records.size() / 16;
     for (std::size_t i = records.size(); i >= step;) {
       i -= step;

@@ -1,4 +1,4 @@
-// Reads bytes as a saved graph, once as they are and once with the checksum made right, and imports what it reads.
+// Reads bytes as a saved graph, once as they are and once with a right checksum, and imports the graph.
 #include <dflow/base/files/crc32c.hpp>
 #include <dflow/graph/graph_def_archive.hpp>
 

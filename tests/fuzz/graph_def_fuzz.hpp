@@ -10,8 +10,8 @@ inline void require(bool condition) {
   if (!condition) std::abort();
 }
 
-/// Imports a graph that a fuzz target has read; a graph that imports must come back unchanged. Then steps of it go
-/// through what a session makes of functions and of raw control flow, and what another task makes of its part.
+/// Imports a graph that a fuzz target has read; a graph that imports must come back unchanged. Then steps of the graph
+/// go through a session's passes for functions and raw control flow, and through another task's import of its part.
 void import(const GraphDef& def);
 
 }  // namespace dflow::fuzz

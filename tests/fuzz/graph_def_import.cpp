@@ -1,4 +1,4 @@
-// What both readers of graphs share, in a unit of its own: most bodies of the library are behind it.
+// The code that both readers of graphs share, in a unit of its own: most bodies of the library are behind it.
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/op/import.hpp>
 #include <dflow/ops/standard_ops.hpp>
@@ -22,7 +22,7 @@
 namespace dflow::fuzz {
 namespace {
 
-/// Two devices that have kernels for all ops, none of which is made.
+/// Two devices that have kernels for all ops; no kernel is made.
 std::vector<DeviceInfo> devices() {
   std::vector<DeviceInfo> infos(2);
   for (std::size_t d = 0; d < infos.size(); ++d) {
@@ -43,15 +43,15 @@ const std::vector<KernelTables>& kernels() {
   return tables;
 }
 
-/// Steps of a graph, each through the passes to parts, and these to GraphDefs and back.
+/// Steps of a graph. Each goes through the passes to parts, and the parts go to GraphDefs and back.
 class Steps {
  public:
   explicit Steps(const Graph& graph) : graph_(*graph.store()), placement_(devices(), kernels(), true) {
     placement_.extend(graph_);
   }
 
-  /// With all that may run as targets, and, in one of the ways, with each of some alone that call functions or are raw
-  /// control flow.
+  /// Runs steps with all nodes that may run as targets. One of the ways also runs, each alone, some nodes that call
+  /// functions or are raw control flow.
   void run(std::uint64_t way) {
     constexpr std::size_t max_alone = 8;
     std::vector<NodeId> all, alone;
@@ -108,7 +108,7 @@ class Steps {
   Placement placement_;
 };
 
-/// Some nodes of those that may be anywhere on the second device.
+/// Puts some of the nodes that may be anywhere on the second device.
 GraphDef dealt_out(GraphDef def, const Graph& graph) {
   const GraphStore& store = *graph.store();
   const auto has_handle = [](const OutputInfo& of) { return is_handle(of.dtype); };

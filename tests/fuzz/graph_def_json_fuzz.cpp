@@ -1,4 +1,4 @@
-// Reads text as a JSON graph and imports what it reads.
+// Reads text as a JSON graph and imports the graph.
 #include <dflow/graph/graph_def_json.hpp>
 
 #include "graph_def_fuzz.hpp"

@@ -12,8 +12,8 @@
 
 namespace dflow::fuzz {
 
-/// Changes what a graph says instead of the bytes in which it says it: other edges, functions, attributes, ops, more
-/// nodes and fewer. Most of what comes of it is a graph that is wrong in one place.
+/// Changes the content of a graph instead of its bytes: other edges, functions, attributes, ops, more nodes and fewer.
+/// Most results are graphs that are wrong in one place.
 class GraphDefMutator {
  public:
   GraphDefMutator(GraphDef& def, unsigned seed) : def_(def), rng_(seed) {}
@@ -71,7 +71,7 @@ class GraphDefMutator {
     if (!items.empty()) items.erase(items.begin() + static_cast<std::ptrdiff_t>(below(items.size())));
   }
 
-  /// To another name, number or list of types, or to what another node has.
+  /// Sets an attribute to another name, number or list of types, or to an attribute of another node.
   void set_attr(NodeDef& node) {
     if (node.attrs.empty()) return;
     AttrValue& value = node.attrs[below(node.attrs.size())].second;

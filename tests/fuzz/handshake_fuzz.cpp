@@ -1,5 +1,5 @@
-// Reads bytes as the peer's hello, as they are and in the place of parts of a sound one, and the rest as its proof: no
-// one is let in who does not know the secret.
+// Reads bytes as the peer's hello, as they are and in the place of parts of a sound hello, and the rest as its proof.
+// A peer that does not know the secret is never let in.
 #include <dflow/base/status.hpp>
 #include <dflow/net/protocol/handshake.hpp>
 

@@ -32,7 +32,7 @@ auto outcome(Read read) -> std::optional<decltype(read())> {
   }
 }
 
-/// `extents` and elements of `file` against those of the tensor, byte by byte.
+/// `extents` and elements of `file` against the extents and elements of the tensor, byte by byte.
 void require_same(const dflow::AnyTensor& tensor, std::string_view file) {
   const auto extents = static_cast<std::size_t>(tensor.shape().rank());
   const std::size_t header = 4 + 4 * extents;

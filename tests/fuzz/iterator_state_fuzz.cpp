@@ -1,6 +1,6 @@
-// Restores an iterator over every kind of step from bytes, with the checksum put right so that what is behind it is
-// reached. It ends soon where the data are endless too. What is accepted must go on, and give a state that is accepted
-// again.
+// Restores an iterator over every kind of step from bytes, with a right checksum so that the code behind it is
+// reached. Restoring ends soon even if the data are endless. An accepted state must go on, and give a state that is
+// accepted again.
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/files/crc32c.hpp>
 #include <dflow/base/status.hpp>
@@ -57,7 +57,7 @@ data::Dataset<dflow::Tensor<int>> dataset(unsigned which) {
   }
 }
 
-/// The state of nothing given, up to the epoch: what every state of this dataset begins with.
+/// The state before the first element, up to the epoch: the beginning of every state of this dataset.
 std::string beginning(const data::Iterator<dflow::Tensor<int>>& iterator, const std::string& name) {
   const std::string state = iterator.state();
   const std::size_t at = state.find(name);

@@ -1,5 +1,5 @@
-// Reads bytes as a file of text, the first two say how long a line may be and where else to read from. The lines are
-// those of a plain split; a reader that goes back to each, or anywhere, must see the same.
+// Reads bytes as a file of text; the first two say how long a line may be and where else to read from. The lines must
+// be equal to a plain split. A reader that goes back to each, or anywhere, must see the same.
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/io/records/line_file.hpp>

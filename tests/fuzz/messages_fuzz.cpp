@@ -1,4 +1,4 @@
-// Reads bytes as each message that tasks send each other; what is read must come back as it is.
+// Reads bytes as each message that tasks send each other; a message that is read must come back as it is.
 #include <dflow/base/status.hpp>
 #include <dflow/net/inspect/task_log.hpp>
 #include <dflow/net/protocol/master_messages.hpp>
@@ -29,7 +29,8 @@ void try_to(Read&& read) {
   }
 }
 
-/// Written and read again it is written alike; the bytes that came may have had longer varints.
+/// A message that is written, read and written again has the same bytes; the bytes that came may have had longer
+/// varints.
 template <class Message>
 void read_message(std::string_view bytes) {
   try_to([&] {
@@ -90,7 +91,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case 17:
       return read_message<net::ResetCluster>(bytes), 0;
     case 18:
-      // What describes a tensor, and its elements behind it.
+      // The description of a tensor, and its elements behind it.
       try_to([&] {
         ByteReader in(bytes);
         const net::PayloadTensor described = net::PayloadTensor::read(in);

@@ -1,5 +1,5 @@
-// Reads bytes as an Example and a SequenceExample by a fixed specification of every kind of feature. In a batch of one
-// that is there twice both rows must be what it gives by itself.
+// Reads bytes as an Example and a SequenceExample by a fixed specification of every kind of feature. A batch holds the
+// same example twice; both rows must be equal to the result of the example by itself.
 #include <dflow/base/status.hpp>
 #include <dflow/io/records/example_parser.hpp>
 

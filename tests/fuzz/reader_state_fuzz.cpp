@@ -1,5 +1,5 @@
-// Parses bytes as the state of a reader, the first says of which kind. What is accepted has numbers that can be counted
-// on from, and is written so that it is read as the same.
+// Parses bytes as the state of a reader; the first byte gives its kind. The numbers of an accepted state can be
+// counted on from. The state is written so that it is read as the same.
 #include <dflow/base/status.hpp>
 #include <dflow/state/readers/reader_state.hpp>
 

@@ -1,6 +1,6 @@
-// Reads bytes as a record file, the first of them says how it is compressed. Records that are read are written again
-// and must give the file's own beginning, where it is not compressed; a second reader that seeks to each must see the
-// same.
+// Reads bytes as a record file; the first byte says how the file is compressed. The target writes the records again
+// after it has read them. If the file is not compressed, the result must be the file's own beginning. A second reader
+// that seeks to each record must read the same.
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/io/records/record_file.hpp>
@@ -17,7 +17,7 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-/// Reads to the end or the first error, whose code must be one of damaged files.
+/// Reads to the end or to the first error. The error's code must be a code of damaged files.
 std::vector<std::string> read_all(dflow::RecordReader& reader, std::vector<std::uint64_t>& places) {
   std::vector<std::string> records;
   try {

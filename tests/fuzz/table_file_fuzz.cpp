@@ -1,5 +1,5 @@
-// Reads bytes as a table's file of text: the first four say which columns are the key and the value, their types and
-// how many lines there must be. What is read must have come from as many lines as the file has.
+// Reads bytes as a text file of a table. The first four bytes give the key column, the value column, their types and
+// the expected number of lines. The table must have been read from as many lines as the file has.
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/core/tensor.hpp>
@@ -18,7 +18,7 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-/// So many lines a reader sees.
+/// The number of lines that a reader sees.
 std::int64_t num_lines(std::string_view text) {
   const std::int64_t ends = std::count(text.begin(), text.end(), '\n');
   return text.empty() || text.back() == '\n' ? ends : ends + 1;

@@ -1,6 +1,7 @@
-// Reads bytes as the index of TensorFlow's checkpoint of version 2 beside a small data file, and as one of version 1.
-// The first byte says how: 0 as they are; 1 as keys and values of a table, whose checksums are right; 2 as one block of
-// a table, likewise, packed or not as the second byte says; else as a snappy stream.
+// Reads bytes as the index of a TensorFlow checkpoint of version 2 beside a small data file, and as a checkpoint of
+// version 1. The first byte says how: 0 as they are; 1 as keys and values of a table; 2 as one block of a table,
+// packed or not as the second byte says. The checksums of the tables are right. Any other first byte means a snappy
+// stream.
 #include <dflow/base/files/byte_reader.hpp>
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/files/crc32c.hpp>
@@ -58,7 +59,7 @@ void read_table(const std::string& table) {
   read_all(files, "/v1");
 }
 
-/// Each a length and so many bytes.
+/// Each entry is a length and as many bytes.
 std::string table_of_entries(std::string_view bytes) {
   std::map<std::string, std::string> entries;
   dflow::ByteReader in(bytes);

@@ -1,5 +1,5 @@
-// What cuDNN's graph API has for the ops of images and rows that dflow computes by kernels of its own, asked of the
-// library itself for GPUs that are not there. It compiles what it plans for them, for which it wants a driver.
+// The tests ask cuDNN's graph API which ops of images and rows it supports, for GPUs that are not there. dflow
+// computes the same ops by its own kernels. cuDNN compiles its plans for the GPUs, and needs a driver to do so.
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 
@@ -21,7 +21,8 @@ using namespace dflow::testing;
 
 namespace {
 
-/// Descriptors of one question, which end with it; nothing is asked behind a call that failed.
+/// The descriptors of one question, which live as long as it. After a failed call the question calls the library no
+/// more.
 class Question {
  public:
   using Made = cudnnBackendDescriptor_t;
@@ -65,7 +66,7 @@ class Question {
   }
 
   enum class Kind : std::uint8_t { memory, inside, value };
-  /// [a, b, c, d] as the library numbers dimensions, b last in memory.
+  /// A tensor with dimensions [a, b, c, d] as the library numbers them, with b last in memory.
   Made tensor(cudnnDataType_t type, const std::array<std::int64_t, 4>& dims, Kind kind = Kind::memory) {
     const Made made = make(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
     const auto [a, b, c, d] = dims;
@@ -79,7 +80,7 @@ class Question {
     return finalize(made);
   }
 
-  /// Whether the library plans these operations as one.
+  /// True if the library plans these operations as one.
   bool has_plan(const std::vector<Made>& operations, const std::string& properties) {
     const Made gpu = make(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
     set<char>(gpu, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
@@ -96,7 +97,7 @@ class Question {
 
  private:
   bool has_plan(Made graph, Made gpu, cudnnBackendHeurMode_t mode) {
-    Question asked;  // each may fail in its own way
+    Question asked;  // each question may fail in its own way
     const Made heuristics = asked.make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     asked.set(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
     asked.set<cudnnBackendHeurMode_t>(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, {mode});
@@ -128,7 +129,7 @@ class Question {
 };
 using Made = Question::Made;
 
-/// What is asked for: images [batch, channels, extent, extent], or as many rows.
+/// The operands of a question: images [batch, channels, extent, extent], or as many rows.
 struct Asked {
   cudnnDataType_t type, compute;
   std::int64_t batch, channels, extent, window, stride;
@@ -167,7 +168,7 @@ std::vector<Made> pool(Question& q, const Asked& asked, bool is_max) {
   q.set(made, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_DESC, make_resample(q, asked, is_max));
   return {q.finalize(made)};
 }
-/// Of a maximum with the places that its forward pass has noted.
+/// The gradient of a pool; for a maximum, with the places that its forward pass has noted.
 std::vector<Made> pool_gradient(Question& q, const Asked& asked, bool is_max) {
   const Made made = q.make(CUDNN_BACKEND_OPERATION_RESAMPLE_BWD_DESCRIPTOR);
   q.set(made, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DXDESC, q.tensor(asked.type, asked.images()));
@@ -230,7 +231,7 @@ Made reduction(Question& q, const Asked& asked, cudnnReduceTensorOp_t op, Made x
   q.set(made, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y);
   return q.finalize(made);
 }
-/// Over the channels of each place.
+/// A softmax over the channels of each place.
 std::vector<Made> softmax(Question& q, const Asked& asked) {
   const auto inside = [&](std::int64_t channels) {
     return q.tensor(asked.compute, {asked.batch, channels, asked.extent, asked.extent}, Question::Kind::inside);

@@ -1,5 +1,4 @@
-// What cuDNN itself says of dflow's convolutions, for GPUs that are not there: it plans them by the properties of a
-// GPU.
+// cuDNN's own plans of dflow's convolutions, for GPUs that are not there: cuDNN plans by the properties of a GPU.
 #include <dflow/kernels/cuda/driver/cudnn_convolutions.hpp>
 
 #include "catch.hpp"
@@ -17,7 +16,7 @@ using namespace dflow::testing;
 
 namespace {
 
-/// One extent for rows and columns each.
+/// A convolution with the same extent for rows and columns.
 ConvolutionCall square(std::int64_t batch, std::int64_t in, std::int64_t in_channels, std::int64_t filter,
                        std::int64_t out_channels, std::int64_t stride, std::int64_t dilation, std::int64_t before,
                        std::int64_t after) {

@@ -1,4 +1,4 @@
-// What of NCCL can be seen without a GPU: that it is found, and that connecting GPUs that are not there says so.
+// Tests of NCCL without a GPU: dflow finds the library, and connecting GPUs that are not there gives an error.
 #include <dflow/base/str_cat.hpp>
 #include <dflow/kernels/cuda/driver/nccl_collectives.hpp>
 

@@ -1,5 +1,5 @@
-// What NVRTC makes of chains, for GPUs that are not there: machine code of each op and element type, and PTX for GPUs
-// that it does not know.
+// Compiles chains with NVRTC for GPUs that are not there: machine code of each op and element type, and PTX for GPUs
+// that NVRTC does not know.
 #include <dflow/base/str_cat.hpp>
 #include <dflow/kernels/cuda/chains/chain_text.hpp>
 #include <dflow/kernels/cuda/driver/nvrtc_programs.hpp>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::array<int, 6> capabilities{75, 80, 86, 89, 90, 100};
 
-/// All ops of a table whose elements may be of that type, as one chain, each of which is an output.
+/// All ops of a table that allow the element type, as one chain. Each op is an output.
 ChainForm chain_of_all(const KernelTable& table, DType dtype) {
   ChainForm form;
   form.inputs = {dtype, dtype, dtype, DType::boolean};

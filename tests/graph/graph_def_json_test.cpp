@@ -20,7 +20,7 @@ using namespace std::string_literals;
 
 namespace {
 
-/// A small JSON graph whose only node has these attributes.
+/// A small JSON graph of one node with the given attributes.
 std::string json_with_attrs(const std::string& attrs) {
   return R"({"version": 1, "seed": 0, "nodes": [{"name": "n", "op": "O", "attrs": )" + attrs +
          R"(}], "collections": []})";
@@ -102,7 +102,7 @@ TEST_CASE("a zero in a JSON graph is zero whatever its decimals and exponent", "
 }
 
 TEST_CASE("a real in a JSON graph is the nearest double however many digits it has", "[graph_def]") {
-  // 2^64 - 1 and one digit more: a reader of 64-bit significands rounds it up to nothing.
+  // 2^64 - 1 and one digit more: a reader with 64-bit significands rounds it up to nothing.
   const std::string reals =
       "184467440737095516155, 18446744073709551616, -18446744073709551615, 0.1000000000000000055511151231257827, "
       "9007199254740993.0000000000000000000000000001, 4.9e-324, 1.7976931348623157e308";
@@ -140,7 +140,7 @@ TEST_CASE("a tensor in a JSON graph has its members in any order", "[graph_def]"
 
 TEST_CASE("a JSON graph is read in time that grows with its length, many members or not", "[graph_def]") {
   std::string attrs = "{";
-  constexpr std::size_t count = 100'000;  // a search for each among all before it would take minutes
+  constexpr std::size_t count = 100'000;  // a search for each name among all names would take minutes
   for (std::size_t i = 0; i < count; ++i) attrs += (i == 0 ? "\"" : ",\"") + std::to_string(i) + R"(":{"bool":true})";
   const GraphDef def = from_json(json_with_attrs(attrs + "}"));
   CHECK(def.nodes.at(0).attrs.size() == count);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t most_shapes = GraphDef::max_listed_shapes;
 
-/// A graph of one node whose attributes are lists of so many shapes of which nothing is known.
+/// A graph of one node. Each attribute is a list of unknown shapes; `sizes` gives the lengths of the lists.
 GraphDef with_shape_lists(const std::vector<std::size_t>& sizes) {
   GraphDef def;
   NodeDef& node = def.nodes.emplace_back();
@@ -29,7 +29,7 @@ GraphDef with_shape_lists(const std::vector<std::size_t>& sizes) {
   return def;
 }
 
-/// The binary form of the same, of one list, made without the library.
+/// The binary form of the same graph with one list, made without the library.
 std::string bytes_with_shapes(std::size_t count) {
   std::string body;
   ByteWriter writer(body);
@@ -101,7 +101,7 @@ TEST_CASE("a graph that lists far more than it says of what it lists is refused 
   writer.u64(0);
   writer.count(what == 0 ? count : 1);
   if (what == 0) {
-    body.append(count * 9, '\0');  // nothing is said of any
+    body.append(count * 9, '\0');  // nothing is said of any node
   } else {
     for (int text = 0; text < 3; ++text) writer.string("");
     writer.count(0);  // types

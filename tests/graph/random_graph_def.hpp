@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-/// GraphDefs to be saved and loaded; no op table would accept them.
+/// GraphDefs for tests that save and load; no op table would accept them.
 namespace dflow::test {
 
 /// A tensor of the element type filled with awkward values.
@@ -91,7 +91,7 @@ inline std::vector<AttrValue> awkward_values(bool with_large_tensors = true) {
       if (shape.num_elements() < 1000 || with_large_tensors) values.emplace_back(awkward_tensor<T>(shape, ++seed));
     }
   });
-  // NaNs whose bits a conversion to double and back would lose, or keep only there.
+  // NaNs with bits that a conversion to double and back would lose, or keep only there.
   Tensor<float> signalling({2});
   const std::uint32_t bits[] = {0x7f800001u, 0xffc00000u};
   std::memcpy(signalling.data(), bits, sizeof bits);

@@ -1,4 +1,4 @@
-// What is damaged in a file, wherever it is, is DataLoss that says in which file and at which offset.
+// Damage anywhere in a file is DataLoss, and the message names the file and the offset.
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/core/tensor.hpp>
 #include <dflow/io/checkpoint/own/checkpoint_reader.hpp>
@@ -30,7 +30,7 @@ std::vector<NamedTensor> damaged_tensors() {
   return {{"flags", Tensor<bool>({3}, {true, false, true})}, {"w", Tensor<float>({2, 2}, {1, 2, 3, 4})}};
 }
 
-/// Of a read with that file's content changed; none if it reads all the same.
+/// The status of a read after the file's content was changed; Ok if the read succeeds all the same.
 Status status_with(FileSystem& files, const std::string& path, const std::string& content, const ReadAll& read) {
   const std::string whole = files.read_file(path);
   files.write_file_atomically(path, std::string_view(content));
@@ -42,7 +42,7 @@ Status status_with(FileSystem& files, const std::string& path, const std::string
   return status;
 }
 
-/// Each byte changed, and each end cut off.
+/// Changes each byte in turn, and cuts the file at each place.
 void check_damage(FileSystem& files, const std::string& path, const ReadAll& read) {
   const std::string whole = files.read_file(path);
   std::size_t num_lost = 0;

@@ -53,7 +53,7 @@ std::vector<T> elements(const AnyTensor& tensor) {
 
 }  // namespace
 
-// The elements' bytes are those that NumPy 2.4.6 wrote for the same values.
+// The bytes of the elements are as NumPy 2.4.6 wrote them for the same values.
 TEST_CASE("npy files that NumPy wrote are read, whatever their version, their order of bytes and of elements") {
   const AnyTensor floats = parsed_npy(npy_file("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }",
                                                "\0\0\0\0\0\0\0?\0\0\x80?\0\0\xc0?\0\0\0@\0\0 @"sv));

@@ -48,7 +48,7 @@ std::vector<NamedTensor> read_safetensors_of(std::string_view file) {
   return dflow::read_safetensors(files, "/m.safetensors");
 }
 
-/// The code of a file with that header and eight zero bytes of tensors.
+/// The error code of a file with this header and eight zero bytes of tensors.
 Code code_of_safetensors(std::string_view header) {
   return code_of([&] { return read_safetensors_of(safetensors_file(header, "\0\0\0\0\0\0\0\0"sv, header.size())); });
 }
@@ -182,7 +182,7 @@ TEST_CASE("a safetensors header that breaks a rule of the format is DataLoss") {
        R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8,8]}})"sv,
        R"({"a":{"dtype":"F32","shape":[2],"data_offsets":{"x":0}}})"sv, R"({"a":"F32"})"sv, R"({"a":null})"sv,
        R"({"a":[true]})"sv, R"({"__metadata__":{"a":1}})"sv, R"({"__metadata__":[]})"sv,
-       // no JSON
+       // not JSON
        R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}} x)"sv, R"({"a":{"dtype":"F32","shape":[2])"sv,
        "{\"\xff\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}"sv,
        "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}\0"sv}) {

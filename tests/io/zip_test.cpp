@@ -49,7 +49,7 @@ std::string zip_deflated(std::string_view content) {
   return dflow::deflated(pieces, dflow::CompressionFormat::raw);
 }
 
-/// An archive whose first entry is said to be `size` bytes, those of `content`, deflated to `packed`.
+/// An archive with one entry: `packed` is the deflated `content`, and the entry claims `size` bytes.
 std::string zip_of_packed(std::string_view packed, std::string_view content, std::size_t size) {
   std::string archive = zip_of({}, packed, "");
   const auto patch = [&](std::size_t at, std::uint32_t value, int bytes) {
@@ -65,7 +65,7 @@ std::string zip_of_packed(std::string_view packed, std::string_view content, std
   return archive;
 }
 
-/// The contents of an archive, one behind the other.
+/// The contents of an archive, one after the other.
 std::string read_zip(std::string_view bytes) {
   dflow::MemoryFileSystem files;
   files.write_file_atomically("/a.zip", bytes);

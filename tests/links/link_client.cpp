@@ -1,9 +1,9 @@
-// A client whose steps go where its input says, for tests of bad connections.
+// A client for tests of bad connections. Its input says which steps it runs.
 //
 // usage: dflow_link_client ADDRESS SECRET_FILE SILENCE_MS
-// Each line of input is "sum MEGABYTES DEADLINE_MS", which feeds so much to the task there, or "fetch MEGABYTES
-// DEADLINE_MS", which gets so much from it, and is answered by "CODE RESIDENT_MEGABYTES TEXT". The first line of output
-// is "ready".
+// Each line of input is "sum MEGABYTES DEADLINE_MS" or "fetch MEGABYTES DEADLINE_MS". "sum" feeds that many megabytes
+// to the task, and "fetch" gets that many from it. The answer to a line is "CODE RESIDENT_MEGABYTES TEXT". The first
+// line of output is "ready".
 #include <dflow/dflow.hpp>
 #include <dflow/net/server.hpp>
 

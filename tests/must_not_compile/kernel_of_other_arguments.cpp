@@ -1,7 +1,7 @@
 // expect: static.assert.*a kernel is called as
 #include <dflow/dflow.hpp>
 
-/// x scaled, whose kernel forgets its output.
+/// An op that scales x; its kernel forgets the output.
 struct Scale : dflow::Op<"Scale", dflow::FloatTypes> {
   static dflow::PartialShape infer(const Attrs&, const dflow::PartialShape& x) { return x; }
 };

@@ -1,4 +1,4 @@
-// Which arguments are in host memory is said once for an op on a type of devices.
+// An op on a type of devices states once which arguments are in host memory.
 // expect: must give the same host_inputs and host_outputs for all element types
 
 #include <dflow/dflow.hpp>

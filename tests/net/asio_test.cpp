@@ -29,7 +29,7 @@
 #include "cluster_harness.hpp"
 #include "support/end_when_cancelled.hpp"
 
-#if defined(ASIO_HAS_CO_AWAIT)  // not where Asio does not know the compiler's coroutines
+#if defined(ASIO_HAS_CO_AWAIT)  // only if Asio knows the compiler's coroutines
 #include <asio/awaitable.hpp>
 #include <asio/co_spawn.hpp>
 #include <asio/experimental/awaitable_operators.hpp>
@@ -48,7 +48,7 @@ struct AsioWaits : df::Op<"AsioWaits", df::TypeList<float>> {
 };
 constexpr auto asio_ops = df::standard_ops + df::ops<AsioWaits>;
 
-/// How many of them have begun, since the program has.
+/// The number of these steps that have begun since the program's start.
 std::atomic<int> num_waiting = 0;
 void await_waiting(int count) {
   for (int seen = num_waiting; seen < count; seen = num_waiting) num_waiting.wait(seen);
@@ -73,7 +73,7 @@ df::Code code_of_future(Future&& future) {
   }
 }
 
-/// A graph whose steps are the same here and on a cluster.
+/// A graph with the same steps in this process and on a cluster.
 struct Steps {
   df::Graph graph;
   df::Output<float> x = df::placeholder<float>(graph, {}, {.name = "x"});
@@ -102,7 +102,7 @@ struct dflow::Kernel<AsioWaits, df::Cpu, float> {
 
 namespace {
 
-/// What each token must do, on a session of this process and on one of a cluster.
+/// The promises of each token, checked on a session of this process and on a session of a cluster.
 void check_tokens(Steps& steps, df::Session& session) {
   using df::Tensor;
   const df::Output<float>&x = steps.x, &y = steps.y, &z = steps.z;
@@ -218,7 +218,7 @@ TEST_CASE("a handler runs on its executor, which has work until then", "[net][as
 
 namespace {
 
-/// Runs what it is given in a thread of its own, and is not out of the call for a while after that may have begun.
+/// Runs each function in a thread of its own; its call returns a while after the function may have begun.
 struct LingeringExecutor {
   std::shared_ptr<std::atomic<bool>> is_inside = std::make_shared<std::atomic<bool>>(false);
 

@@ -1,4 +1,4 @@
-// What one client may keep in a task, and that it is gone with the client.
+// The limits of the items that one client may keep in a task. The items go away with the client.
 #include <dflow/base/threads/thread_pool.hpp>
 #include <dflow/net/tasks/peers.hpp>
 #include <dflow/net/tasks/worker.hpp>
@@ -57,7 +57,7 @@ Visit visit_of(int task, std::uint64_t incarnation = 1, std::uint64_t number = 1
   return {TaskIdentity{"", "/job:client/replica:0/task:" + std::to_string(task), incarnation, 0}, number};
 }
 
-/// What is thrown by a request that has no reply.
+/// The error of a request that has no reply.
 Status tell(Worker& worker, const Visit& visit, Method method, const ShareName& name) {
   Incoming request;
   request.method = static_cast<std::uint16_t>(method);
@@ -92,7 +92,7 @@ class CountingService final : public Peers::Service {
   std::vector<std::string> gone_;
 };
 
-/// A worker that is told late that the first visit is over.
+/// A worker that learns late that the first visit is over.
 class LateService final : public Peers::Service {
  public:
   explicit LateService(std::shared_ptr<Worker> worker) : worker_(std::move(worker)) {}
@@ -108,7 +108,7 @@ class LateService final : public Peers::Service {
     done_.count_down();
   }
   void wait_until_gone() { gone_.wait(); }
-  /// Returns when it knows.
+  /// Returns when the worker knows.
   void tell() {
     told_.count_down();
     done_.wait();
@@ -149,7 +149,7 @@ TEST_CASE("a client keeps as many sessions and shares as the options say", "[net
   const Visit next = visit_of(1, 1, 2);
   CHECK(tell(*worker, next, Method::register_share, {7, 1}).ok());
   CHECK(tell(*worker, next, Method::register_share, {8, 1}).ok());
-  // What is not there is forgotten at once.
+  // A request to forget an unknown item ends at once.
   CHECK(tell(*worker, next, Method::forget_share, {9, 9}).ok());
   CHECK(tell(*worker, next, Method::close_session, {9, 0}).ok());
   worker->stop(Status::unavailable("it stops"));

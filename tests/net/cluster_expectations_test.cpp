@@ -1,5 +1,5 @@
-// What TensorFlow's tests of its distributed runtime expect of rendezvous, executors, masters and sessions, of clusters
-// here.
+// The expectations of TensorFlow's tests of its distributed runtime, for clusters here: rendezvous, executors, masters
+// and sessions.
 #include <dflow/net/client/inspect.hpp>
 #include <dflow/net/server.hpp>
 

@@ -1,4 +1,4 @@
-// Partial runs whose parts lie in several tasks.
+// Partial runs with parts in several tasks.
 #include <dflow/net/server.hpp>
 
 #include <dflow/dflow.hpp>
@@ -14,8 +14,8 @@ using dflow::testing::MemoryCluster;
 
 namespace {
 
-/// Feeds and fetches of all sizes, here, on parameter servers and across: x there, y = f(x) on one, z = g(y, late) on
-/// the other.
+/// Feeds and fetches of all sizes, here, on parameter servers and across them: x there, y = f(x) on one server, z =
+/// g(y, late) on the other.
 struct SplitModel {
   df::Graph graph;
   df::Output<float> x, late, y, z;

@@ -26,7 +26,7 @@ using df::testing::MemoryCluster;
 
 namespace {
 
-/// Two parameter servers and two workers, the first of which is the chief; all see the same files.
+/// Two parameter servers and two workers; the first worker is the chief. All tasks see the same files.
 struct SavingCluster {
   SavingCluster() {
     for (const char* job : {"ps", "worker"}) {
@@ -85,7 +85,7 @@ TEST_CASE("each parameter server writes its shard, and new ones go on from there
     path = saver.save(session, "/models/m", 5);
     expected = model.run(session, 5);
   }
-  // Those of both parameter servers, and the random streams of the chief.
+  // The shards of both parameter servers, and the random streams of the chief.
   const df::CheckpointIndex index = df::read_checkpoint_index(*cluster.files, path + ".index");
   CHECK(index.num_shards == 3);
   const auto shard_of = [&](const std::string& name) { return index.find(name).front().shard; };

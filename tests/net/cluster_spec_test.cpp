@@ -392,7 +392,7 @@ TEST_CASE("an indexed job of Kubernetes is a cluster", "[net]") {
   CHECK(contains(error("DFLOW_KUBERNETES_PODS", "0"), "DFLOW_KUBERNETES_PODS is '0'"));
   CHECK(contains(error("DFLOW_KUBERNETES_SERVICE", ""), "no DFLOW_KUBERNETES_SERVICE"));
   CHECK(contains(error("DFLOW_KUBERNETES_SERVICE", "a b"), "is no address"));
-  // Half of what makes a cluster is no program that runs alone.
+  // Half of a cluster's settings is an error: the program does not run alone.
   const auto found = [&](const std::string& name, const std::string& value) {
     return error_of([&] { return ClusterSpec::from_environment(only(with(pod, name, value))); });
   };

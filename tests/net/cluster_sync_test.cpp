@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::int64_t rows_per_step = 12, row_features = 4;
 
-/// What step `step` trains on, of all replicas the rows from `begin` to `end`.
+/// The rows from `begin` to `end` of all replicas' training data of step `step`.
 df::Tensor<float> rows_of_step(std::int64_t step, std::int64_t begin, std::int64_t end) {
   df::Tensor<float> rows({end - begin, row_features});
   for (std::int64_t row = begin; row < end; ++row) {
@@ -90,8 +90,8 @@ struct SyncedCluster {
     for (const auto& device : server.devices()) df::set_device_files(device->context(), files);
   }
 
-  /// What the variables are after so many steps of all workers in step; `at_step(step)` is called in the chief before
-  /// each, and `after_step(step)` after it. `last_of(worker)` says where one ends earlier.
+  /// The values of the variables after `steps` steps of all workers in step. The chief calls `at_step(step)` before
+  /// each step and `after_step(step)` after it. `last_of(worker)` is the step at which a worker ends, if earlier.
   std::vector<float> trained(std::int64_t steps, const std::function<void(std::int64_t)>& at_step = nullptr,
                              const std::function<std::int64_t(int)>& last_of = nullptr,
                              const std::function<void(std::int64_t)>& after_step = nullptr) {
@@ -153,7 +153,7 @@ TEST_CASE("a parameter server that is started anew meanwhile changes nothing of 
   SyncedCluster disturbed(2, 3);
   std::vector<int> restarts{0, 0, 0};
   const std::vector<float> values = disturbed.trained(14, [&](std::int64_t step) {
-    // Each once: in the middle, right after a checkpoint, and the first steps again.
+    // Each of them once: in the middle, right after a checkpoint, and the first steps again.
     constexpr std::int64_t when[] = {2, 7, 10};
     for (std::size_t i = 0; i < 3; ++i) {
       if (step != when[i] || restarts[i] > 0) continue;
@@ -178,7 +178,8 @@ TEST_CASE("steps that are lost when a parameter server dies at the end are made 
         disturbed.cluster.stop("ps", task);
         disturbed.give_files(disturbed.cluster.start("ps", task));
       });
-      // Each time the last step is made; fewer where the others have left, which saves, before the chief stops it.
+      // One restart each time the last step is made. There are fewer restarts if the other workers leave, and so save,
+      // before the chief stops the task.
       CHECK(restarts >= 1);
       CHECK(restarts <= 3);
       CHECK(values == undisturbed);

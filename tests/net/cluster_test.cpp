@@ -286,11 +286,11 @@ TEST_CASE("a parameter server that stops is named, and a session made anew goes 
     CHECK(error.code() == df::Code::unavailable);
     CHECK_THAT(error.what(), Catch::Contains("/job:ps/replica:0/task:0"));
   }
-  // Said by the thread that loses the connection, before the step ends or after.
+  // The thread that loses the connection logs this line, before the step ends or after.
   while (!cluster.log().has("the connection with /job:ps/replica:0/task:0 is lost: ")) std::this_thread::yield();
   cluster.start("ps", 0);
-  // What it held is gone: never silent zeros.
-  // As soon as the old connections are known to be gone.
+  // The task's values are gone: a run gives an error, never silent zeros. The error comes as soon as the old
+  // connections are known to be gone.
   const auto error_of_run = [&] {
     try {
       static_cast<void>(session->run(read));
@@ -410,7 +410,7 @@ TEST_CASE("a task that is lost after its own part has ended ends the step, and i
     std::promise<df::Status> ended;
     session.run_async({.deadline = std::chrono::seconds(60)}, {{x, df::Tensor<float>(1.0f)}}, held,
                       [&](const df::Status& status, const df::Tensor<float>&) { ended.set_value(status); });
-    begun.get_future().wait();  // so task 0 has sent what it had to
+    begun.get_future().wait();  // task 0 has then sent its tensors
     cluster.stop("ps", 0);
     const df::Status status = ended.get_future().get();
     CHECK(status.code() == df::Code::unavailable);
@@ -503,7 +503,7 @@ TEST_CASE("tasks reach each other by TCP, with a secret, and who does not know i
   CHECK(refused.code() == df::Code::unauthenticated);  // not worth another attempt
   CHECK(mentions(refused, "different secrets of the cluster"));
   CHECK(mentions(refused, server.address()));
-  // Nor is anybody else waited for.
+  // The client does not wait for any other task either.
   df::net::ClusterSpec with_missing;
   with_missing.add_task("ps", 0, server.address());
   with_missing.add_task("ps", 1, "127.0.0.1:1");

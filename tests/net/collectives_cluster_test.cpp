@@ -53,7 +53,7 @@ class TcpWorkers {
   std::vector<std::unique_ptr<df::net::Server>> servers_;
 };
 
-/// One value and a half is on "a0", "b0" and "c0" each, made of what is fed; the session is of "chief0".
+/// "a0", "b0" and "c0" each hold 1.5 times the fed value, and the session belongs to "chief0".
 struct SimulatedMembers {
   explicit SimulatedMembers(std::int64_t size) {
     x = df::placeholder<float>(graph, {size});

@@ -1,4 +1,4 @@
-// Branches, loops and functions whose calls stand in other tasks.
+// Branches, loops and functions with calls in other tasks.
 #include <dflow/dflow.hpp>
 #include <dflow/net/server.hpp>
 
@@ -49,8 +49,7 @@ void check_program(const df::testing::ControlFlowProgram& program, const std::st
       program, [&](const df::Node&) { return device; }, options);
 }
 
-/// Values go to one of the devices, or where they would be, by a draw; what calls, or holds lists of them, is not
-/// moved.
+/// Moves nodes by a draw: to one of the devices, or not at all. Nodes that call functions or hold lists are not moved.
 df::DeviceFunction spread_over(std::vector<std::string> devices, std::size_t draw) {
   return [devices = std::move(devices), draw](const df::Node& node) {
     const bool is_plain = node.op->role == df::OpRole::ordinary && !node.op->is_stateful &&
@@ -116,7 +115,7 @@ TEST_CASE("raw loops and branches give the same on one device, over three device
 TEST_CASE("programs in the raw form give the same over three devices and over three tasks", "[split]") {
   MemoryCluster cluster({{"ps", 2}, {"worker", 1}});
   df::PassOptions passes;
-  passes.lower_control_flow = passes.raise_control_flow = true;  // what spans devices is raised again
+  passes.lower_control_flow = passes.raise_control_flow = true;  // control flow that spans devices is raised again
   for (const df::testing::ControlFlowProgram& program : df::testing::control_flow_programs()) {
     for (std::size_t draw = 0; draw < 6; ++draw) {
       INFO(program.name << ", draw " << draw);
@@ -164,7 +163,7 @@ TEST_CASE("random numbers in a body of another task go on, and are not those of 
       auto noise = df::random_uniform<float>(graph, {});
       return v * df::exp(noise);
     });
-    // One call is kept more of than the other, so their bodies differ, and draw by one node.
+    // More is kept of one call than of the other: their bodies differ, and draw random numbers by one node.
     auto y = noisy(x), z = noisy(x * 2.0f);
     auto gradient = df::gradients(y, x);
     df::Session session(graph, options);

@@ -1,4 +1,4 @@
-// A parameter server that answers runs with what is not its to send.
+// A parameter server that answers runs with tensors that it may not send.
 #include <dflow/dflow.hpp>
 #include <dflow/net/protocol/connection.hpp>
 #include <dflow/net/protocol/messages.hpp>
@@ -32,7 +32,7 @@ constexpr std::uint64_t dishonest_incarnation = 77;
 class DishonestTask : public net::Connection::Handler {
  public:
   std::function<net::RunShareReply()> answer = [] { return net::RunShareReply(); };
-  std::function<df::StatusOr<net::Outgoing>()> tensor;  ///< that it is asked for
+  std::function<df::StatusOr<net::Outgoing>()> tensor;  ///< the requested tensor
   std::vector<df::DeviceInfo> devices = {device("CPU:0")};
 
   static df::DeviceInfo device(const std::string& name) {
@@ -55,7 +55,7 @@ class DishonestTask : public net::Connection::Handler {
   void on_closed(net::Connection&, const df::Status&) override {}
 };
 
-/// Listens where its address says, as long as it lives.
+/// Listens at the address of the dishonest task as long as it lives.
 class DishonestListener {
  public:
   DishonestListener(net::Transport& transport, const std::string& address, std::shared_ptr<DishonestTask> task)
@@ -109,7 +109,7 @@ std::string key_between(const std::string& source, std::uint64_t incarnation, co
   return df::RendezvousKey(source + "/device:CPU:0", incarnation, destination + "/device:CPU:0", name).text();
 }
 
-/// A worker whose only parameter server is the dishonest one.
+/// A worker with only one parameter server, the dishonest task.
 struct DishonestCluster {
   net::ServerOptions options;
   std::shared_ptr<DishonestTask> task = std::make_shared<DishonestTask>();
@@ -130,7 +130,7 @@ struct DishonestCluster {
   }
 };
 
-/// The head that is said, and so many bytes.
+/// A reply with this head and this number of bytes.
 net::Outgoing tensor_of(const net::TensorHead& head, std::size_t bytes) {
   net::Outgoing reply{net::to_body(head), {}};
   const auto payload = std::make_shared<const std::vector<std::byte>>(bytes);
@@ -165,7 +165,7 @@ TEST_CASE("a task that answers with tensors of others, or that nobody has asked 
     return key_between(dishonest_task, dishonest_incarnation, honest_task, name);
   };
   for (int round = 0; round < 3; ++round) {
-    // Nothing comes: the step has its deadline.
+    // Nothing comes: the step ends at its deadline.
     CHECK(run_with({}).code() == df::Code::deadline_exceeded);
     const std::string of_other = key_between(honest_task, dishonest_incarnation, honest_task, "x");
     const std::string of_earlier = key_between(dishonest_task, dishonest_incarnation - 1, honest_task, "x");
@@ -177,7 +177,7 @@ TEST_CASE("a task that answers with tensors of others, or that nobody has asked 
     }
     CHECK(run_with({"no key"}).code() == df::Code::invalid_argument);
     CHECK(run_with({own("x"), own("x")}).code() == df::Code::aborted);
-    // What nobody wants changes nothing, also by the thousand.
+    // Unwanted tensors change nothing, not even by the thousand.
     std::vector<std::string> unwanted;
     for (int i = 0; i < 6000; ++i) unwanted.push_back(own(std::to_string(i)));
     CHECK(run_with(unwanted).code() == df::Code::deadline_exceeded);

@@ -1,4 +1,4 @@
-// What the gradient of a loop keeps has a bound on each device that runs a part of it.
+// The values that the gradient of a loop keeps are limited on each device that runs a part of the loop.
 #include <dflow/dflow.hpp>
 #include <dflow/net/server.hpp>
 
@@ -15,7 +15,7 @@ using df::testing::MemoryCluster;
 
 namespace {
 
-/// The gradients of a loop whose body multiplies on one device and bends on another.
+/// The gradients of a loop with a body that multiplies on one device and bends on another.
 std::vector<df::AnyTensor> run_kept_loop(const std::string& first, const std::string& second,
                                          std::int64_t max_kept_bytes, const df::SessionOptions& options) {
   df::Graph graph;

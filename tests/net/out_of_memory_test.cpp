@@ -1,4 +1,4 @@
-// Every allocation of a thread that runs a whole cluster fails in turn: nobody waits for ever, and nothing breaks.
+// Every allocation of a thread that runs a whole cluster fails in turn: no caller waits for ever, and nothing breaks.
 #include <dflow/net/server.hpp>
 
 #include "catch.hpp"
@@ -23,7 +23,7 @@ using namespace dflow;
 
 namespace {
 
-/// Runs its tasks in the thread that waits, which moves time on where there is none.
+/// Runs its tasks in the waiting thread. If there is no task, the waiting thread moves time on.
 class WaitersPool final : public ThreadPool {
  public:
   explicit WaitersPool(std::shared_ptr<VirtualClock> clock) : clock_(std::move(clock)) {}
@@ -52,7 +52,7 @@ class WaitersPool final : public ThreadPool {
   bool current_thread_is_worker() const noexcept override { return true; }
 
   bool has_given_up = false;
-  std::stop_source stop;  ///< what a step stops by that would wait for ever
+  std::stop_source stop;  ///< stops a step that would wait for ever
 
  private:
   const std::shared_ptr<VirtualClock> clock_;
@@ -96,7 +96,7 @@ struct ClusterInOneThread {
     y = x + x;
   }
 
-  /// What is left to run holds what is to be let go of.
+  /// The tasks still to be run hold the objects to be released.
   ~ClusterInOneThread() {
     ps.reset();
     worker.reset();
@@ -106,7 +106,7 @@ struct ClusterInOneThread {
   std::unique_ptr<Session> session() {
     return std::make_unique<Session>(graph, SessionOptions{.pool = pool, .target = worker->target(), .clock = clock});
   }
-  /// Of a client that leaves all to the worker's master.
+  /// The session of a client that leaves all to the worker's master.
   std::unique_ptr<Session> session_at_master() {
     const auto target = net::remote_master(spec, "/job:worker/task:0", {}, options());
     return std::make_unique<Session>(graph, SessionOptions{.pool = pool, .target = target, .clock = clock});
@@ -119,11 +119,12 @@ struct ClusterInOneThread {
   }
 };
 
-/// `before(cluster)` makes what `operation(cluster, session)` is called with, each of whose allocations fails in turn.
-/// Whatever becomes of it, it ends by itself, cluster and session can be used afterwards, and nothing is kept.
+/// `before(cluster)` makes the argument of `operation(cluster, session)`. Each allocation of the operation fails in
+/// turn. Whatever becomes of the operation, it ends by itself. Cluster and session can be used afterwards, and nothing
+/// is kept.
 template <class Before, class Operation>
 int fail_each_in_cluster(const Before& before, const Operation& operation) {
-  // Whether allocation `n` was there to fail.
+  // True if allocation `n` was there to fail.
   const auto fail = [&](int n) {
     ClusterInOneThread cluster;
     std::unique_ptr<Session> session = before(cluster);

@@ -34,14 +34,14 @@ TEST_CASE("a server that is stopped by what its stop calls does not wait for its
   spec.set_task("ps", 0);
   Server server(spec, options);
   stopped = &server;
-  // Who has said nothing yet is a line of the log when the server stops.
+  // When the server stops, it logs a line for each connection that has sent nothing yet.
   std::unique_ptr<Stream> stream;
   REQUIRE(test::connect(*transport, "ps0", stream).ok());
   CHECK(test::read(*stream, FrameHeader::size).size() == FrameHeader::size);
   server.stop();
   server.stop();
   CHECK(server.join() == 0);
-  num_lines.wait(0);  // a thread of the transport may be about to say it
+  num_lines.wait(0);  // a thread of the transport may be about to log it
   CHECK(num_lines == 1);
   stopped = nullptr;
 }

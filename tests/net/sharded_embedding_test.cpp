@@ -30,7 +30,7 @@ df::Tensor<std::int32_t> ids_of_step(std::int64_t step, std::int64_t worker = 0)
   return ids;
 }
 
-/// A table in three shards, each step of which moves the rows that it looks up toward 1.
+/// A table in three shards. Each step moves the rows that it looks up toward 1.
 struct ShardedModel {
   explicit ShardedModel(const df::DeviceFunction& place, df::PartitionStrategy strategy) : graph({.seed = 5}) {
     const auto on = graph.device(place);

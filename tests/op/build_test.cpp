@@ -44,7 +44,7 @@ struct Same : ElementwiseOp<"Same", TypeList<float, std::int32_t>> {
   }
 };
 
-/// Refuses what it refuses by itself, without a context: `x.merged_with`.
+/// Its own shape function refuses the input, without a context: `x.merged_with`.
 struct OfThree : Op<"OfThree", FloatTypes> {
   static PartialShape infer(const Attrs&, const PartialShape& x) { return x.merged_with({dynamic, 3}); }
 };

@@ -17,7 +17,7 @@ enum class Fault { none, index, negative, output, dtype, shape, foreign, rows, r
           "foreign", "rows",  "runtime_error", "number", "builder"};
 }
 
-/// Its gradient does what its attribute says.
+/// An op with a gradient that does as its attribute says.
 struct Faulty : Op<"Faulty", TypeList<float>> {
   struct Attrs {
     Fault fault = Fault::none;

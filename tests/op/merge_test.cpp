@@ -33,7 +33,7 @@ float merged_value(Session& session, const Output<float>& y, const Output<float>
 TEST_CASE("three graphs become one, each under its prefix, with its variables and collections", "[merge]") {
   MergedLine a, b, c;
   const MergedGraph from_b = merge(a.graph, b.graph, {.prefix = "b"});
-  // c reads what a has computed.
+  // c reads the value that a has computed.
   const MergedGraph from_c = merge(a.graph, c.graph, {.prefix = "c", .input_map = EdgeMap().add(c.x, a.y)});
   CHECK(from_b.prefix() == "b");
   CHECK(from_b(b.y).name() == "b/y");
@@ -51,7 +51,7 @@ TEST_CASE("three graphs become one, each under its prefix, with its variables an
   CHECK(merged_value(session, a.y, a.x, 1) == 12);
   CHECK(merged_value(session, from_b(b.y), from_b(b.x), 1) == 102);
   CHECK(merged_value(session, from_c(c.y), a.x, 1) == 34);
-  // The lines are those where the nodes were built.
+  // Each node keeps the line at which it was built.
   CHECK(from_c(c.y).node().where.line() == c.y.node().where.line());
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("frames of the raw form are told apart after a merge", "[merge]") {
   Graph into;
   const auto fed = placeholder<std::int32_t>(into, {});
   const MergedGraph one = merge(into, from, {.prefix = "one", .input_map = EdgeMap().add(limit, fed)});
-  // Two loops, one after the other: of one name they would be one frame.
+  // Two loops, one after the other: with one name they would be one frame.
   const MergedGraph two =
       merge(into, from, {.prefix = "two", .input_map = EdgeMap().add(limit, one(count) + one(count))});
   Session session(into);

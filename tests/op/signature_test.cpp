@@ -17,8 +17,8 @@ using namespace dflow;
 
 namespace {
 
-/// Adds `offset` to every scalar of both lists and gives back the second one, whose element types an attribute lists,
-/// and how many scalars of the first one were not zero.
+/// Adds `offset` to every scalar of both lists. Returns the second list, with element types that an attribute lists,
+/// and the number of scalars of the first list that were not zero.
 struct TwoLists : Op<"TwoLists", NumberTypes> {
   struct Attrs {
     std::int64_t N = 1;
@@ -43,7 +43,7 @@ struct OpenAndCounted : Op<"OpenAndCounted", FloatTypes, IntTypes> {
   static void infer(InferContext&) {}
 };
 
-/// What is passed through may be of any element types.
+/// An op that passes its input through, of any element types.
 struct PassThrough : Op<"PassThrough"> {
   struct Attrs {
     std::vector<DType> Tin;
@@ -58,7 +58,7 @@ enum class Throws { nothing, error, runtime_error, number };
   return {"nothing", "error", "runtime_error", "number"};
 }
 
-/// Its shape function throws what its attribute says.
+/// An op with a shape function that throws as its attribute says.
 struct Thrower : Op<"Thrower", FloatTypes> {
   struct Attrs {
     Throws what = Throws::nothing;

@@ -16,7 +16,7 @@ namespace {
 
 using TableNorm = Output<float>(Output<float>, Output<float>);
 
-/// A graph of functions alone.
+/// A graph that holds only functions.
 Graph function_library() {
   Graph library;
   register_function(library, "norm", [](Output<float> a, Output<float> b) { return sqrt(a * a + b * b); });
@@ -27,7 +27,7 @@ Graph function_library() {
   return library;
 }
 
-/// The def of a graph of one call of "norm", whose function is not part of it.
+/// The def of a graph with one call of "norm"; the function is not part of the graph.
 GraphDef call_alone() {
   Graph graph = function_library();
   const auto x = placeholder<float>(graph, {}, {.name = "x"});
@@ -126,7 +126,7 @@ TEST_CASE("functions that are there, that are not and of other types are errors 
   CHECK(contains(types, "function_table_test.cpp"));
   CHECK(graph.num_nodes() == before);
   CHECK(graph.collection("functions").size() == 2);
-  // One that is being built cannot be found.
+  // A function that is being built cannot be found.
   CHECK(code_of([&] {
           return register_function(graph, "self", [&](Output<float> a) {
             return find_function<Output<float>(Output<float>)>(graph, "self")(a);

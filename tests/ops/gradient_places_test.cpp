@@ -40,7 +40,7 @@ class PlaceCheck {
            differentiate_thrice(built->graph, {ys.front()}, xs, where);
   }
 
-  /// What works on several devices, which no case does.
+  /// Ops on several devices, for which there is no oracle case.
   bool run_collectives() {
     const auto where = std::source_location::current();
     Graph graph;
@@ -71,7 +71,8 @@ class PlaceCheck {
     return true;
   }
 
-  /// The gradients that exist; none if an op on the way has none, which must be said at the right line.
+  /// The gradients that exist. There are none if an op on the way has no gradient, and the error must then name the
+  /// right line.
   Edges differentiate(const Graph& graph, const Edges& ys, const Edges& xs, const std::source_location& where) {
     const std::size_t before = graph.num_nodes();
     Edges slopes;
@@ -122,7 +123,7 @@ TEST_CASE("every node of every op's gradient has the line that built what it dif
     }
   }
   CHECK(check.run_collectives());
-  // What works on lists is not fed; tests/session/tensor_array_test.cpp differentiates it.
+  // Ops on lists are not fed; tests/session/tensor_array_test.cpp differentiates them.
   const auto is_list = [](const ArgDef& arg) { return arg.dtype == DType::variant; };
   std::string missing;
   standard_op_table().for_each([&](const OpDef& op) {

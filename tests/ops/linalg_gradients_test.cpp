@@ -40,7 +40,7 @@ AnyTensor random_as(const AnyTensor& like, unsigned seed) {
                                         : AnyTensor(linalg_random<std::complex<double>>(like.shape(), seed));
 }
 
-/// The real part of <a, b>: what a gradient a says of a step b.
+/// The real part of <a, b>: the change that a gradient a predicts for a step b.
 double real_dot(const AnyTensor& a, const AnyTensor& b) {
   double sum = 0;
   for (std::int64_t i = 0; i < a.num_elements(); ++i) {
@@ -65,7 +65,7 @@ AnyTensor moved(const AnyTensor& x, const AnyTensor& direction, double step) {
   return result;
 }
 
-/// A function of edges at one point: its gradients of first and second order beside central differences.
+/// A function of edges at one point: checks its gradients of first and second order against central differences.
 class SlopeCheck {
  public:
   SlopeCheck(Tensors at, const Function& function) : values_(std::move(at)) {
@@ -152,7 +152,7 @@ void check_slopes(const std::string& name, Tensors at, const Function& function)
   SlopeCheck(std::move(at), function).run();
 }
 
-/// Hermitian whatever x is.
+/// A Hermitian matrix for every x.
 Expr hermitian(const Expr& x) { return (x + detail::adjoint(x)) * 0.5; }
 
 template <class T>
@@ -172,7 +172,7 @@ void check_decompositions() {
       const BuiltNode eig = build<SelfAdjointEig>({hermitian(x[0])});
       const Expr e = eig.output(0), v = eig.output(1);
       if (!is_complex) return {e, v};
-      // Vectors of complex matrices have free phases, which this does not depend on.
+      // Eigenvectors of complex matrices have free phases; this value does not depend on them.
       return {e, detail::product(v * detail::as_row(e * e * e), v, false, true)};
     });
   }
@@ -269,7 +269,7 @@ TEST_CASE("gradients of bands and diagonals agree with differences", "[ops][lina
 TEST_CASE("gradients of Fourier transforms agree with differences", "[ops][linalg]") {
   using Complex = std::complex<double>;
   const Tensors at{linalg_random<Complex>({2, 2, 3, 5}, 14)};
-  // Squares, so that the second order is not zero.
+  // Squares make the second order nonzero.
   const auto squared = [](const AnyOutput& y) -> Edges { return {Expr(y) * Expr(y)}; };
   check_slopes("fft", at, [&](const Edges& x) { return squared(build<Fft>({x[0]})); });
   check_slopes("fft2d", at, [&](const Edges& x) { return squared(build<Fft2d>({x[0]})); });

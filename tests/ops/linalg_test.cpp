@@ -58,7 +58,7 @@ Output<T> hermitian_part(const Output<T>& x) {
   return x + batch_matmul(x, matrix_diag(ones_like(matrix_diag_part(x))), {.adj_x = true});
 }
 
-/// Decompositions of one batch of matrices, put together again.
+/// Decomposes the matrices of one batch, and multiplies the factors again.
 template <class T>
 void check_reconstructions(const Shape& shape) {
   INFO(dtype_name(dtype_of<T>) << ' ' << shape.to_string());
@@ -130,7 +130,7 @@ std::vector<std::complex<double>> direct_transform(const Tensor<T>& x) {
   return y;
 }
 
-/// The largest error of a transform, relative to the root mean square of what it gives.
+/// The largest error of a transform, relative to the root mean square of its result.
 template <class T>
 double transform_error(std::int64_t n) {
   Graph graph;
@@ -170,7 +170,7 @@ TEST_CASE("singular values of complex matrices are those of any scale and rank",
       INFO("scale " << scale << ", shape " << shape.to_string());
       Tensor<T> values = random_matrices<T>(shape);
       for (T& value : values) value *= scale;
-      // Equal rows: of rank 1, whose other singular values are 0.
+      // Equal rows: a matrix of rank 1; its other singular values are 0.
       for (std::int64_t i = 1; shape[0] == 3 && i < 3; ++i) {
         for (std::int64_t j = 0; j < 3; ++j) values(i, j) = values(0, j);
       }
@@ -220,7 +220,7 @@ TEST_CASE("least squares of a matrix that is singular in its element type have t
   const auto a = placeholder<float>(graph, {3, 2}), b = placeholder<float>(graph, {3, 1});
   const auto x = matrix_solve_ls(a, b, 0, false);
   Session session(graph);
-  // The second column is a third of the first but for float's rounding, which is not a rank of its own.
+  // The second column is a third of the first, except for float's rounding. The rounding does not add to the rank.
   const Tensor<float> columns({3, 2}, {1, 1 / 3.0f, 0.1f, 0.1f / 3, 7, 7 / 3.0f});
   const Tensor<float> got = session.run({{a, columns}, {b, Tensor<float>({3, 1}, {1, 0.1f, 7})}}, x);
   CHECK(got(0, 0) == Approx(0.9));
@@ -301,7 +301,7 @@ TEST_CASE("gradients that need shapes say so, and equal values have finite ones"
   const auto gradient_of_q = [&q = q, &unknown] { gradients(q, unknown); };
   CHECK(code_of(gradient_of_q) == Code::unimplemented);
 
-  // The rest needs none.
+  // The gradients of the other ops need no known shape.
   const auto [s, u, v] = svd(unknown);
   const auto [e, vectors] = self_adjoint_eig(unknown);
   const auto l = cholesky(unknown);
@@ -361,6 +361,6 @@ TEST_CASE("lines of transforms count against the memory limit", "[ops][linalg]")
     Session session(graph, options);
     return code_of([&] { session.run({{x, Tensor<T>::zeros({length})}}, y); });
   };
-  CHECK(run(11) == Code::resource_exhausted);  // what goes in and comes out would fit
+  CHECK(run(11) == Code::resource_exhausted);  // the input and the output would fit
   CHECK(run(32) == Code::ok);
 }

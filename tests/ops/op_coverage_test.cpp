@@ -16,7 +16,7 @@ using namespace dflow::testing;
 
 namespace {
 
-/// An op that the oracle has no values of.
+/// An op for which the oracle has no values.
 struct OpWithoutRows {
   std::string_view op, reason;
 };
@@ -173,7 +173,7 @@ constexpr std::array<OpWithoutRows, 149> ops_without_rows{{
     {"AssignResourceState", "changes what runs later; tests/kernels/cpu/checkpoint/resource_state_test.cpp"},
 }};
 
-/// Ops through which the harness hands a row its inputs: each row is an expectation of theirs, too.
+/// Ops that pass a row's inputs through the harness: each row is an expectation of theirs, too.
 constexpr std::array<std::string_view, 3> carriers{"Placeholder", "Variable", "ReadVariable"};
 
 /// Op, position of the type parameter, element type; -1 for an op without type parameters.
@@ -184,7 +184,7 @@ void see(const Node& node, Seen& seen) {
   for (int p = 0; p < node.types.size; ++p) seen.emplace(node.op->name, p, node.types[static_cast<std::size_t>(p)]);
 }
 
-/// What the rows of the oracle are about, by the nodes that they build.
+/// The ops and element types that the oracle's rows cover, by the nodes that the rows build.
 Seen rows_of_oracle(std::vector<std::string>& failures) {
   Seen seen;
   for (const OracleCase& oracle_case : oracle_cases()) {

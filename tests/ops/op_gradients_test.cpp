@@ -28,7 +28,7 @@ Tensor<double> random_like(const AnyTensor& tensor, std::mt19937_64& random) {
   return result;
 }
 
-/// A sum with the size of its terms, which is what rounding is relative to.
+/// A sum with the size of its terms; rounding errors are relative to the size.
 struct SumOfTerms {
   double value = 0, size = 0;
   SumOfTerms& operator+=(const SumOfTerms& b) {
@@ -51,9 +51,9 @@ struct Difference {
   double value = 0, noise = 0;
 };
 
-/// Checks the gradients of one case, at float64, along two random directions per input and by single elements where
-/// there are few: directional derivatives by central differences (error O(h^4)) against the graph's gradient, and the
-/// same for the gradient itself.
+/// Checks the gradients of one case at float64: along two random directions per input, and by single elements if there
+/// are few. It compares directional derivatives by central differences (error O(h^4)) with the graph's gradient, and
+/// does the same for the gradient itself.
 class OpGradientCheck {
  public:
   OpGradientCheck(const OracleCase& oracle_case, std::uint64_t seed) : case_(oracle_case), random_(seed) {
@@ -70,7 +70,7 @@ class OpGradientCheck {
     values_.resize(built_->feeds.size());
     for (std::size_t i = 0; i < values_.size(); ++i) values_[i] = built_->feeds[i].tensor;
 
-    // f(x) = sum of y * w with fixed random w: its gradient is that of the op applied to w.
+    // f(x) = sum of y * w with fixed random w: its gradient is the op's gradient applied to w.
     const Values outputs = fetch(built_->outputs);
     for (std::size_t o = 0; o < outputs.size(); ++o) {
       const bool under_test =

@@ -19,16 +19,16 @@ using namespace dflow::testing;
 
 namespace {
 
-/// What fails in a pool that splits all loops, and why; to be emptied.
+/// Ops that fail in a pool that splits all loops, each with the reason; this list should become empty.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 0> not_split{};
 
-/// What one thread does is no matter for ThreadSanitizer, and takes it long.
+/// ThreadSanitizer finds nothing in modes with one thread, and they take it long.
 #if defined(__SANITIZE_THREAD__)
 constexpr bool for_races_alone = true;
 #else
 constexpr bool for_races_alone = false;
 #endif
-/// Nor are for AddressSanitizer more devices or fewer threads, and kernels of one kind are all that it has.
+/// For AddressSanitizer more devices or fewer threads change nothing either, and it has kernels of one kind only.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define DFLOW_TEST_ADDRESSES
@@ -59,7 +59,7 @@ std::vector<Mode> modes() {
     mode.splits_all = mode.options.pool->num_threads() > 1;
     result.push_back(std::move(mode));
   };
-  // A case's tensors are small: a pool that thought of what a wake-up costs would split none of its loops.
+  // A case's tensors are small: a pool that counted the cost of a wake-up would split none of its loops.
   ThreadPoolOptions split_all;
   split_all.min_split_ns = 0;
   const auto two_threads = [=](SessionOptions& o) { o.pool = std::make_shared<WorkStealingPool>(2, split_all); };
@@ -91,7 +91,7 @@ std::vector<Mode> modes() {
     several_devices(4, threads);
     const auto pool = threads == 1 ? std::shared_ptr<ThreadPool>(std::make_shared<InlinePool>())
                                    : std::make_shared<WorkStealingPool>(threads, split_all);
-    // What the device has no kernels for, strings, goes to the CPU.
+    // Strings, for which the device has no kernels, go to the CPU.
     const auto make = [pool] {
       return std::vector<std::shared_ptr<Device>>{
           std::make_shared<ProofDevice>(),

@@ -65,7 +65,7 @@ NodeId append(Graph& graph, const OpDef& op, std::span<const AnyOutput> inputs, 
     if (!known) throw std::runtime_error("op " + std::string(op.name) + " has no attribute " + name);
   }
   request.attrs = values;
-  // What no input decides is the element type under test.
+  // A type parameter that no input decides gets the element type under test.
   for (std::size_t p = 0; p < op.type_params.size(); ++p) {
     bool decided = request.types.values[p] != DType::invalid;
     for (const ArgDef& arg : op.inputs) {

@@ -22,7 +22,7 @@ struct BuiltCase {
   Graph graph;
   std::vector<Feed> feeds;
   std::vector<AnyOutput> inputs;   ///< edges of the case's inputs; for a variable, the edge that reads it
-  std::vector<AnyOutput> outputs;  ///< what to compare; for an update op the reads of its variables, after it ran
+  std::vector<AnyOutput> outputs;  ///< the edges to compare; for an update op the reads of its variables, after it ran
   std::vector<Operation> before;   ///< initialisers of variables, to be run first
   std::vector<Operation> updates;  ///< the update itself, to be run before the outputs are read
 
@@ -30,8 +30,8 @@ struct BuiltCase {
   BuiltCase(const BuiltCase&) = delete;
 };
 
-/// Builds the case's op for element type `t`, all of it at one line of the program; throws what the builder throws, and
-/// std::runtime_error for an op that is not in the standard table.
+/// Builds the case's op for element type `t`, all of it at one line of the program. It throws the builder's errors,
+/// and std::runtime_error for an op that is not in the standard table.
 std::unique_ptr<BuiltCase> build_case(const OracleCase& oracle_case, DType t, InputsAs inputs_as,
                                       const std::vector<std::string>& device_of_input = {},
                                       std::source_location where = std::source_location::current());

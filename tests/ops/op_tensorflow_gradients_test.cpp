@@ -12,15 +12,15 @@ using namespace dflow::testing;
 
 namespace {
 
-/// What the rows say of values holds for gradients, too, but that these go through several kernels, each of which
-/// rounds to the element type, and that the terms that cancel are theirs.
+/// The rows' limits for values also hold for gradients, with two differences. A gradient goes through several kernels,
+/// and each rounds to the element type. The terms that cancel are the gradient's terms.
 OracleCase as_case_of_gradients(OracleCase oracle_case) {
   oracle_case.terms = oracle_case.gradient_terms;
   oracle_case.roundings += 3;
   return oracle_case;
 }
 
-/// The first of the case's gradients that is not TensorFlow's, or nothing.
+/// The first of the case's gradients that differs from TensorFlow's gradient, or nothing.
 std::string wrong_gradient(const OracleCase& oracle_case, DType t) {
   const auto built = build_case(oracle_case, t, InputsAs::known_feeds);
   GraphStore& graph = *built->graph.store();

@@ -194,7 +194,7 @@ double unit_roundoff(DType dtype) {
   }
 }
 
-/// The element type in which kernels compute what they store as `dtype`.
+/// The element type in which kernels compute values that are stored as `dtype`.
 DType computing_type(DType dtype) {
   return dtype == DType::float16 || dtype == DType::bfloat16 ? DType::float32 : dtype;
 }
@@ -214,8 +214,9 @@ double smallest_positive(DType dtype) {
   }
 }
 
-/// What an element of type `dtype` may differ from `expected`: what is computed in the computing type, with an error
-/// of some units in the last place of the expected value or of the terms that cancel in it, is rounded to `dtype`.
+/// The largest difference between an element of type `dtype` and `expected`. Kernels compute in the computing type and
+/// then round to `dtype`. Their error is some units in the last place of the expected value, or of the terms that
+/// cancel in it.
 double largest_error(DType dtype, double expected, const OracleCase& oracle_case) {
   const double size = std::max(expected, oracle_case.terms);
   double error = 8 * oracle_case.tolerance_scale * unit_roundoff(computing_type(dtype)) * size;

@@ -15,7 +15,7 @@ namespace dflow::testing {
 struct OracleTensor {
   enum class Role { under_test, param, fixed };
   Role role = Role::fixed;
-  DType dtype = DType::invalid;  ///< what the reference computed in
+  DType dtype = DType::invalid;  ///< the element type in which the reference was computed
   Shape shape;
   nlohmann::json values;
 
@@ -42,7 +42,7 @@ struct OracleCase {
   std::vector<DType> gradient_types;
   double gradient_terms = 0;
 
-  // Of cases that must fail.
+  // For cases that must fail.
   std::string code, match, when;
 
   std::string title(DType t) const;
@@ -58,10 +58,10 @@ OracleTensor parse_oracle_tensor(const nlohmann::json& json);
 /// Elements as doubles (real part; the imaginary part with `imaginary`), for comparison.
 double element_as_double(const AnyTensor& tensor, std::int64_t i, bool imaginary = false);
 
-/// Compares an output of the case element by element: exactly for integers, bool and strings; floats by a relative
-/// error that follows from the type that computes them, which of 16-bit types is float, and one rounding to their own;
-/// +0 and -0 are two numbers. tests/oracle/README.md has the rule. Returns a description of the first difference, or
-/// nothing.
+/// Compares an output of the case element by element. Integers, bool and strings must be equal; +0 and -0 are two
+/// numbers. Floats may differ by a relative error, which follows from the type that computes them (float for 16-bit
+/// types), and by one rounding to their own type. tests/oracle/README.md has the rule. Returns a description of the
+/// first difference, or nothing.
 std::string difference(const AnyTensor& got, const OracleTensor& want, DType want_dtype, const OracleCase& oracle_case);
 
 }  // namespace dflow::testing

@@ -17,11 +17,12 @@
 
 using namespace dflow;
 
-// The lines are those of tf.raw_ops.Print of TensorFlow 2.21.0, but that of complex numbers, which it writes as '?'.
+// The lines equal the lines of tf.raw_ops.Print of TensorFlow 2.21.0, except for complex numbers: TensorFlow writes
+// '?'.
 
 namespace {
 
-/// What `f` writes to the standard error stream.
+/// The text that `f` writes to the standard error stream.
 template <class F>
 std::string written_by(F f) {
   std::FILE* const file = std::tmpfile();
@@ -89,8 +90,8 @@ TEST_CASE("a line has a message and several tensors, and is written so many time
   CHECK(written_by([&] { session.run({{x, 1.0f}}, nothing); }) == "nothing\n");
 }
 
-// The nodes "x", "Const" and "p" are what tf.compat.v1.Print(x, [x, tf.constant([1, 2])], message="m: ", summarize=2)
-// of TensorFlow 2.21.0 gives in as_graph_def(), "a" what tf.debugging.Assert gives.
+// In as_graph_def() TensorFlow 2.21.0 gives the nodes "x", "Const" and "p" for tf.compat.v1.Print(x, [x,
+// tf.constant([1, 2])], message="m: ", summarize=2), and the node "a" for tf.debugging.Assert.
 TEST_CASE("a graph of TensorFlow's with Print and Assert lists the types of what they print", "[print]") {
   const auto def_with = [](const std::vector<DType>& printed, const std::vector<DType>& asserted) {
     GraphDef def;

@@ -109,7 +109,7 @@ T random_element(Chance& chance) {
   }
 }
 
-/// Refuses shapes of too many elements: whoever draws, draws again.
+/// Refuses shapes with too many elements: the caller then draws again.
 AnyTensor random_tensor(Chance& chance, DType dtype, const Shape& shape) {
   if (shape.num_elements() > 4 * most_elements)
     throw Error(Status::resource_exhausted("too many elements for a random call"));
@@ -148,7 +148,7 @@ Shape random_shape(Chance& chance) {
   }
 }
 
-/// What a program might know of `shape` before it runs.
+/// The part of `shape` that a program might know before it runs.
 PartialShape random_knowledge(Chance& chance, const Shape& shape) {
   switch (chance.below(5)) {
     case 0:
@@ -240,7 +240,7 @@ struct Arguments {
   std::vector<std::pair<std::string, DType>> types;
 };
 
-/// How many inputs the attribute that decides a list says there are.
+/// The number of inputs in a list, as its attribute says.
 std::size_t list_size(const OpDef& op, const ArgDef& list, const Arguments& arguments) {
   const AttrField& field = op.attr_fields[static_cast<std::size_t>(list.attr)];
   AttrValue value = field.get(op.make_attrs().get());
@@ -252,7 +252,7 @@ std::size_t list_size(const OpDef& op, const ArgDef& list, const Arguments& argu
   return size == nullptr || *size < 0 ? 0 : static_cast<std::size_t>(std::min<std::int64_t>(*size, 16));
 }
 
-/// For each input of a call whether it is a handle, as far as that can be said of what may not fit the signature.
+/// Says for each input of a call whether it is a handle, as far as one can tell: the call may not fit the signature.
 std::vector<bool> handles_among(const OpDef& op, const Arguments& arguments) {
   const std::size_t count = arguments.inputs.size();
   const auto size_of_arg = [&](const ArgDef& arg) { return arg.is_list() ? list_size(op, arg, arguments) : 1; };
@@ -415,7 +415,7 @@ void change(Chance& chance, const OpDef& op, Arguments& arguments) {
   }
 }
 
-/// From `model` if there is one, with some changes.
+/// Arguments from `model` if there is one, with some changes.
 Arguments drawn_arguments(Chance& chance, const OpDef& op, const OracleCase* model) {
   for (;;) {
     try {
@@ -424,7 +424,7 @@ Arguments drawn_arguments(Chance& chance, const OpDef& op, const OracleCase* mod
         change(chance, op, arguments);
       return arguments;
     } catch (const Error&) {
-      // Extents whose product is no shape, or too many elements.
+      // The product of the extents is no shape, or has too many elements.
     }
   }
 }

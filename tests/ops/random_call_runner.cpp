@@ -14,7 +14,7 @@ namespace dflow::testing {
 
 namespace {
 
-/// One thing that is asked of a session: the tensors it gave, or its error.
+/// One request to a session: the tensors it gave, or its error.
 struct Stage {
   const char* what;
   Code code = Code::ok;
@@ -22,7 +22,7 @@ struct Stage {
   std::vector<AnyTensor> values;
 
   bool ok() const { return code == Code::ok; }
-  /// What a session may run into although another one does not: they need more or less memory and time.
+  /// An error that one session may give and the other may not: sessions need different amounts of memory and time.
   bool ran_out() const { return code == Code::resource_exhausted || code == Code::deadline_exceeded; }
 };
 
@@ -172,7 +172,7 @@ bool same_element(const T& a, const T& b) {
   if constexpr (is_complex_element<T>) {
     return same_element(a.real(), b.real()) && same_element(a.imag(), b.imag());
   } else {
-    // The sign and the payload of NaN are what the instruction that made it happens to give.
+    // The sign and the payload of a NaN depend on the instruction that made it.
     if constexpr (is_floating_element<T>) {
       if (a != a && b != b) return true;
     }
@@ -180,7 +180,7 @@ bool same_element(const T& a, const T& b) {
   }
 }
 
-/// Where two tensors differ, or nothing.
+/// The place of the first difference between two tensors, or nothing.
 std::string first_difference(const AnyTensor& a, const AnyTensor& b) {
   if (bitwise_equal(a, b)) return "";
   if (a.dtype() != b.dtype() || a.shape() != b.shape() || !is_plain(a.dtype())) {

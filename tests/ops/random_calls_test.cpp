@@ -17,7 +17,7 @@ using namespace dflow::testing;
 
 namespace {
 
-/// What is not called, and why.
+/// Ops that are not called, and why.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 1> left_out{
     {{"WriteFile", "it would write files of any name"}}};
 
@@ -42,8 +42,9 @@ std::uint64_t case_seed(std::uint64_t seed, std::string_view op, std::uint64_t i
   return hash;
 }
 
-/// Calls of every op whose position in the table is `part` modulo `num_parts`. DFLOW_RANDOM_CALLS says how many of
-/// each, DFLOW_SEED draws others; DFLOW_RANDOM_OP and DFLOW_RANDOM_CASE pick one and print it before it runs.
+/// Calls every op with a table position of `part` modulo `num_parts`. DFLOW_RANDOM_CALLS is the number of calls of each
+/// op, and DFLOW_SEED draws other calls. DFLOW_RANDOM_OP and DFLOW_RANDOM_CASE pick one call and print it before it
+/// runs.
 void call_part(std::size_t part) {
   const std::uint64_t seed = from_environment("DFLOW_SEED", 1);
   const std::uint64_t num_calls = from_environment("DFLOW_RANDOM_CALLS", usual_calls);

@@ -21,7 +21,7 @@ namespace {
 
 using Orders = std::vector<std::vector<std::int32_t>>;
 
-/// The first three runs on 0, 1, ... in that shape, with these two seeds.
+/// The first three runs on 0, 1, ... in that shape, with the two given seeds.
 Orders three_orders(const Shape& shape, std::int64_t seed, std::int64_t seed2) {
   Graph graph;
   Tensor<std::int32_t> numbers(shape);

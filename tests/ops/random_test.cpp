@@ -17,7 +17,7 @@ using namespace dflow;
 
 namespace {
 
-/// The op with the stream of these two seeds.
+/// The op with the stream of the two given seeds.
 template <class O, class T>
 Output<T> raw(Graph& graph, const IndexList& shape, std::int64_t seed, std::int64_t seed2) {
   const AnyOutput dims = shape.edge(*graph.store(), {});
@@ -192,7 +192,7 @@ TEST_CASE("a million draws have the moments of their distribution") {
 }
 
 namespace {
-/// The least and the greatest of so many numbers.
+/// The least and the greatest of a set of numbers.
 template <class T>
 std::pair<double, double> ends_of_uniform(double minval, double maxval, std::int64_t count = 200'000) {
   Graph graph({.seed = 5});

@@ -131,7 +131,7 @@ TEST_CASE("a reduction of no elements does not care how large the other extents 
     CHECK(zeros.span()[0] == 0.0f);
     CHECK(zeros.span()[1] == 0.0f);
   }
-  // What takes a gradient back over a broadcast sums too.
+  // The op that takes a gradient back over a broadcast sums too.
   const auto narrow = placeholder<float>(graph, {1, 2, 1}), wide = placeholder<float>(graph, PartialShape::unknown());
   const auto dx = gradients(reduce_sum(narrow + wide), narrow);
   const Tensor<float> none = session.run(

@@ -22,7 +22,7 @@ using namespace dflow;
 
 namespace {
 
-/// A graph whose nodes are placed by hand, on tasks of one device each, or on two devices of each task.
+/// A graph with nodes placed by hand, on tasks of one device each, or on two devices of each task.
 struct PlacedCollective {
   Graph graph;
   std::vector<DeviceInfo> infos;
@@ -203,7 +203,7 @@ TEST_CASE("parts are cut by constants that are made once", "[collective]") {
   PlacedCollective placed(tasks);
   const StepGraph step = placed.expand(all_reduce(placed.values({64 * tasks * 1000})));
   CHECK(count_nodes(step, "Slice") == tasks * tasks);
-  // Where parts begin, how long they are, and three for each that cuts and joins.
+  // Constants say where parts begin and how long they are; each task that cuts and joins has three more.
   CHECK(count_nodes(step, "Const") <= 4 * tasks + 1);
 }
 
@@ -285,7 +285,7 @@ TEST_CASE("who waits for a collective waits for its results, and it for what it 
 
 namespace {
 
-/// Computes what `kinds` says, of any devices in it.
+/// Computes the collectives in `kinds`, on any devices.
 class SomeCollectives final : public DeviceCollectives {
  public:
   std::set<CollectiveKind> kinds{CollectiveKind::sum, CollectiveKind::product, CollectiveKind::gather,

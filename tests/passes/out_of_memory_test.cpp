@@ -1,4 +1,4 @@
-// Allocations of the passes: how many there are, and what is left behind when one fails.
+// Allocations of the passes: how many there are, and the state that is left behind when one fails.
 #include <dflow/passes/place.hpp>
 
 #include <dflow/graph/graph_store.hpp>
@@ -37,7 +37,7 @@ TEST_CASE("a graph that grows node by node is placed with few allocations", "[pa
     allocations += many - std::exchange(failing_new::fails_in, 0);
     REQUIRE(placement.device_of(x.node_id()) == 0);
   }
-  CHECK(allocations < 200);  // what grows by a factor
+  CHECK(allocations < 200);  // storage grows by a factor
 }
 
 TEST_CASE("a placement that runs out of memory can be extended again", "[passes][place]") {

@@ -47,7 +47,7 @@ DeviceInfo the_client() {
   return client;
 }
 
-/// A graph whose nodes are placed by hand: by the number in their device scope.
+/// A graph with nodes placed by hand: by the number in their device scope.
 struct Placed {
   Graph graph;
   std::vector<DeviceInfo> infos;
@@ -84,8 +84,8 @@ std::string key_of(const Attrs& attrs) {
   return RendezvousKey(attrs.send_device, attrs.send_device_incarnation, attrs.recv_device, attrs.tensor_name).text();
 }
 
-/// What must hold of all partitions: nodes are where they are said to be, in order, names are unique, and each Recv has
-/// one Send that is a target, and the other way round, the client's included.
+/// Checks the rules of all partitions. Each node is on its stated device, nodes are in order, and names are unique.
+/// Each Recv has one Send, each Send has one Recv and is a target; the client's edges count too.
 void check_sound(const Partitions& parts) {
   std::multiset<std::string> sent, received;
   std::set<std::size_t> used;
@@ -290,7 +290,7 @@ TEST_CASE("a node of which some outputs are fed runs beside its feeds", "[passes
     const auto on = g.on(1);
     rows = unpack(x, 4);
     y = rows[0] + rows[1] + rows[2];
-    // A node that is called like what is put in for another's output.
+    // This node has the name of the node that replaces another node's output.
     z = random_uniform<float>(g.graph, {2}, {}, {.name = rows[3].node().name + "_3"});
   }
   const auto here = identity(rows[0]) + identity(rows[3]) + identity(z);

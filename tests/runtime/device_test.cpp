@@ -17,7 +17,7 @@ using namespace dflow;
 
 namespace {
 
-/// Host memory by another name, which counts what is copied into it.
+/// Host memory by another name, which counts the copies into it.
 class OtherMemory final : public DeviceMemory {
  public:
   Allocator& allocator() override { return allocator_; }

@@ -14,7 +14,7 @@
 
 namespace dflow::testing {
 
-/// What plans of a graph on one CPU device are made with and run by.
+/// Makes plans of a graph on one CPU device, and runs them.
 struct Planned {
   Planned(OpSet op_set, std::shared_ptr<ThreadPool> thread_pool)
       : ops(std::move(op_set)),

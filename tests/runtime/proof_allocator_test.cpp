@@ -25,7 +25,7 @@ bool can_read(const void* byte) {
   return could;
 }
 
-/// The same of a thread that was there before: one that starts while an Access lives inherits its right.
+/// The same for a thread that was there before. A thread that starts while an Access lives inherits its right.
 class OtherThread {
  public:
   ~OtherThread() { thread_.join(); }

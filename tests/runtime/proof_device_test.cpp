@@ -44,7 +44,7 @@ Tensor<float> waves(const Shape& shape) {
 /// Says on which device the next layer is.
 using LayerPlace = std::function<std::string(int layer)>;
 
-/// What a step trains, with what it is fed.
+/// The loss and the training operation of a step, with its feeds.
 struct Training {
   Output<float> loss;
   Operation train;

@@ -1,4 +1,4 @@
-// What every Rendezvous does, whatever its transport.
+// Tests that every Rendezvous passes, over any transport.
 #pragma once
 
 #include <dflow/core/rendezvous.hpp>
@@ -15,7 +15,7 @@
 
 namespace dflow::testing {
 
-/// What a receive completed with.
+/// The result of a receive.
 struct Received {
   Status status;
   AnyTensor tensor;

@@ -167,7 +167,7 @@ TEST_CASE("kernels that keep state are kept by device and node", "[runtime][step
 
 namespace {
 
-/// Counts what steps begin and end on it.
+/// Counts the begins and ends of steps on it.
 class CountingDevice final : public Device {
  public:
   explicit CountingDevice(const Device& like) { context_ = like.context(); }

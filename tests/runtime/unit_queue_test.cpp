@@ -25,7 +25,7 @@ using namespace dflow;
 
 namespace {
 
-/// Where a number of threads meet; who has waited too long for the others goes on.
+/// A number of threads meet here. A thread that has waited too long for the others goes on.
 class Meeting {
  public:
   explicit Meeting(int count) : missing_(count) {}
@@ -45,7 +45,7 @@ class Meeting {
   bool has_failed_ = false;
 };
 
-/// Gives 1 if as many others of its kind as the meeting has places run beside it, else 0.
+/// Gives 1 if enough kernels of this op run beside it to fill the places of the meeting, else 0.
 struct Together : Op<"Together", TypeList<float>> {
   static PartialShape infer(const Attrs&, PartialShape x) { return x; }
   static constexpr bool is_stateful = true;
@@ -188,7 +188,7 @@ TEST_CASE("brief units run in the thread that brings them, where the queue is to
   CHECK(ends_here(*brief, std::make_shared<Step>(brief), in_place));
   CHECK_FALSE(ends_here(*brief, std::make_shared<Step>(brief), planned.queue));
 
-  // Of a user's kernel nobody knows what it does, of a large tensor what it takes, of an unknown shape neither.
+  // The cost is unknown: a user's kernel may do anything, a large tensor may take long, an unknown shape may be large.
   for (const auto& [fed, fetched] :
        {std::pair<AnyOutput, AnyOutput>(x, apply<Together>(x)), std::pair<AnyOutput, AnyOutput>(many, many + many),
         std::pair<AnyOutput, AnyOutput>(any, any + any)}) {
@@ -211,7 +211,7 @@ TEST_CASE("a brief unit that would wait for an update of its variable goes on in
   state->assign(Tensor<float>(1.0f));
   CHECK(ends_here(*plan, std::make_shared<Step>(plan), in_place));
   CHECK(state->read().span<float>()[0] == 2);
-  // The update is held by this very thread: who waited for it here would wait for ever.
+  // This very thread holds the update: a wait for it here would never end.
   std::optional<VariableUpdate> held;
   held.emplace(std::initializer_list<VariableState*>{state.get()});
   const auto step = std::make_shared<Step>(plan);
@@ -235,7 +235,7 @@ TEST_CASE("a thread that must not be kept is kept by no variable", "[runtime][un
     CHECK(small.read().span<float>()[1] == 2);
     CHECK_THROWS_AS(large.read(), detail::WouldWait);
     CHECK_THROWS_AS(VariableUpdate({&small, &large}), detail::WouldWait);
-    VariableUpdate({&small, &other});  // what was locked before is locked no more
+    VariableUpdate({&small, &other});  // the lock that was taken first is released again
     std::optional<VariableUpdate> held;
     held.emplace(std::initializer_list<VariableState*>{&other});
     CHECK_THROWS_AS(VariableUpdate({&small, &other}), detail::WouldWait);

@@ -33,7 +33,7 @@ struct Waits : Op<"Waits", TypeList<float>> {
 };
 constexpr auto async_run_ops = standard_ops + ops<Gate, Waits>;
 
-/// Kernels that have begun, and what ends them.
+/// Kernels that have begun, and the gates that end them.
 struct Gates {
   std::mutex mutex;
   std::vector<AsyncKernel::Done> waiting;

@@ -86,7 +86,7 @@ TEST_CASE("Gradients through products, branches and loops agree with finite diff
     INFO(steps << " steps: " << check.to_string());
     CHECK(check.is_ok());
   }
-  // An edge that is computed is an x too, and one that y does not depend on has no gradient.
+  // A computed edge may be an x too. An x that y does not depend on has no gradient.
   const auto z = exp(x);
   const auto other = placeholder<double>(graph, {2});
   CHECK(check_gradients(session, z * z + x,
@@ -114,7 +114,7 @@ TEST_CASE("A wrong gradient is found, with its x, element and values") {
   CHECK(
       check_gradients(session, y, {{x, checked_values<double>({3})}}, {.feeds = {{w, checked_values<double>({2, 2})}}})
           .is_ok());
-  // At a kink differences are no gradient, and what is no number is no gradient.
+  // At a kink, differences are no gradient. A value that is no number is no gradient.
   CHECK_FALSE(check_gradients(session, relu(x), {{x, Tensor<double>({3}, {1, 0, 1})}}).is_ok());
   const GradientCheck infinite = check_gradients(session, sqrt(x), {{x, Tensor<double>({3}, {1, 0, 1})}});
   CHECK(std::isinf(infinite.max_error));
@@ -138,7 +138,7 @@ TEST_CASE("What cannot be checked is an error of the line that asks") {
   CHECK(contains(error_of([&] { return check_gradients(session, x, {at}, {.delta = 0}).is_ok(); }), "delta"));
   const unsigned line = std::source_location::current().line() + 1;
   CHECK(status_of([&] { return check_gradients(session, x, {}).is_ok(); }).where().line() == line);
-  // Of no elements there is no error.
+  // Without elements there is no error.
   const auto none = placeholder<double>(graph, {0});
   CHECK(check_gradients(session, none * 2.0, {{none, Tensor<double>({0}, {})}}).is_ok());
 }

@@ -48,7 +48,7 @@ CollectiveRig proof_rig(std::size_t count) {
   return rig;
 }
 
-/// Members, and devices that these are on.
+/// The number of members, and the number of devices that they are on.
 struct MemberCount {
   std::size_t members, devices;
 };
@@ -410,7 +410,7 @@ TEST_CASE("steps with collectives run side by side, and a thousand of them leave
   for (const auto& device : rig.devices) {
     if (device->context().type != Proof::type) continue;
     auto& allocator = static_cast<ProofAllocator&>(*device->context().allocator);
-    // What the stream holds goes in its order.
+    // Memory that the stream holds is released in stream order.
     for (int i = 0; i < 5000 && allocator.stats().bytes_in_use != 0; ++i) std::this_thread::yield();
     CHECK(allocator.stats().bytes_in_use <= std::size_t{64} << 10);  // constants of the plan
   }

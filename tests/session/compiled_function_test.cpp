@@ -58,7 +58,7 @@ TEST_CASE("a compiled function returns old values and then updates, as Theano's 
 }
 
 TEST_CASE("givens stand for other edges in a compiled function alone", "[compiled_function]") {
-  // The numbers are those of Theano's tutorial: skip_shared(1, 3) is 7, and the state stays what it was.
+  // The numbers come from Theano's tutorial: skip_shared(1, 3) is 7, and the state does not change.
   CompiledAccumulator a;
   const auto foo = placeholder<std::int64_t>(a.graph, {});
   const auto fn_of_state = a.state * 2 + a.inc;
@@ -71,7 +71,7 @@ TEST_CASE("givens stand for other edges in a compiled function alone", "[compile
   CHECK(same(1, 3).scalar() == 7);
   const auto plain = compile(a.session, inputs(a.inc), outputs(fn_of_state));
   CHECK(plain(1).scalar() == 1);
-  // In new values too; the variable that is updated stays.
+  // The givens also apply in new values; the updated variable stays.
   const auto set =
       compile(a.session, inputs(a.inc, foo), updates(a.state, fn_of_state), {.givens = EdgeMap().add(a.state, foo)});
   set(1, 10);
@@ -262,7 +262,7 @@ TEST_CASE("compile says what does not fit, and leaves the graph as it was", "[co
   CHECK(contains(message(updates(a.state, rows)), "variable 'state' of shape [] is updated to an edge of shape [2]"));
   CHECK(contains(message(Updates().add(a.state.any_variable(), floating)), "float"));
   CHECK(a.graph.num_nodes() == built);
-  // The line is that of the call.
+  // The line is the line of the call.
   const std::uint_least32_t line = std::source_location::current().line() + 1;
   const Status status = status_of([&] { return compile(a.session, inputs(), updates(a.state, rows)); });
   CHECK(status.where().line() == line);

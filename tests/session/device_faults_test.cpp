@@ -1,4 +1,4 @@
-// What a session makes of devices that break their promises, and of graphs that no device could run.
+// The behaviour of a session with devices that break their promises, and with graphs that no device could run.
 #include "support/proof_device.hpp"
 
 #include <dflow/dflow.hpp>
@@ -24,7 +24,7 @@ namespace {
 
 enum class Fault { none, throws, throws_after_storing, drops, calls_twice, fails, wrong_type };
 
-/// Opens a gate when the last copy of it is gone: when what was thrown has been caught and looked at.
+/// Opens a gate when the last copy of the exception is gone: when it has been caught and looked at.
 struct Lost : std::runtime_error {
   explicit Lost(std::promise<void>& gate)
       : std::runtime_error("the device was lost"), caught(&gate, [](auto* open) { open->set_value(); }) {}
@@ -99,7 +99,7 @@ class FaultyDevice final : public Device {
   const Fault at_end_;
   Memory memory_;
   StepDone stored_;
-  std::promise<void> caught_;  ///< the stored completion is called behind it
+  std::promise<void> caught_;  ///< set when the exception is caught; then the stored completion is called
   std::thread later_;
 };
 

@@ -127,7 +127,7 @@ TEST_CASE("a chain goes to and fro between two devices, however long it is", "[s
   }
 }
 
-// Constants run no kernel, and what waits for one waits for nothing.
+// Constants run no kernel, and a node that waits for a constant waits for nothing.
 TEST_CASE("who waits for a constant waits for what the constant was built after", "[session][devices]") {
   for (const int devices : {1, 2}) {
     Graph graph;
@@ -212,7 +212,7 @@ TEST_CASE("soft placement keeps job and task, and asks for another type and numb
   CHECK(code_of([&] { soft.run({{x, 1.0f}}, far); }) == Code::invalid_argument);
   Session strict(graph, {.devices = devices});
   CHECK(code_of([&] { strict.run({{x, 1.0f}}, gpu); }) == Code::invalid_argument);
-  CHECK(strict.run({{x, 1.0f}}, x * 4.0f).scalar() == 4);  // what a step does not need does it no harm
+  CHECK(strict.run({{x, 1.0f}}, x * 4.0f).scalar() == 4);  // nodes that a step does not need do it no harm
 }
 
 TEST_CASE("what was fetched outlives all devices that it came by", "[session][devices]") {
@@ -312,7 +312,7 @@ TEST_CASE("an edge that is fed goes to every device that reads it", "[session][d
   CHECK(b.scalar() == 12);
   CHECK(c.scalar() == 10);
   CHECK(session.run({{x, 1.0f}}, far).scalar() == 4);
-  // Its node still runs for those that wait for it, and needs what it needs then.
+  // The fed edge's node still runs if an operation is asked to wait for it, and then needs its own inputs.
   CHECK(code_of([&] { session.run({{made, 10.0f}}, far, made.operation()); }) == Code::invalid_argument);
   const auto [d] = std::tuple(session.run({{made, 10.0f}, {x, 1.0f}}, far, made.operation()));
   CHECK(d.scalar() == 12);

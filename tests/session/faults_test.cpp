@@ -72,7 +72,7 @@ struct EndsThenThrows : Op<"EndsThenThrows", TypeList<float>> {
 constexpr auto faults_ops = standard_ops + ops<Faulty, FaultyLater, Unmakeable, EndsThenThrows>;
 std::atomic<int> runs_of_ends_then_throws{0};
 
-/// Library's names taken by somebody else's ops.
+/// Ops of a user with names of the library's ops.
 struct OtherRelu : Op<"Relu", TypeList<float>> {
   static PartialShape infer(const Attrs&, PartialShape x) { return x; }
 };
@@ -407,7 +407,7 @@ TEST_CASE("an op of one's own with the name of one of the library's is refused",
   const auto x = placeholder<float>(graph, {});
   CHECK(code_of([&] { Session(graph, {.ops = standard_ops + ops<OtherRelu>}); }) == Code::invalid_argument);
   CHECK(code_of([&] { Session(graph, {.ops = standard_ops + ops<OtherConst>}); }) == Code::invalid_argument);
-  // In a table without the library's it is allowed, but is not what a graph of the library's ops means.
+  // A table without the library's op allows it, but a graph of the library's ops does not mean this op.
   Session session(graph, {.ops = ops<OtherRelu>});
   CHECK(code_of([&] { session.run({{x, -1.0f}}, relu(x)); }) == Code::invalid_argument);
   CHECK(session.run({{x, -1.0f}}, apply<OtherRelu>(x)).scalar() == -1);

@@ -122,7 +122,7 @@ TEST_CASE("nodes of a partial run run once, and its operations have run when it 
       expected += 21;
       CHECK(session.run(w).scalar() == expected);
     }
-    // Without being asked for: whoever takes the last fetch waits.
+    // The last operation runs without a request: the caller that takes the last value waits for it.
     auto run = session.partial_run(feeds(x, y), fetches(after_x, last));
     CHECK(run.feed(y, 2.0f).feed(x, 1.0f).fetch(after_x).scalar() == expected + 1);
     CHECK(session.run(w).scalar() == expected + 21);

@@ -1,8 +1,8 @@
-// Random steps: graphs of cheap, expensive, asynchronous, failing and waiting kernels over one to four devices, run by
-// several threads while the graph grows, with random feeds, fetches, targets and cancellations. What comes out is
+// Random steps: graphs of cheap, expensive, asynchronous, failing and waiting kernels over one to four devices. Several
+// threads run them while the graph grows, with random feeds, fetches, targets and cancellations. The results are
 // compared bit for bit with a session of one thread, one device, no passes and one order.
 //
-// DFLOW_RANDOM_STEPS: how many steps. DFLOW_RANDOM_STEPS_SEED: the seed of a round that failed, which is run alone.
+// DFLOW_RANDOM_STEPS: the number of steps. DFLOW_RANDOM_STEPS_SEED: the seed of a failed round, which is run alone.
 #include <dflow/session/session.hpp>
 
 #include <dflow/dflow.hpp>
@@ -32,9 +32,9 @@ using namespace dflow;
 
 namespace {
 
-// ---- what the kernels need of the test ----
+// ---- the parts of the test that the kernels need ----
 
-/// Threads of nobody's: kernels end on them, steps are cancelled by them.
+/// Threads outside of the sessions: kernels end on them, and they cancel steps.
 class Outsiders {
  public:
   explicit Outsiders(int count) {
@@ -111,8 +111,8 @@ struct Two : Op<"RandomTwo", TypeList<float>> {
     context.set_output(1, context.input(0));
   }
 };
-/// a / 2 + c, ended where `end` says: 0 before run_async returns, 1 by a thread of somebody else's, 2 by a task of the
-/// pool.
+/// a / 2 + c. `end` says how it ends: 0 before run_async returns, 1 by a thread outside of the sessions, 2 by a task of
+/// the pool.
 struct RandomLater : Op<"RandomLater", TypeList<float>> {
   struct Attrs {
     float c = 0;
@@ -231,7 +231,7 @@ int below(Rng& rng, int n) { return static_cast<int>(rng() % static_cast<std::ui
 bool one_in(Rng& rng, int n) { return below(rng, n) == 0; }
 float small_number(Rng& rng) { return static_cast<float>(below(rng, 4000) - 2000) / 1000.0f; }
 
-// ---- the graph, and what the test knows of it ----
+// ---- the graph, and the test's knowledge of it ----
 
 enum class Kind { other, constant, waits };
 struct Made {
@@ -514,7 +514,7 @@ struct StepRound {
   }
 };
 
-/// What is wrong with the outcome of a step; empty if nothing is.
+/// The error in the outcome of a step; empty if there is none.
 std::string verdict(const Step& step, const Outcome& got, const Outcome& wanted) {
   if (!got.status.ok()) {
     const Code code = got.status.code();
@@ -533,7 +533,7 @@ std::string verdict(const Step& step, const Outcome& got, const Outcome& wanted)
   return "";
 }
 
-/// Results are the caller's own: written to, they change no feed, and not each other. Later steps show what else.
+/// Results are the caller's own: a write to them changes no feed and no other result. Later steps show other changes.
 std::string write_to_results(const Step& step, const std::vector<AnyTensor>& fed_copies, Outcome& got) {
   for (std::size_t i = 0; i < got.results.size(); ++i) {
     for (float& x : got.results[i].span<float>()) x = 1e6f + static_cast<float>(i);

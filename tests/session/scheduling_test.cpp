@@ -38,7 +38,7 @@ struct SlowToMake : Op<"SlowToMake", TypeList<float>> {
 };
 constexpr auto scheduling_ops = standard_ops + ops<Held, Busy, Marked, SlowToMake>;
 
-/// What one test and its kernels tell each other.
+/// The messages between one test and its kernels.
 struct Scene {
   Scene() { current = this; }
   ~Scene() { current = nullptr; }

@@ -16,7 +16,7 @@ using namespace dflow;
 
 namespace {
 
-/// The number of the table it comes from, whatever is fed to it.
+/// Gives the number of its table, for any feed.
 template <int table>
 class Numbered final : public AnyKernel {
  public:
@@ -116,7 +116,7 @@ TEST_CASE("a kernel table that no device would find is refused", "[session][devi
   CHECK(status_with("/device:NPU:0", "NPU", {table("npu")}).code() == Code::invalid_argument);
   CHECK(status_with({.ops = {standard_ops, {table("npu")}}}).code() == Code::invalid_argument);
   CHECK(status_with({.ops = {standard_ops, {table("")}}}).code() == Code::invalid_argument);
-  CHECK(status_with({.ops = {standard_ops, {table("NPU")}}}).ok());  // for sessions with and without such devices
+  CHECK(status_with({.ops = {standard_ops, {table("NPU")}}}).ok());  // for sessions with and without an NPU
 }
 
 TEST_CASE("what a device says of itself is what it lends its kernels", "[session][devices]") {
@@ -136,7 +136,7 @@ TEST_CASE("a device of type CPU without the state of the CPU's kernels is refuse
   const Status status = status_with("/device:CPU:0", "CPU");
   CHECK(status.code() == Code::invalid_argument);
   CHECK(status.message().find("CpuDevice") != std::string::npos);
-  // Where the session was given no kernels of the library for it, it may keep what it likes.
+  // If the session was given no kernels of the library for the device, the device may keep any state.
   CHECK(status_with(
             {.ops = {OpTable(standard_ops), {}}, .devices = {std::make_shared<OwnDevice>("/device:CPU:0", "CPU")}})
             .ok());

@@ -32,7 +32,7 @@ TEST_CASE("states of an accumulator whose numbers could not be counted on are re
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   AccumulatorState accumulator("sums", DType::float32, PartialShape{}, {});
   accumulator.set_global_step(5, false);
-  // Of each state: global step, summed, rows, how many ranked and sums; of each gradient: rank, step, shape.
+  // For each state: global step, summed, rows, how many ranked and sums. For each gradient: rank, step, shape.
   for (const Numbers& numbers : {Numbers{0, 0, 0, 2, 0, most, 0, 0, 5, 0, 0},
                                  Numbers{0, 0, 0, 2, 0, most, 0, 0, -most + 7, 0, 0}, Numbers{0, 0, 0, 1, 0, -1, 0, 0},
                                  Numbers{0, most, 0, 1, 1, 0, 0, 0, -1, 0, 0}, Numbers{most, 1, 0, 0, 1, -1, 0, 0},

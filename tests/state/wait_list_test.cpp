@@ -23,7 +23,7 @@ struct Waiter {
   int number = 0;
 };
 
-/// Somebody whose mutex guards a list; notes who was given up, and why.
+/// An owner with a mutex that guards a list. It notes the waiters that were given up, and why.
 struct Owner {
   std::mutex mutex;
   WaitList<Waiter> waiters;

@@ -1,4 +1,4 @@
-// Members of collectives on some devices, and what they are to get.
+// Members of collectives on some devices, and their expected results.
 #pragma once
 
 #include <dflow/dflow.hpp>
@@ -130,7 +130,7 @@ struct Members {
   }
 };
 
-/// What edges of one type have in a step.
+/// The values of edges of one type in a step.
 template <class T>
 std::vector<Tensor<T>> results_of(Session& session, const std::vector<Feed>& feeds,
                                   const std::vector<Output<T>>& edges) {

@@ -6,8 +6,8 @@
 
 namespace dflow::testing {
 
-/// The forms in which a session may run branches and loops: as calls, as frames, and as calls that were frames. The
-/// test case runs once for each.
+/// A session may run branches and loops in three forms: as calls, as frames, and as calls that were frames. The test
+/// case runs once for each.
 inline PassOptions each_form() {
   const int form = GENERATE(0, 1, 2);
   INFO("form " << form);

@@ -1,4 +1,4 @@
-// Programs with branches, loops and functions, whose results do not depend on where they run.
+// Programs with branches, loops and functions. Their results do not depend on the devices.
 #pragma once
 
 #include <dflow/dflow.hpp>
@@ -11,7 +11,7 @@
 
 namespace dflow::testing {
 
-/// What to fetch, of a graph that was given two fed scalars: `x` = 1.5 and `n` = 4.
+/// The edges to fetch, in a graph with two fed scalars: `x` = 1.5 and `n` = 4.
 using ControlFlowResults = std::vector<Output<float>>;
 
 struct ControlFlowProgram {
@@ -89,8 +89,8 @@ inline ControlFlowResults recursion(Graph& graph, Output<float> x, Output<std::i
   return {y, dy, gradients(dy, x)};
 }
 
-/// `wanted` are closed forms: 81 x and 81; sum x^(i j) and its derivative; x^3, 3 x^2, x^5; x^4 and its first two
-/// derivatives; and with a_0 = x / 4, a_k = tanh(3 x a_(k-1) / 4): 9 a_4 and 3 a_4 and their derivatives.
+/// The values of `wanted` are closed forms: 81 x and 81; sum x^(i j) and its derivative; x^3, 3 x^2, x^5; x^4 and its
+/// first two derivatives. With a_0 = x / 4 and a_k = tanh(3 x a_(k-1) / 4): 9 a_4 and 3 a_4 and their derivatives.
 inline std::vector<ControlFlowProgram> control_flow_programs() {
   return {{"loop with branches", loop_with_branches, {121.5f, 81}},
           {"loop in a loop", loop_in_a_loop, {86.037109375f, 355.78515625f, 4}},
@@ -197,8 +197,8 @@ inline ControlFlowResults raw_branch_in_a_branch(Graph&, Output<float> x, Output
   return results;
 }
 
-/// x^5; sums of powers, as above; 81 x and its five iterations; x^5 and 2 x with what was taken; 100 x, 10 x, x + 1/4
-/// twice.
+/// Closed forms: x^5; sums of powers, as above; 81 x and its five iterations; x^5 and 2 x with the taken side; 100 x,
+/// 10 x, x + 1/4 twice.
 inline std::vector<ControlFlowProgram> raw_control_flow_programs() {
   return {{"raw loop",
            [](Graph&, Output<float> x, Output<std::int32_t> n) { return ControlFlowResults{raw_power("power", x, n)}; },

@@ -1,4 +1,4 @@
-// What a call throws, as a value to be checked.
+// The error that a call throws, as a value to check.
 #pragma once
 
 #include <dflow/base/status.hpp>
@@ -25,7 +25,7 @@ dflow::Code code_of(F&& f) {
   return status_of(f).code();
 }
 
-/// The text of the Error that `f()` throws, whose code must be `code`.
+/// The text of the Error that `f()` throws. Its code must be `code`.
 template <class F>
 std::string error_of(F&& f, dflow::Code code = dflow::Code::invalid_argument) {
   try {

@@ -69,7 +69,7 @@ void* operator new(std::size_t bytes, std::align_val_t alignment) {
 }
 void* operator new[](std::size_t bytes) { return operator new(bytes); }
 void* operator new[](std::size_t bytes, std::align_val_t alignment) { return operator new(bytes, alignment); }
-// A sanitizer has operators of its own for these, whose blocks ours must not free.
+// A sanitizer has its own nothrow operators. Our operators must not free their blocks.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   try {
     return operator new(bytes);

@@ -14,7 +14,7 @@
 
 namespace dflow::testing {
 
-/// Something that any thread waits for, and that happens once or more.
+/// An event that any thread waits for, and that happens once or more.
 class Gate {
  public:
   void set() {
@@ -27,7 +27,7 @@ class Gate {
   std::atomic<bool> is_open_{false};
 };
 
-/// Files in memory that a test changes the ways of.
+/// Files in memory with behaviour that a test changes.
 class ChangedFiles : public FileSystem {
  public:
   using FileSystem::write_file_atomically;
@@ -56,7 +56,7 @@ class ChangedFiles : public FileSystem {
   MemoryFileSystem files;
 };
 
-/// Files whose openings for appending wait until they may go.
+/// Files that are opened for appending only when they may go.
 class HeldFiles final : public ChangedFiles {
  public:
   std::unique_ptr<WritableFile> open_for_appending(const std::string& path) override {
@@ -68,7 +68,7 @@ class HeldFiles final : public ChangedFiles {
   Gate is_held, may_go;
 };
 
-/// Files of which bytes are read when they may go.
+/// Files that are read only when they may go.
 class HeldReads final : public ChangedFiles {
  public:
   std::unique_ptr<RandomAccessFile> open_for_reading(const std::string& path) override {

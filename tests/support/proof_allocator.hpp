@@ -1,6 +1,6 @@
 #pragma once
 
-// The memory of devices in tests: whatever touches it from elsewhere dies at once.
+// The memory of devices in tests: code that touches it from elsewhere dies at once.
 
 #include <dflow/base/status.hpp>
 #include <dflow/core/memory/allocator.hpp>
@@ -18,9 +18,9 @@
 namespace dflow::testing {
 
 /// Pages that can be read and written only while an Access lives. An allocator that has a protection key (pkeys(7))
-/// opens its pages to the thread of the Access alone, without a call of the kernel; a thread that this one starts
-/// meanwhile inherits the right. Some processors have no keys, and none has more than 15: without a key all threads see
-/// the pages while any Access lives.
+/// opens its pages only to the thread of the Access, without a call of the kernel. A thread that this thread starts
+/// meanwhile inherits the right. Some processors have no keys, and no processor has more than 15. Without a key all
+/// threads see the pages while any Access lives.
 ///
 /// Thread safety: safe. An Access ends on the thread that began it.
 class ProofAllocator final : public Allocator {

@@ -1,8 +1,8 @@
 #pragma once
 
-// A device as a third party would write it, in this file and its allocator's, on the public headers alone;
-// docs/adding-a-device.md quotes it. It proves the seam: its memory has no access rights but while its kernels run, so
-// whatever touches it from elsewhere dies at once; its kernels run in order on a thread of its own, after the call that
+// A device as a third party would write it, in this file and its allocator's file, on the public headers alone;
+// docs/adding-a-device.md quotes it. It proves the seam. Its memory has access rights only while its kernels run: code
+// that touches it from elsewhere dies at once. Its kernels run in order on a thread of its own, after the call that
 // issued them has returned.
 
 #include "support/proof_allocator.hpp"
@@ -33,8 +33,8 @@ struct Proof {
 
 namespace dflow::testing {
 
-/// A thread that does what it is given in order: the device's stream. A device may be destroyed on any thread, its own
-/// included: by the last step that lets go of it.
+/// A thread that runs its tasks in order: the device's stream. A device may be destroyed on any thread, its own
+/// included: the last step that lets go of it destroys it.
 class ProofStream {
  public:
   ProofStream() : queue_(std::make_shared<Queue>()), thread_([queue = queue_] { queue->work(); }) {}
@@ -153,13 +153,13 @@ class ProofStep final : public DeviceStep {
   Status status_;
 };
 
-/// What the device's kernels share: its memory and stream, and the CPU that is behind them.
+/// The state that the device's kernels share: its memory and stream, and the CPU behind them.
 class ProofState final : public DeviceState {
  public:
   ProofMemory memory;
   InlinePool pool;
   CpuDevice processor{{}};
-  DeviceContext cpu = processor.context();  ///< what the CPU's kernels see while they run on the device's thread
+  DeviceContext cpu = processor.context();  ///< the context of the CPU's kernels while they run on the device's thread
 };
 
 }  // namespace dflow::testing
@@ -205,8 +205,8 @@ struct Run {
   }
 };
 
-/// The CPU's kernel, issued to the stream: outputs are allocated when it is issued, in the shapes that inference gives,
-/// and inputs are only looked at, not held: the step lets go of them in stream order.
+/// The CPU's kernel, issued to the stream. Outputs are allocated when it is issued, in the inferred shapes. Inputs are
+/// only looked at, not held: the step lets go of them in stream order.
 class LateKernel final : public AnyKernel {
  public:
   explicit LateKernel(std::unique_ptr<AnyKernel> cpu) : cpu_(std::move(cpu)) {}
@@ -249,8 +249,8 @@ class LateKernel final : public AnyKernel {
   std::unique_ptr<AnyKernel> cpu_;
 };
 
-/// The CPU's kernel of an op on handles: what its outputs look like depends on the state behind them, so it ends when
-/// it has run.
+/// The CPU's kernel of an op on handles. Its outputs depend on the state behind the handles, so it ends when it has
+/// run.
 class StateKernel final : public AsyncKernel {
  public:
   explicit StateKernel(std::unique_ptr<AnyKernel> cpu) : cpu_(std::move(cpu)) {}
@@ -280,7 +280,7 @@ class StateKernel final : public AsyncKernel {
   std::unique_ptr<AnyKernel> cpu_;
 };
 
-/// Gives a handle, which is an object of the host: at once.
+/// Gives a handle at once: a handle is an object of the host.
 class HandleKernel final : public AnyKernel {
  public:
   explicit HandleKernel(std::unique_ptr<AnyKernel> cpu) : cpu_(std::move(cpu)) {}
@@ -312,7 +312,7 @@ inline bool holds_no_strings(const TypeArgs& types) {
   return true;
 }
 
-/// Asks an op's shape function which inputs it reads the values of: those must be in host memory. A device that names
+/// Asks an op's shape function which input values it reads: the inputs must then be in host memory. A device that names
 /// its kernels one by one writes this down instead.
 class HostArguments final : public InputValues {
  public:
@@ -360,7 +360,7 @@ class HostArguments final : public InputValues {
     try {
       InferContext context(node, shapes, types, asked, outputs);
       if (op.infer != nullptr) op.infer(context);
-    } catch (...) {  // the shapes did not suit it; what it had asked for by then counts
+    } catch (...) {  // the shapes did not suit it; the inputs read by then count
     }
     std::uint64_t args = 0;
     for (const std::size_t edge : asked.read_) args |= std::uint64_t{1} << arg_of[edge];
@@ -370,14 +370,14 @@ class HostArguments final : public InputValues {
   mutable std::set<std::size_t> read_;
 };
 
-/// Texts are in the host's memory alone: an op that takes or gives them, whatever its element types, is the CPU's.
+/// Texts are in the host's memory alone: an op that takes or gives texts, for any element types, is the CPU's.
 inline bool is_on_texts(const OpDef& op) {
   const auto is_text = [](const ArgDef& arg) { return arg.is_of_fixed_type() && arg.dtype == DType::string; };
   return !op.is_stateful && (std::any_of(op.inputs.begin(), op.inputs.end(), is_text) ||
                              std::any_of(op.outputs.begin(), op.outputs.end(), is_text));
 }
 
-/// A row for each row of the CPU's table, but for ops on texts.
+/// A row for each row of the CPU's table, except for ops on texts.
 inline KernelTable table_over(const KernelTable& cpu) {
   std::vector<KernelEntry> entries;
   cpu.for_each([&](const KernelEntry& on_cpu) {
@@ -399,7 +399,7 @@ inline KernelTable table_over(const KernelTable& cpu) {
   return KernelTable(std::string(Proof::type), std::move(entries));
 }
 
-/// Over the kernels of the library's ops.
+/// The table over the kernels of the library's ops.
 inline const KernelTable& standard_kernels() {
   static const KernelTable table = table_over(default_kernels(standard_ops));
   return table;
@@ -407,7 +407,7 @@ inline const KernelTable& standard_kernels() {
 
 }  // namespace proof
 
-/// The device. Its kernels are those of `table`, made by `proof::table_over`.
+/// The device. Its kernels are in `table`, made by `proof::table_over`.
 class ProofDevice final : public Device {
  public:
   explicit ProofDevice(int id = 0, KernelTable table = proof::standard_kernels()) : table_(std::move(table)) {

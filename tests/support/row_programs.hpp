@@ -1,4 +1,4 @@
-// Programs with arrays, loops over rows and recurrent networks, whose results do not depend on where they run.
+// Programs with arrays, loops over rows and recurrent networks. Their results do not depend on the devices.
 #pragma once
 
 #include <dflow/dflow.hpp>
@@ -18,14 +18,14 @@ namespace dflow::testing {
 
 using Scalar = Output<float>;
 
-/// A function of x, of which the value at x = 1.5 and its first two derivatives are known.
+/// A function of x, with its known value at x = 1.5 and its first two derivatives.
 struct RowProgram {
   std::string name;
   std::function<Scalar(Graph&, Scalar x)> build;
   std::vector<float> wanted;
 };
 
-/// The sum of an array that a loop writes and reads: x, 2 x, and each of the two others the product of two before it.
+/// The sum of an array that a loop writes and reads: x, 2 x, then two elements, each the product of the two before it.
 inline Scalar written_array(Graph& graph, Scalar x) {
   auto array = TensorArray<float>(graph, 4, Shape{}).write(constant(graph, 0), x);
   auto [i, all] = while_loop([](auto i, auto) { return i < 2; },
@@ -57,7 +57,7 @@ inline Scalar stacked_and_popped(Graph& graph, Scalar x) {
                                 std::tuple{pushed, x}));
 }
 
-/// x; x^2 and x; x^3, x^2 and x. `shape`: what is said of the rows.
+/// x; x^2 and x; x^3, x^2 and x. `shape` is the declared shape of the rows.
 inline Scalar grown_rows(Graph& graph, Scalar x, const PartialShape& shape) {
   auto one = reshape(x, {1});
   return reduce_sum(std::get<1>(while_loop([](auto i, auto) { return i < 2; },
@@ -67,15 +67,15 @@ inline Scalar grown_rows(Graph& graph, Scalar x, const PartialShape& shape) {
                                            std::tuple{constant(graph, 0), one}, {.shapes = {Shape{}, shape}})));
 }
 
-/// Of cells of two units whose kernels are 1/4, over x / 2, x, 3 x / 2.
+/// Cells of two units with kernels of 1/4, over x / 2, x, 3 x / 2.
 template <class Cell>
 Scalar recurrent(Scalar x, const Cell& cell) {
   return reduce_sum(std::get<0>(dynamic_rnn(cell, reshape(three_rows(x) * 0.5f, {1, 3, 1}))));
 }
 
-/// Closed forms: x + 2 x + 2 x^2 + 4 x^3; x^7; 6 x^4; x^3 + x^2 + x; 14 x^3; with s = f(s, row): x^4 + x^3 + 2 x^2 + 3
-/// x, 3 x^3 + 2 x^2 + x and x^4 + 2 x^3 + 4 x^2 + 6 x; the recurrent networks' numbers are those of TensorFlow 2.21, of
-/// their formulas in float64.
+/// Closed forms: x + 2 x + 2 x^2 + 4 x^3; x^7; 6 x^4; x^3 + x^2 + x; 14 x^3. With s = f(s, row): x^4 + x^3 + 2 x^2 + 3
+/// x, 3 x^3 + 2 x^2 + x and x^4 + 2 x^3 + 4 x^2 + 6 x. The numbers of the recurrent networks come from TensorFlow 2.21:
+/// its formulas in float64.
 inline std::vector<RowProgram> row_programs() {
   const auto horner = [](Graph&, Scalar x) { return [x](auto state, auto row) { return Scalar(state * x + row); }; };
   return {

@@ -2,8 +2,8 @@
 
 namespace dflow::testing {
 
-/// Whether a sanitizer watches. All takes some ten times as long then, so a test repeats less often what shows the same
-/// code to a sanitizer again; builds without one have the full counts.
+/// Whether a sanitizer watches. All code then takes some ten times as long. A test therefore repeats less often the
+/// runs that show the same code to a sanitizer again; builds without a sanitizer have the full counts.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool is_sanitized = true;
 #else

@@ -1,4 +1,4 @@
-// Values that were moved from are of use, or say what they are.
+// Values that were moved from can be used, or name themselves in an error.
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/dflow.hpp>
 

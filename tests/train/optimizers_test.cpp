@@ -23,7 +23,7 @@ namespace df = dflow;
 
 namespace {
 
-/// Values of w after so many steps on the loss sum(c w), whose gradient is c.
+/// Values of w after a number of steps on the loss sum(c w), which has the gradient c.
 template <class Step>
 void run_steps(df::Graph& graph, const df::Operation& train, int steps, const df::Variable<float>& w,
                const Step& check) {
@@ -343,7 +343,7 @@ TEMPLATE_TEST_CASE("A norm beyond all numbers of the element type clips nothing"
     CHECK(df::bitwise_equal(a, in));
     CHECK(df::bitwise_equal(b, in));
   }
-  // Also where the squares are beyond all numbers, which a finite norm makes 0.
+  // The same holds if the squares overflow: a finite norm then makes the values 0.
   if (sizeof(T) > 2) {
     const auto cut =
         session.run({{x, df::Tensor<T>::full({2}, std::numeric_limits<T>::max())}}, df::clip_by_norm(x, 2.0));
@@ -401,8 +401,8 @@ struct TrainedBy {
   double first, second;
 };
 
-/// Expected: TensorFlow 2.21, ResourceApplyGradientDescent, -Momentum and -Adam on variables of float64, and of
-/// float32, rounded for the loss, for those of 16 bits.
+/// Expected: TensorFlow 2.21, ResourceApplyGradientDescent, -Momentum and -Adam, on variables of float64. The values
+/// for 16 bits come from variables of float32, rounded for the loss.
 template <class T>
 std::vector<TrainedBy> trained_by_all() {
   using df::train::Adam, df::train::GradientDescent, df::train::Momentum;

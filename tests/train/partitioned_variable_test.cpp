@@ -99,7 +99,7 @@ df::Session session_on(const df::Graph& graph, const std::shared_ptr<df::MemoryF
   return df::Session(graph, {.devices = devices});
 }
 
-/// A graph with one variable "w" of 7 x 6 x 2 in parts, and what its Adam keeps.
+/// A graph with one variable "w" of 7 x 6 x 2 in parts, and the state of its Adam.
 struct PartsModel {
   explicit PartsModel(const df::Partitioner& partitioner) : graph({.seed = 3}) {
     weights = df::partitioned_variable<float>(
@@ -143,7 +143,7 @@ TEST_CASE("A variable in parts along any axis is its whole, and its gradients ar
   }
 }
 
-// The rules are those of tensorflow/python/ops/partitioned_variables.py; the numbers are what TensorFlow 2.21 gives.
+// The rules come from tensorflow/python/ops/partitioned_variables.py; the numbers come from TensorFlow 2.21.
 TEST_CASE("Partitioners give TensorFlow's numbers of parts") {
   using Parts = std::vector<std::int64_t>;
   const auto f32 = df::DType::float32, text = df::DType::string;
@@ -364,7 +364,7 @@ TEST_CASE("A whole variable and parts of one name take each other's checkpoints,
 
 namespace {
 
-// Of TensorFlow 2.21: "w" [3, 4], 0, 1, 2 and so on at first, in three parts along its columns, after three steps of
+// From TensorFlow 2.21: "w" [3, 4], at first 0, 1, 2 and so on, in three parts along its columns, after three steps of
 // tf.compat.v1.train.AdamOptimizer(0.1).minimize(tf.reduce_sum(tf.square(w - 1.0))). Both versions of its format.
 constexpr const char* parts_of_version_1 =
     "AADWAQrTAQoTCgtiZXRhMV9wb3dlchIAGAEiAAoTCgtiZXRhMl9wb3dlchIAGAEiAAoxCgF3EggSAggDEgIIBBgBIggKAhADCgIQAiIKCgIQAw"
@@ -474,7 +474,7 @@ TEST_CASE("An initializer knows of what its part is") {
       {.partitioner = df::fixed_size_partitioner(4), .initializer = df::init::glorot_uniform(), .name = "w"});
   df::Session session(graph);
   session.run(df::initialize_variables(graph));
-  // Of a part by itself the limit would be sqrt(6 / 200).
+  // For a part by itself the limit would be sqrt(6 / 200).
   const double limit = std::sqrt(6.0 / 500);
   double most = 0;
   for (const float value : session.run(parts.as_tensor())) most = std::max(most, std::abs(static_cast<double>(value)));

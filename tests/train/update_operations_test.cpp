@@ -25,7 +25,7 @@ struct NormalisedModel {
 
 const df::Tensor<float> normalised_batch({2, 2}, {1, 10, 3, 30});  // means 2 and 20
 
-/// The first moving mean: 0, and after one step of such a batch 1.
+/// The first moving mean: 0, and 1 after one step of `normalised_batch`.
 float first_moving_mean(df::Session& session, const NormalisedModel& model) {
   return session.run(model.norm.moving_mean().as<float>())(0);
 }
@@ -73,7 +73,7 @@ TEST_CASE("updates of other models, and of other inputs, are not of a loss", "[u
   // On the same input, and of the same input in a hidden layer.
   df::BatchNormalization beside;
   const auto hidden = beside(df::dense(model.x, 3), df::Training(true));
-  // What needs a draw, or an element of a queue, that the loss does not.
+  // Updates that need a draw, or an element of a queue, are not updates of the loss, which needs neither.
   df::Variable<float> drawn(graph, 0, {.trainable = false});
   graph.add_to_collection("update_ops", drawn.assign(df::random_uniform<float>(graph, {})));
   df::FifoQueue<float> queue(graph, {.capacity = 1, .shapes = {{}}});

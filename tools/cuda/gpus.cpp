@@ -10,7 +10,7 @@
 
 namespace {
 
-/// True if an expression on the GPU gives what it gives on the host.
+/// True if an expression gives the same values on the GPU as on the host.
 bool computes(const std::shared_ptr<dflow::Device>& gpu) {
   dflow::Graph graph;
   const auto x = dflow::placeholder<float>(graph, {1000});

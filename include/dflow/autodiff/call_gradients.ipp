@@ -21,8 +21,8 @@
 
 namespace dflow::detail {
 
-/// A function of which a call is being differentiated, in the scope in which that is done. It may call itself inside:
-/// of those calls the gradient is a call too.
+/// A function, and the scope in which a call of it is being differentiated. The function may call itself inside its
+/// body: the gradient of each of the inner calls is a call too.
 struct OpenGradient final : ScopeExtension {
   OpenGradient(NodeId of, std::optional<FunctionHandle> known, std::shared_ptr<OpenGradient> around)
       : function(of), gradient(std::move(known)), outer(std::move(around)) {}
@@ -32,13 +32,14 @@ struct OpenGradient final : ScopeExtension {
   std::shared_ptr<OpenGradient> outer;
 };
 
-/// What is known of the shape may have been lost on the way.
+/// Restores the parts of the shape that may have been lost on the way.
 inline AnyOutput with_shape(const AnyOutput& x, const PartialShape& shape) {
   if (is_handle(x.dtype()) || shape == x.shape() || !shape.has_rank()) return x;
   return build<EnsureShape>({x}, {.shape = shape});
 }
 
-/// What the body of a gradient reads of the bodies of a call: it stands outside of them.
+/// Gives the body of a gradient the edges that it reads from the bodies of a call. The gradient stands outside of
+/// them.
 class KeptEdges final : public GraphStore::ForeignEdges {
  public:
   KeptEdges(GraphStore& graph, NodeId call) : graph_(graph), call_(call) {
@@ -53,11 +54,11 @@ class KeptEdges final : public GraphStore::ForeignEdges {
   NodeId function(std::size_t i) const { return functions_.at(i); }
   std::size_t num_functions() const noexcept { return functions_.size(); }
   const GraphStore::Function& parts(std::size_t i) const { return parts_.at(i); }
-  /// What the captures of the call are in its body; none: its inputs.
+  /// The edges in the call's body that its captures stand for. Empty: they stand for its inputs.
   std::span<const Endpoint> captured() const noexcept { return captured_; }
 
-  /// Until the guard goes, what is built in the body that was begun reads of the call's bodies through this.
-  /// `iteration`: of a loop, which of its iterations it reads.
+  /// Until the guard goes, all nodes built in the body that was begun read the call's bodies through this object.
+  /// `iteration`: for a loop, the iteration of the loop that the body reads.
   [[nodiscard]] ScopeGuard enter(const AnyOutput& iteration = {}) {
     GraphStore::Scope scope = graph_.scope();
     outer_ = scope.foreign;
@@ -93,7 +94,7 @@ class KeptEdges final : public GraphStore::ForeignEdges {
   std::size_t depth() const noexcept override { return 1 + (outer_ == nullptr ? 0 : outer_->depth()); }
   std::size_t count_call() noexcept override { return outer_ == nullptr ? ++num_calls_ : outer_->count_call(); }
 
-  /// How many iterations the loop has had, for what is built in the current scope.
+  /// How many iterations the loop has had, for nodes built in the current scope.
   AnyOutput count() { return out_of_call(build_beside<KeptCount>({}, {})); }
 
  private:
@@ -126,7 +127,7 @@ class KeptEdges final : public GraphStore::ForeignEdges {
     return build<O>(graph_, std::vector<AnyOutput>{AnyOutput(&graph_, {call_, 0})}, std::move(attrs), {}, types);
   }
 
-  /// What was built where the call is may be inside of another body that is not seen.
+  /// An edge that was built beside the call may be in another body that the current scope does not see.
   AnyOutput out_of_call(const AnyOutput& edge) {
     if (graph_.is_inside(graph_.scope().function, edge.node().function) || outer_ == nullptr) return edge;
     return outer_->bring(edge);
@@ -134,11 +135,11 @@ class KeptEdges final : public GraphStore::ForeignEdges {
 
   AnyOutput make(const AnyOutput& edge) {
     const Node& source = edge.node();
-    // In the body itself, whatever is built inside of it: what it brings all of that sees.
+    // Builds in the body itself, also for a scope inside of it: the whole body sees the edge.
     GraphStore::Scope scope = body_;
     scope.where = graph_.scope().where;
     scope.foreign = nullptr;
-    // What reads a list is where the list is.
+    // A node that reads a list is placed where the list is.
     scope.device.clear();
     scope.device_rule = nullptr;
     scope.colocated_with = {};
@@ -192,7 +193,7 @@ class CallGradient {
       throw_error(Status::resource_exhausted(
           str_cat("calls in bodies of calls are differentiated no deeper than ", max_depth, " levels")));
     }
-    // Where functions call others twice, each level has twice as many. A large graph may have many.
+    // If functions call others twice, each level has twice as many calls. A large graph may have many.
     const std::size_t max_calls = std::max(std::size_t{1} << 12, call.position() / 4);
     if (graph.scope().foreign != nullptr && graph.scope().foreign->count_call() > max_calls) {
       throw_error(
@@ -228,7 +229,7 @@ class CallGradient {
 
   // ---- functions that call themselves ----
 
-  /// A call inside of a body whose gradient is being built is differentiated by calling that.
+  /// A call inside of a body may call a function with a gradient that is being built: then it calls that gradient.
   std::vector<AnyOutput> build_call(std::vector<AnyOutput> dxs) {
     const NodeId function = edges_.function(0);
     const std::shared_ptr<OpenGradient> open = find_open(function);
@@ -251,7 +252,7 @@ class CallGradient {
   std::shared_ptr<OpenGradient> find_open(NodeId function) const {
     for (auto open = graph_.scope().extensions.find<OpenGradient>(); open != nullptr; open = open->outer) {
       if (open->function == function) return open;
-      // What is part of that function's body is another one in each call of it.
+      // A function that is part of that function's body is a different function in each call of it.
       if (graph_.is_inside(graph_.node(function).function, open->function)) break;
     }
     return nullptr;
@@ -266,8 +267,9 @@ class CallGradient {
     return inputs;
   }
 
-  /// Arguments: those of the function, the gradients of all results that have any. Results: the gradients of all
-  /// arguments, captures and constants that have any. It computes the function again, for what its body needs of it.
+  /// Arguments: the arguments of the function, then the gradients of all results that have any. Results: the gradients
+  /// of all arguments, captures and constants that have any. It computes the function again, for the values that its
+  /// body needs.
   FunctionHandle define_gradient(NodeId function) {
     const GraphStore::Function& parts = edges_.parts(0);
     const std::size_t num_arguments = parts.arguments.size();
@@ -317,7 +319,7 @@ class CallGradient {
       }
       return results;
     };
-    // Beside the function, whatever it is called in.
+    // Beside the function, in any body that calls it.
     GraphStore::Scope scope = graph_.scope();
     scope.function = graph_.node(function).function;
     scope.foreign = nullptr;
@@ -357,7 +359,7 @@ class CallGradient {
   }
   AnyOutput edge(Endpoint endpoint) const { return AnyOutput(&graph_, endpoint); }
 
-  /// The edge in the body of function `f` that input `i` of the call is there.
+  /// The edge that stands for input `i` of the call in the body of function `f`.
   AnyOutput inside(std::size_t f, std::size_t i) const {
     if (i >= num_inputs()) return input(i);
     const GraphStore::Function& parts = edges_.parts(f);
@@ -366,7 +368,8 @@ class CallGradient {
     return edges_.captured().empty() ? input(i) : edge(edges_.captured()[argument - parts.arguments.size()]);
   }
 
-  /// In the body of the gradient of function `f`: with respect to what the wanted inputs are there.
+  /// In the body of the gradient of function `f`: differentiates with respect to the edges that the wanted inputs are
+  /// there.
   std::vector<AnyOutput> differentiate(std::size_t f, std::span<const AnyOutput> ys, std::span<const AnyOutput> grad_ys,
                                        std::span<const std::size_t> inputs) {
     std::vector<AnyOutput> xs, dxs;
@@ -374,7 +377,7 @@ class CallGradient {
     if (ys.empty()) {
       for (const AnyOutput& x : xs) dxs.push_back(zero_gradient(x));
     } else {
-      // What the inputs have been made of is around the call.
+      // The nodes that made the inputs are around the call.
       std::vector<AnyOutput> stops;
       for (std::size_t i = num_leading_; i < graph_.node(call_).inputs.size(); ++i) stops.push_back(inside(f, i));
       const auto num_given = static_cast<std::size_t>(
@@ -457,7 +460,7 @@ class CallGradient {
     };
     for (const std::size_t v : variables_) {
       const AnyOutput output = edge({call_, static_cast<std::int32_t>(v)});
-      // Of a variable that grows the last value's gradient may have a shape that no other one has.
+      // If a variable grows, the gradient of its last value may have a shape that no other gradient has.
       add(with_shape(dys_[v].is_valid() ? dys_[v] : zero_gradient(output), output.shape()),
           inside(loop_body, v).shape());
     }
@@ -479,7 +482,7 @@ class CallGradient {
     return any_loop(initial, goes_on, go, options, {.name = {}});
   }
 
-  /// An iteration of the gradient, whose variables have these shapes.
+  /// One iteration of the gradient. `shapes` are the shapes of its variables.
   BodyResults go_back(std::span<const AnyOutput> state, std::span<const PartialShape> shapes) {
     const ScopeGuard reading = edges_.enter(state[0]);
     const GraphStore::Function& parts = edges_.parts(loop_body);
@@ -506,7 +509,8 @@ class CallGradient {
     return next;
   }
 
-  /// Of what an edge of the body has had in that iteration, of the gradients of the list in which it was kept.
+  /// The gradient of the value that an edge of the body had in that iteration, taken from the gradients of the list
+  /// that kept the values.
   static AnyOutput kept_gradient(const AnyOutput& gradients, const AnyOutput& of, const AnyOutput& iteration) {
     if (of.dtype() == DType::variant) return dflow::build<KeptListElement>({gradients, iteration});
     return dflow::build<TensorListGetItem>({gradients, iteration, shape_of(of)}, {.zero_if_missing = true}, {},

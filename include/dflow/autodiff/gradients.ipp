@@ -58,8 +58,9 @@ class GradientBuilder {
     return depends_[index(edge.node)] && !is_stopped(edge);
   }
 
-  /// An x that reads a variable, and waits for nothing, stands for it: what flows to its other reads is that of the x.
-  /// In a body those that are given to it are themselves alone, and nothing flows to what is stopped.
+  /// An x stands for a variable if it reads the variable and waits for nothing: the gradients of the variable's other
+  /// reads then belong to the x. In a body, the given edges stand for themselves alone, and nothing flows to a stopped
+  /// edge.
   void find_other_reads() {
     std::unordered_map<std::uint64_t, std::vector<Endpoint>> by_handle;
     NodeId begin = xs_.front().node_id(), end = begin;
@@ -94,7 +95,7 @@ class GradientBuilder {
     x_edges_.clear();
   }
 
-  /// Marks the nodes between the xs and the ys: those with an input that leads back to an x.
+  /// Marks the nodes between the xs and the ys that have an input that leads back to an x.
   void mark_dependents() {
     first_ = xs_.front().node_id();
     last_ = first_;
@@ -113,7 +114,7 @@ class GradientBuilder {
         constants_.push_back(x.endpoint());
       }
     }
-    // What stands for a variable may be read in bodies, by its handle, as constants are.
+    // Bodies may read a variable by its handle, as they read constants: an x that stands for a variable is added here.
     for (std::size_t i = num_given_; i < xs_.size(); ++i) {
       const Endpoint x = xs_[i].endpoint();
       if (other_reads_.contains(key(x)) && std::find(constants_.begin(), constants_.end(), x) == constants_.end()) {
@@ -136,8 +137,8 @@ class GradientBuilder {
     }
   }
 
-  /// Bodies read constants that are around them, and variables by their handles, and no input of their call gives them
-  /// these.
+  /// Bodies read constants that are around them, and variables by their handles. No input of the call gives them to
+  /// the bodies.
   bool find_constants(NodeId call) {
     for (const Endpoint constant : constants_) {
       std::unordered_set<std::uint32_t> seen;
@@ -149,7 +150,8 @@ class GradientBuilder {
     }
     return constants_read_.contains(call);
   }
-  /// Whether the body of the function, or of one that it calls, reads the edge, or what it reads.
+  /// Whether the body of the function, or of a function that it calls, reads the edge or the variable that the edge
+  /// reads.
   bool reads(NodeId begin, Endpoint edge, std::unordered_set<std::uint32_t>& seen) const {
     if (!begin.is_valid() || !seen.insert(static_cast<std::uint32_t>(begin.position())).second) return false;
     const std::optional<GraphStore::Function> function = graph_.function(begin);
@@ -183,7 +185,8 @@ class GradientBuilder {
     }
   }
 
-  /// Makes what is built next part of what belongs to `node`: there it is blamed on, and there it runs.
+  /// Makes the nodes built next part of the gradient of `node`: errors in them name its line, and they run on its
+  /// device.
   ScopeGuard enter_node(const Node& node) {
     GraphStore::Scope scope = graph_.scope();
     scope.where = node.where;
@@ -268,7 +271,8 @@ class GradientBuilder {
     contribute_all(of, std::move(parts));
   }
 
-  /// Whatever the op's gradient throws names a node and the line of the program that built what is differentiated.
+  /// Each error that the op's gradient throws names a node, and the line of the program that built the differentiated
+  /// node.
   static void call_gradient(const Node& node, GradientContext& context) {
     try {
       node.op->gradient(context);
@@ -281,7 +285,7 @@ class GradientBuilder {
     }
   }
 
-  /// What an op gives the edges that it reads, in their order.
+  /// Adds the gradients that an op gives to the edges it reads, in the order of the edges.
   void contribute_all(std::span<const Endpoint> edges, Contributions parts) {
     if (options_.gate_gradients) parts = dflow::gate(parts);
     for (std::size_t i = 0; i < parts.size(); ++i) contribute(edges[i], std::move(parts[i]));
@@ -300,7 +304,7 @@ class GradientBuilder {
     parts.push_back(std::move(part));
   }
 
-  /// The sum of what has flowed into an edge: dense if any part is, else all rows together.
+  /// The sum of all gradients that have flowed into an edge: dense if any part is, else all rows together.
   Gradient collect(Endpoint edge) {
     const auto found = contributions_.find(key(edge));
     if (found == contributions_.end()) return {};
@@ -312,7 +316,8 @@ class GradientBuilder {
     return parts.front();
   }
 
-  /// With what has flowed into the other reads of the variable that x reads. What is given has its own share itself.
+  /// Adds the gradients that have flowed into the other reads of the variable that x reads. A given edge has its own
+  /// share itself.
   Gradient collect_reads(const AnyOutput& x) {
     Contributions parts;
     const auto add = [&](Gradient part) {
@@ -363,8 +368,8 @@ class GradientBuilder {
   std::vector<bool> has_x_;
   std::unordered_set<std::uint64_t> x_edges_;
   std::unordered_map<std::uint64_t, std::vector<Endpoint>> other_reads_;  ///< by the xs
-  std::vector<Endpoint> constants_;  ///< of the xs, those that bodies may read without being given them
-  std::map<NodeId, std::vector<Endpoint>> constants_read_;  ///< by the calls whose bodies do
+  std::vector<Endpoint> constants_;  ///< of the xs: edges that bodies may read without being given them
+  std::map<NodeId, std::vector<Endpoint>> constants_read_;  ///< by the calls that read them in their bodies
   std::unordered_set<std::uint64_t> stopped_edges_, given_edges_;
   std::unordered_map<std::uint64_t, Contributions> contributions_;
   std::map<NodeId, std::vector<KeptGradient>> kept_;  ///< by the calls that keep them
@@ -389,7 +394,7 @@ std::vector<Gradient> gate(std::span<const Gradient> gradients) {
   }
   if (waiting.size() < 2) return gated;
   GraphStore& graph = *waiting.front()->graph();
-  // What is around the body that is built is there before it begins.
+  // Nodes around the body that is built are there before the body begins.
   const auto is_here = [&](const AnyOutput& edge) { return edge.node().function == graph.scope().function; };
   std::vector<Operation> made;
   for (const AnyOutput* edge : waiting) {

@@ -12,11 +12,11 @@
 
 namespace dflow::detail {
 
-/// Sums over the iterations of a loop that is being built, of which nothing reads anything before its end; each is a
-/// variable of the loop. Terms that are products of matrices a^T b, a: [n, k], b: [n, m], as gradients with respect to
-/// weights are, become one product after the loop, of the rows of all iterations: as many multiplications, and a copy
-/// of all rows instead of reading and writing [k, m] in each iteration. A term stays in the loop unless it is known
-/// that n (k + m) <= k m, so that what an iteration keeps is no more than what it would add.
+/// Sums over the iterations of a loop that is being built. Nothing reads a sum before the end of the loop; each sum is
+/// a variable of the loop. Some terms are products of matrices a^T b, a: [n, k], b: [n, m], as gradients with respect
+/// to weights are. They become one product after the loop, of the rows of all iterations. It takes as many
+/// multiplications, and a copy of all rows instead of reading and writing [k, m] in each iteration. A term stays in
+/// the loop unless it is known that n (k + m) <= k m: an iteration then keeps no more than it would add.
 ///
 /// Thread safety: builds; see Graph.
 class LoopSums {
@@ -25,7 +25,7 @@ class LoopSums {
 
   /// In the body: the next value of `variable`, which is sum number `i`.
   AnyOutput add(std::size_t i, const AnyOutput& variable, const AnyOutput& term);
-  /// Beside the loop: the sum of all terms, of which `variable` has come out of the loop.
+  /// Beside the loop: the sum of all terms. `variable` is the part of the sum that has come out of the loop.
   AnyOutput total(std::size_t i, const BuiltNode& loop, const AnyOutput& variable);
 
  private:

@@ -70,7 +70,7 @@ AnyOutput LoopSums::all_rows(Endpoint factor, const BuiltNode& loop) {
   if (const auto found = all_rows_.find(key); found != all_rows_.end()) return found->second;
   const AnyOutput edge(&graph_, factor);
   GraphStore::Scope scope = graph_.scope();
-  // What reads a list is where the list is.
+  // A node that reads a list is placed where the list is.
   scope.device.clear();
   scope.device_rule = nullptr;
   scope.colocated_with = {};

@@ -68,7 +68,8 @@ constexpr T checked_mul(T a, std::type_identity_t<T> b) {
   return result;
 }
 
-/// The number of elements of a box with these extents; 1 for none. A zero anywhere gives 0 whatever the others are.
+/// The number of elements of a box with the extents; 1 for no extents. If any extent is 0, the result is 0 for all
+/// values of the others.
 /// Errors: InvalidArgument if an extent is negative or the product does not fit.
 std::int64_t checked_product(std::span<const std::int64_t> extents);
 

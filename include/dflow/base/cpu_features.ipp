@@ -6,7 +6,7 @@ namespace dflow {
 
 CpuLevel detect_cpu_level() noexcept {
 #if defined(__x86_64__)
-  // The compiler's run-time asks XGETBV whether the system saves the wide registers before it reports these.
+  // Before the compiler's run-time reports wide registers, it asks XGETBV whether the system saves them.
   __builtin_cpu_init();
   const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
                   __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Internal: what the linker says of a program that holds two copies of dflow.
+/// Internal: the name by which the linker rejects a program that holds two copies of dflow.
 
 namespace dflow::detail {
 
@@ -8,8 +8,8 @@ namespace dflow::detail {
 void two_copies_of_dflow_include_src_hpp_in_one_unit_and_link_no_static_dflow();
 
 #if defined(DFLOW_IN_LIBRARY)
-/// Defined in the library's unit of the core's base. All units of the library refer to it: a static library of which
-/// any unit comes into a program brings the name above, too.
+/// Defined in the library's unit of the core's base. All units of the library refer to it: if any unit of a static
+/// library comes into a program, the name above comes too.
 void core_of_the_library();
 
 [[gnu::used]] static void (*const needs_core_of_the_library)() = core_of_the_library;

@@ -6,14 +6,15 @@
 
 namespace dflow {
 
-/// Positions in a list, found by a hash of what stands there: a flat table in which an entry takes eight bytes, and
-/// that asks the list itself only where hashes agree.
+/// Positions in a list, found by a hash of the element at each position. It is a flat table with eight bytes an entry.
+/// It asks the list itself only where hashes agree.
 ///
 /// Thread safety: a value type.
 class PositionTable {
  public:
-  /// The position of which `is_same(position)` holds among those that were put in with this hash; else -1, and
-  /// `position` is put in. The upper 32 bits of the hash count. Precondition: position >= 0.
+  /// Looks among the positions that were put in with this hash, and returns the one for which `is_same(position)`
+  /// holds. If there is none, returns -1 and puts `position` in. The upper 32 bits of the hash count. Precondition:
+  /// position >= 0.
   template <class IsSame>
   std::int32_t find_or_insert(std::uint64_t hash, std::int32_t position, IsSame&& is_same) {
     if ((size_ + 1) * 4 > places_.size() * 3) grow();
@@ -26,7 +27,7 @@ class PositionTable {
     ++size_;
     return -1;
   }
-  /// The same for what is only looked for.
+  /// The same without putting a position in.
   template <class IsSame>
   std::int32_t find(std::uint64_t hash, IsSame&& is_same) const {
     if (places_.empty()) return -1;
@@ -63,7 +64,7 @@ class PositionTable {
   int shift_ = 32;  ///< of a tag, to a place
 };
 
-/// A step of a hash whose upper bits depend on all of its input (the finaliser of MurmurHash3).
+/// A step of a hash; the upper bits of the result depend on all of its input (the finaliser of MurmurHash3).
 constexpr std::uint64_t mix_hash(std::uint64_t hash, std::uint64_t value) noexcept {
   hash ^= value + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2);
   hash ^= hash >> 33;

@@ -10,10 +10,10 @@
 
 namespace dflow {
 
-/// What SHA-256 makes of any bytes.
+/// The result of SHA-256.
 using Sha256Digest = std::array<std::byte, 32>;
 
-/// The hash of bytes that come in parts: SHA-256 (FIPS 180-4). Portable code whose time depends on the number of bytes
+/// The hash of bytes that come in parts: SHA-256 (FIPS 180-4). Portable code; its time depends on the number of bytes
 /// only.
 ///
 /// Thread safety: one thread at a time; a copy is independent and continues from the same bytes.
@@ -26,7 +26,7 @@ class Sha256 {
   void update(std::span<const std::byte> bytes) noexcept;
   void update(std::string_view text) noexcept { update(std::as_bytes(std::span(text.data(), text.size()))); }
 
-  /// The hash of what has come so far. More may follow.
+  /// The hash of all bytes so far. More may follow.
   Sha256Digest digest() const noexcept;
 
  private:
@@ -40,8 +40,9 @@ class Sha256 {
 Sha256Digest sha256(std::span<const std::byte> bytes) noexcept;
 Sha256Digest sha256(std::string_view text) noexcept;
 
-/// The code that tells who holds `key` from who does not: HMAC-SHA-256 (RFC 2104) of bytes that come in parts. A key
-/// of more than 64 bytes is replaced by its hash, as the standard has it; one of less than 32 is weaker than the hash.
+/// A code that only holders of `key` can compute: HMAC-SHA-256 (RFC 2104) of bytes that come in parts. A key of more
+/// than 64 bytes is replaced by its hash, as the standard requires; a key of less than 32 bytes is weaker than the
+/// hash.
 ///
 /// Thread safety: one thread at a time; a copy is independent and continues from the same bytes.
 class HmacSha256 {
@@ -52,7 +53,7 @@ class HmacSha256 {
   void update(std::span<const std::byte> bytes) noexcept { inner_.update(bytes); }
   void update(std::string_view text) noexcept { inner_.update(text); }
 
-  /// The code of what has come so far. More may follow.
+  /// The code of all bytes so far. More may follow.
   Sha256Digest digest() const noexcept;
 
  private:
@@ -63,8 +64,8 @@ class HmacSha256 {
 Sha256Digest hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> message) noexcept;
 Sha256Digest hmac_sha256(std::string_view key, std::string_view message) noexcept;
 
-/// Whether two digests are the same, in a time that does not say where they differ: what a peer claims to know is
-/// compared by this, never by ==.
+/// Whether two digests are the same, in a time that does not say where they differ. Compare a digest from a peer by
+/// this function, never by ==.
 bool constant_time_equal(const Sha256Digest& a, const Sha256Digest& b) noexcept;
 
 }  // namespace dflow

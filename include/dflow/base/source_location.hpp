@@ -4,7 +4,7 @@
 
 namespace dflow {
 
-/// Where a node was built in the user's program. A default-constructed one (line 0) means "not known".
+/// The place in the user's program where a node was built. A default-constructed one (line 0) means "not known".
 using SourceLocation = std::source_location;
 
 }  // namespace dflow

@@ -4,7 +4,7 @@
 
 namespace dflow {
 
-/// What SplitMix64 (Steele, Lea, Flood 2014) adds for each number.
+/// The step that SplitMix64 (Steele, Lea, Flood 2014) adds for each number.
 inline constexpr std::uint64_t spread_step = 0x9e3779b97f4a7c15u;
 
 /// Its finaliser: a bijection that spreads every bit, so that neighbouring numbers have nothing in common.

@@ -8,8 +8,9 @@
 
 namespace dflow {
 
-/// The number of something in a list, as a type of its own for each kind of thing: the number of a slot is no number of
-/// a node, and a plain integer becomes one only where that is said. 32 bits; by default the number of nothing.
+/// The number of an element in a list, as a type of its own for each kind of list. The number of a slot cannot be used
+/// as the number of a node, and a plain integer needs an explicit conversion. 32 bits; the default value numbers
+/// nothing.
 ///
 /// ```cpp
 /// using SlotId = StrongIndex<struct SlotTag>;
@@ -88,7 +89,7 @@ class IndexRange {
   Index first_, end_;
 };
 
-/// A std::vector whose elements are found by a strong index alone.
+/// A std::vector with elements that are found by a strong index alone.
 ///
 /// Thread safety: a value type.
 template <class Index, class T>
@@ -101,9 +102,9 @@ class IndexedVector : private std::vector<T> {
 
   decltype(auto) operator[](Index i) noexcept { return Elements::operator[](i.position()); }
   decltype(auto) operator[](Index i) const noexcept { return Elements::operator[](i.position()); }
-  /// Of the elements there are, in order.
+  /// The indices of the elements, in order.
   IndexRange<Index> indices() const noexcept { return IndexRange<Index>(Elements::size()); }
-  /// That of the next element to be put at the end.
+  /// The index of the next element to be put at the end.
   Index end_index() const noexcept { return Index(Elements::size()); }
 
   using Elements::assign;

@@ -60,7 +60,7 @@ using concat_t = decltype((TypeList<>{} + ... + Lists{}));
 /// Calls `f.template operator()<T>()` for each type in order: `for_each_type<L>([]<class T>() { ... })`.
 template <class List, class F>
 constexpr void for_each_type(F&& f) {
-  // A list instead of a fold, of which clang takes up to 256.
+  // A list instead of a fold: clang accepts at most 256 operands in a fold.
   [&]<class... Ts>(TypeList<Ts...>) {
     static_cast<void>(std::initializer_list<int>{(static_cast<void>(f.template operator()<Ts>()), 0)...});
   }(List{});

@@ -69,7 +69,7 @@ class UniqueFunction<R(Args...)> {
 
   explicit operator bool() const noexcept { return call_ != nullptr; }
 
-  /// Calls what is held. Calling an empty function is a bug.
+  /// Calls the stored function. Calling an empty function is a bug.
   R operator()(Args... args) { return call_(storage_, std::forward<Args>(args)...); }
 
  private:
@@ -93,7 +93,8 @@ class UniqueFunction<R(Args...)> {
 
   alignas(std::max_align_t) std::byte storage_[inline_bytes];
   R (*call_)(void* storage, Args... args) = nullptr;
-  /// Moves what is at `from` to `to`, or destroys it if `to` is null. Null for what a plain copy of bytes moves.
+  /// Moves the function at `from` to `to`, or destroys it if `to` is null. Null if a plain copy of bytes moves the
+  /// function.
   void (*manage_)(void* from, void* to) noexcept = nullptr;
 };
 

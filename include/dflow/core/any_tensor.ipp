@@ -17,7 +17,7 @@ void detail::throw_element_type_mismatch(DType held, DType wanted) {
       str_cat("the tensor's element type is ", dtype_name(held), ", ", dtype_name(wanted), " was asked for")));
 }
 
-// The constructor's way for what is not plain bytes, or too many of them.
+// The constructor's way for elements that are not plain bytes, or are too many bytes.
 void AnyTensor::allocate_unusual(Allocator& allocator) {
   if (!is_element(dtype_)) {
     throw_error(Status::invalid_argument(str_cat("a tensor cannot be made of element type ", dtype_name(dtype_))));

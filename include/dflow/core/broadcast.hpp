@@ -7,8 +7,8 @@
 
 namespace dflow {
 
-/// The shape of an elementwise result by NumPy's rule: dimensions are matched from the last one backwards, missing ones
-/// count as 1, and each pair must be equal or hold a 1. Nothing if the shapes do not broadcast.
+/// The shape of an elementwise result by NumPy's rule. Dimensions are matched from the last one backwards. Missing
+/// ones count as 1, and each pair must be equal or hold a 1. Nothing if the shapes do not broadcast.
 std::optional<Shape> broadcast_shapes(const Shape& a, const Shape& b);
 
 /// As far as it is known: `dynamic` against an extent above 1 gives that extent, since nothing else would fit.

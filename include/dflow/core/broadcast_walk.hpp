@@ -10,8 +10,8 @@
 
 namespace dflow {
 
-/// Where each input of a broadcasting op lies as the output is walked through: dimensions of extent 1 are dropped and
-/// neighbours joined where all inputs allow it, so that most broadcasts have one or two dimensions left.
+/// The place of each input of a broadcasting op while the output is walked through. Dimensions of extent 1 are
+/// dropped, and neighbours are joined if all inputs allow it, so most broadcasts have one or two dimensions left.
 struct BroadcastWalk {
   static constexpr int max_inputs = 4;
 

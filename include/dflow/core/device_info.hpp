@@ -14,12 +14,12 @@ namespace dflow {
 struct DeviceInfo {
   std::string name;  ///< full: "/job:localhost/replica:0/task:0/device:CPU:0"
   std::string type;  ///< "CPU", "GPU"
-  /// Different after each start of the process that owns it: part of rendezvous keys, so that a tensor of a device that
-  /// was lost is never taken for one of its successor.
+  /// Different after each start of the process that owns the device. It is part of rendezvous keys, so a tensor of a
+  /// lost device is never taken for a tensor of its successor.
   std::uint64_t incarnation = 0;
-  /// Names the memory that its tensors are in among those of its task: empty for the host's.
+  /// Names the memory of its tensors among the memories of its task: empty for the host's.
   std::string memory;
-  /// What else its owner knows of it: "threads", "memory_limit_bytes" where there is a limit.
+  /// Other facts from its owner: "threads", and "memory_limit_bytes" if there is a limit.
   std::map<std::string, std::string> attributes;
 
   bool uses_host_memory() const noexcept { return memory.empty(); }

@@ -22,7 +22,7 @@ constexpr bool is_identifier(std::string_view text, bool may_have_dash) noexcept
                      [&](char c) { return is_letter(c) || is_digit(c) || c == '_' || (may_have_dash && c == '-'); });
 }
 
-/// Reads a device name part by part; the functions return what is wrong, or nothing.
+/// Reads a device name part by part; the functions return the error in the name, or nothing.
 class DeviceNameReader {
  public:
   std::string read(std::string_view text) {

@@ -27,8 +27,8 @@ class KeptTensor final : public Resource, public std::enable_shared_from_this<Ke
   std::string debug_string() const override;
   DType dtype() const noexcept { return dtype_; }
   const Shape& shape() const noexcept { return shape_; }
-  /// The tensor that was kept, or a copy of it from the file. Blocks for that. Errors: as FileSystem; DataLoss where
-  /// the file is shorter than it was; those of the allocator.
+  /// The tensor that was kept, or a copy of it from the file. Blocks to read the file. Errors: as FileSystem; DataLoss
+  /// if the file is shorter than it was; the errors of the allocator.
   AnyTensor value(Allocator& allocator) const;
 
  private:
@@ -46,8 +46,8 @@ class KeptTensor final : public Resource, public std::enable_shared_from_this<Ke
   std::list<KeptTensor*>::iterator position_;
 };
 
-/// Keeps tensors for later in `max_bytes` of memory: beyond them those that have been there for longest go to a
-/// ScratchFile. What somebody else holds too counts, and stays until they let go of it, for it would take the memory
+/// Keeps tensors for later in `max_bytes` of memory. Above the limit, the tensors that have been there for longest go
+/// to a ScratchFile. A tensor that others hold too counts, and stays until they let go of it: it would take the memory
 /// all the same.
 ///
 /// Thread safety: safe. A call may block while a tensor is written.
@@ -60,19 +60,20 @@ class KeptMemory : public std::enable_shared_from_this<KeptMemory> {
   KeptMemory(const KeptMemory&) = delete;
   KeptMemory& operator=(const KeptMemory&) = delete;
 
-  /// Null for what stays in memory, and does not count: strings, handles and lists, what takes less than `min_bytes`,
-  /// what is lent, and a small part of a buffer. One that is in memory already is the same KeptTensor, or a view of it.
-  /// Errors: those of the file system, for the file of others; this tensor is not kept then.
+  /// Null for a tensor that stays in memory and does not count: strings, handles and lists, tensors of less than
+  /// `min_bytes`, lent memory, and a small part of a buffer. A tensor that is kept in memory already gives the same
+  /// KeptTensor, or a view of it.
+  /// Errors: the errors of the file system, for the file of others; this tensor is not kept then.
   std::shared_ptr<KeptTensor> keep(const AnyTensor& tensor);
 
-  /// Of tensors in memory.
+  /// The bytes of tensors in memory.
   std::size_t bytes() const;
-  /// That were written so far.
+  /// The bytes that were written so far.
   std::uint64_t bytes_in_file() const;
 
  private:
   friend class KeptTensor;
-  /// Moves tensors to the file; what they were in is `freed` without the lock.
+  /// Moves tensors to the file; the caller frees their memory, `freed`, without the lock.
   void make_room(std::vector<AnyTensor>& freed);
   void forget(KeptTensor& kept) noexcept;
 

@@ -15,7 +15,7 @@
 namespace dflow {
 
 namespace detail {
-/// Why lists of these shapes cannot stand side by side.
+/// The error of lists that cannot stand side by side with these shapes.
 Status ragged_elements(std::size_t position, const Shape& shape, const Shape& first);
 Status element_out_of_range(std::string_view dtype);
 
@@ -35,8 +35,8 @@ constexpr bool stands_for_element() {
   return is_complex_element<T> && is_number;
 }
 
-/// What may stand for an element of type T: numbers that keep their meaning (no fraction for an integer, no number for
-/// a bool), text for a string.
+/// A type that may stand for an element of type T: numbers that keep their meaning (no fraction for an integer, no
+/// number for a bool), text for a string.
 template <class U, class T>
 concept ElementLiteral = stands_for_element<U, T>();
 }  // namespace detail
@@ -45,9 +45,9 @@ concept ElementLiteral = stands_for_element<U, T>();
 /// empty pair is a dimension of 0.
 ///
 /// Thread safety: a value type.
-/// Errors: what is wrong with the elements (lists of different lengths side by side, a number that an integer cannot
-/// hold, one that becomes infinite in a real) is kept as `status()`, for whoever knows the place it was written in.
-/// More than `max_rank` dimensions throw InvalidArgument.
+/// Errors: an error in the elements is kept as `status()`, for a caller that knows the place of the braces. The errors
+/// are lists of different lengths side by side, a number that an integer cannot hold, and a number that becomes
+/// infinite in a real. More than `max_rank` dimensions throw InvalidArgument.
 template <Element T>
 class NestedElements {
  public:
@@ -72,7 +72,7 @@ class NestedElements {
   }
   NestedElements(std::initializer_list<NestedElements> items) { join(items.begin(), items.size()); }
 
-  /// The same for braces whose depth is known to be two at least.
+  /// The same for braces with a known depth of at least two.
   static NestedElements of_rows(std::initializer_list<std::initializer_list<NestedElements>> rows) {
     const std::vector<NestedElements> items(rows.begin(), rows.end());
     NestedElements all((Joined()));
@@ -81,14 +81,14 @@ class NestedElements {
   }
 
   const Status& status() const noexcept { return status_; }
-  /// Where `status()` is ok.
+  /// Precondition: `status()` is ok.
   const Shape& shape() const noexcept { return shape_; }
   const std::vector<T>& elements() const noexcept { return elements_; }
 
  private:
   struct Joined {};
 
-  /// To be joined. Not a default constructor, which empty braces would call.
+  /// Takes lists to be joined. Not a default constructor: empty braces would call it.
   explicit NestedElements(Joined) {}
 
   void join(const NestedElements* items, std::size_t count) {

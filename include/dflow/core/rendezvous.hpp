@@ -15,9 +15,9 @@
 
 namespace dflow {
 
-/// Names one tensor on its way from a Send to a Recv within a step: source device and its incarnation (which fences off
-/// a peer that was restarted), destination device, the edge's name, and the loop frame and iteration that it was made
-/// in. Both sides build equal keys on their own. The hash is computed once.
+/// Names one tensor on its way from a Send to a Recv within a step. The parts are the source device and its
+/// incarnation (which fences off a peer that was restarted), the destination device, the edge's name, and the loop
+/// frame and iteration that made the tensor. Both sides build equal keys on their own. The hash is computed once.
 ///
 /// Thread safety: immutable.
 class RendezvousKey {
@@ -28,7 +28,7 @@ class RendezvousKey {
   /// The same edge in iteration `iteration` of loop frame `frame`.
   RendezvousKey in_frame(std::string_view frame, std::int64_t iteration) const;
 
-  /// Reads what `text()` gave. Errors: InvalidArgument that quotes it.
+  /// Reads the text that `text()` gave. Errors: InvalidArgument that quotes it.
   static StatusOr<RendezvousKey> parse(std::string_view text);
 
   /// "source;incarnation;destination;tensor;frame:iteration".
@@ -60,25 +60,25 @@ class RendezvousKey {
 struct ClientEdge {
   std::size_t index = 0;  ///< among the whole step's feeds, or fetches
   RendezvousKey key;
-  DType dtype = DType::invalid;  ///< of a fetch; invalid: whatever comes
+  DType dtype = DType::invalid;  ///< of a fetch; invalid: any type
   bool pushed = false;           ///< to or from another task, which it goes to at once
 };
 
-/// Where a tensor comes from when it is handed over.
+/// The device and memory that a tensor comes from when it is handed over.
 struct SendArgs {
   /// The memory that it is in; null: host memory.
   DeviceMemory* memory = nullptr;
-  /// Both sides know that it is small: where they are in two tasks it goes at once, and is not asked for.
+  /// Both sides know that the tensor is small: between two tasks it is sent at once, without a request.
   bool pushed = false;
 };
 
-/// Where a tensor is wanted, so that it is received into the buffer that its consumer will use.
+/// The place that wants a tensor, so that the tensor is received into the buffer that its consumer will use.
 struct RecvArgs {
   /// The memory that it is wanted in; null: host memory.
   DeviceMemory* memory = nullptr;
   /// For its bytes in host memory; null: the process's.
   Allocator* allocator = nullptr;
-  /// What the receiver knows of it beforehand; invalid and unknown where it knows nothing.
+  /// The receiver's knowledge of the tensor beforehand; invalid and unknown if it knows nothing.
   DType dtype = DType::invalid;
   PartialShape shape = PartialShape::unknown();
   /// Gives up this one receive.
@@ -87,14 +87,14 @@ struct RecvArgs {
   bool pushed = false;
 };
 
-/// Where the Sends and Recvs of one step meet, in one process or across many.
+/// The place in which the Sends and Recvs of one step meet, in one process or across many.
 ///
 /// - Never blocks: `send` hands over and returns, `recv_async` takes a completion.
-/// - For one key there is one send and one receive, in either order: outside of loops one pair in the whole step, so a
-///   send or receive after the pair has met is an error too. A key of a loop frame is forgotten when its pair has met,
-///   and may be used again. A receive that was given up leaves its key as if it had not been asked for.
-/// - A tensor sent is shared with its receiver where both are in one memory, and copied across the border where they
-///   are not; the sender does not write it any more.
+/// - For one key there is one send and one receive, in either order. Outside of loops there is one pair in the whole
+///   step: a send or receive after the pair has met is an error too. A key of a loop frame is forgotten when its pair
+///   has met, and may be used again. A receive that was given up leaves its key as if it had not been asked for.
+/// - A sent tensor is shared with its receiver if both are in one memory, and copied across the border if they are
+///   not. The sender does not write it any more.
 /// - A dead tensor (from the untaken side of a branch) is sent as well, so that the receiver learns of it.
 /// - After `abort` every pending and later receive completes with the status, and every later send returns it.
 ///
@@ -112,8 +112,8 @@ class Rendezvous {
 
   /// Errors: aborted's status; Aborted if the key was sent before, in a loop frame only as long as it is not received.
   virtual Status send(const RendezvousKey& key, AnyTensor tensor, bool is_dead, const SendArgs& args = {}) = 0;
-  /// Errors, given to `done`: aborted's status; Aborted if the key is being received already or, outside of loops, was
-  /// received before; the token's status; those of the copy into the wanted memory.
+  /// Errors, given to `done`: aborted's status; the token's status; the errors of the copy into the wanted memory.
+  /// Aborted if the key is being received already or, outside of loops, was received before.
   virtual void recv_async(const RendezvousKey& key, const RecvArgs& args, RecvDone done) = 0;
   /// The same for host memory.
   void recv_async(const RendezvousKey& key, RecvDone done) { recv_async(key, RecvArgs{}, std::move(done)); }

@@ -34,7 +34,7 @@ class TensorView {
       step *= extents_[static_cast<std::size_t>(i)];
     }
   }
-  /// A view of elements that may be written is also one of elements that may not.
+  /// A view of writable elements converts to a view of read-only elements.
   template <class U>
     requires(std::same_as<const U, T> && !std::same_as<U, T>)
   constexpr TensorView(const TensorView<U, Rank>& other) noexcept
@@ -104,7 +104,7 @@ class TensorView {
   Extents strides_;
 };
 
-/// What a strided view of elements looks like: a TensorView, a std::mdspan.
+/// A strided view of elements: a TensorView, a std::mdspan.
 template <class M>
 concept MdspanLike = requires(const M& m, std::size_t i) {
   typename M::element_type;

@@ -11,11 +11,12 @@ namespace dflow::data {
 
 namespace detail {
 
-// A state: magic, what the dataset is called, epoch, position, the stream's own, and the masked CRC-32C of all before.
+// A state: magic, the name of the dataset, epoch, position, the stream's own state, and the masked CRC-32C of all
+// before.
 inline constexpr std::string_view state_magic = "dflow iterator 1\n";
 inline constexpr std::size_t checksum_bytes = 4;
 
-/// What stands between the magic and the checksum.
+/// The bytes between the magic and the checksum.
 std::string_view checked_content(std::string_view state) {
   const bool is_whole = state.size() >= state_magic.size() + checksum_bytes && state.starts_with(state_magic);
   if (is_whole) {
@@ -33,7 +34,7 @@ AnyIterator::AnyIterator(SharedRecipe recipe, std::uint64_t epoch)
     : recipe_(std::move(recipe)), epoch_(epoch), stream_(recipe_->open(epoch, *limit_)) {}
 
 AnyIterator& AnyIterator::operator=(AnyIterator&& other) noexcept {
-  stream_ = std::move(other.stream_);  // the old one, which refers to the old recipe and limit, goes before those
+  stream_ = std::move(other.stream_);  // destroys the old stream before the old recipe and limit that it refers to
   recipe_ = std::move(other.recipe_);
   limit_ = std::move(other.limit_);
   restore_limit_ = other.restore_limit_;

@@ -161,7 +161,7 @@ void require_own_inputs(const GraphStore& graph, const NodeRequest& request) {
   }
 }
 
-/// The node of a request, complete but for what the scope adds and a name that was not asked for.
+/// The node of a request, complete except for the scope's additions and for a name that was not asked for.
 Node make_node(const GraphStore& graph, const NodeRequest& request, std::source_location where) {
   require_own_inputs(graph, request);
   Node node;
@@ -186,7 +186,8 @@ Node make_node(const GraphStore& graph, const NodeRequest& request, std::source_
   return node;
 }
 
-/// What is built in a body reads that and what is around it, and waits for nothing outside: the call does.
+/// A node built in a body may read nodes of the body and of bodies around it, and waits for no node outside: the call
+/// waits.
 void check_function(const GraphStore& graph, const Node& node) {
   const auto name_of = [&](NodeId function) { return graph.node(function).name; };
   if (node.function.is_valid() && graph.node(node.function).op->role != OpRole::function) {
@@ -235,7 +236,7 @@ void check_function(const GraphStore& graph, const Node& node) {
   }
 }
 
-/// What the functions of the scope say, the outermost first, and then the scope itself.
+/// Applies the device functions of the scope, the outermost first, and then the device of the scope itself.
 std::string choose_device(const GraphStore::Scope& scope, const Node& node) {
   std::vector<const GraphStore::DeviceRule*> rules;  // innermost first
   for (const GraphStore::DeviceRule* rule = scope.device_rule.get(); rule != nullptr; rule = rule->outer_rule.get()) {
@@ -259,7 +260,7 @@ namespace detail {
 
 NodeId append_seen(GraphStore& graph, const NodeRequest& request);
 
-/// The inputs, with what stands for edges that are not seen from the current scope.
+/// The inputs. An edge that the current scope does not see is replaced by the edge that stands for it.
 std::vector<AnyOutput> bring_inputs(const GraphStore& graph, std::span<const AnyOutput> inputs) {
   const std::shared_ptr<GraphStore::ForeignEdges> foreign = graph.scope().foreign;
   std::vector<AnyOutput> brought(inputs.begin(), inputs.end());

@@ -27,7 +27,7 @@ using AttrValue = std::variant<std::monostate, bool, std::int64_t, double, std::
                                std::vector<bool>, std::vector<std::int64_t>, std::vector<double>,
                                std::vector<std::string>, std::vector<DType>, std::vector<PartialShape>, FunctionName>;
 
-/// What an `AttrValue` holds; the numbers are the variant's indices and part of the GraphDef format.
+/// The kind of value in an `AttrValue`; the numbers are the variant's indices and part of the GraphDef format.
 enum class AttrKind : std::uint8_t {
   none = 0,
   boolean,

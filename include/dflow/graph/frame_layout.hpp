@@ -9,7 +9,7 @@
 
 namespace dflow {
 
-/// In which frame each node of a step runs, and to which it gives its outputs.
+/// The frame that each node of a step runs in, and the frame it gives its outputs to.
 ///
 /// Thread safety: a value type.
 struct FrameLayout {
@@ -20,14 +20,15 @@ struct FrameLayout {
     std::size_t num_enters = 0;
     std::int64_t parallel_iterations = 1;
   };
-  std::vector<Frame> frames;  ///< the step's own first; others behind those around them
+  std::vector<Frame> frames;  ///< the step's own first; each other frame behind the frames around it
   IndexedVector<StepNodeId, std::ptrdiff_t> runs_in;
   IndexedVector<StepNodeId, std::ptrdiff_t> gives_to;
   IndexedVector<StepNodeId, bool> is_everywhere;  ///< a constant, which all frames may read
 };
 
-/// Errors: InvalidArgument, naming a node, whose inputs and control inputs are of different frames, for one that leaves
-/// a frame outside of all, and for Enters of one frame that differ in how many iterations they let run.
+/// Errors: InvalidArgument, naming a node, in three cases. The inputs and control inputs of a node are of different
+/// frames. A node leaves a frame outside of all frames. Enters of one frame differ in how many iterations they let
+/// run.
 FrameLayout lay_out_frames(const StepGraph& step);
 
 }  // namespace dflow

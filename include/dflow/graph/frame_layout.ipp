@@ -43,7 +43,7 @@ class FrameFinder {
         Status::invalid_argument(std::move(message)).with_node(node.op->name, node->name).with_location(node->where));
   }
 
-  /// What the inputs say; that of the step where there are none.
+  /// The frame of the inputs; the frame of the step if there are no inputs.
   std::ptrdiff_t frame_around(const StepNode& node) const {
     std::ptrdiff_t frame = -1;
     StepNodeId said_by;

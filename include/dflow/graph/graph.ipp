@@ -101,7 +101,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-/// The first name of those nearest to `name`, of at most two edits, fewer than it has characters; else empty.
+/// The first of the nearest names to `name`, with at most two edits and fewer edits than it has characters; else
+/// empty.
 std::string_view nearest_name(const GraphStore& graph, std::string_view name) {
   constexpr std::size_t longest = 100;
   std::size_t within = std::min<std::size_t>(3, name.size());

@@ -53,7 +53,7 @@ class GraphDefReader : public cereal::InputArchive<GraphDefReader, cereal::Allow
   std::uint64_t memory_left_;
 };
 
-// ---- what both directions of the binary form consist of; cereal finds these by the archive's namespace ----
+// ---- parts of both directions of the binary form; cereal finds them by the archive's namespace ----
 
 template <class T>
   requires std::is_arithmetic_v<T>
@@ -272,7 +272,7 @@ namespace dflow {
 std::string to_binary(const GraphDef& def) {
   std::string out(detail::graph_magic);
   detail::GraphDefWriter archive(out);
-  archive.writer.u32(0);  // the checksum of what follows
+  archive.writer.u32(0);  // the checksum of the bytes that follow
   const std::uint32_t version = written_version(def);
   archive.has_functions = version >= GraphDef::functions_version;
   archive(version, def.seed, def.nodes, def.collections);

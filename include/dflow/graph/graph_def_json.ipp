@@ -291,7 +291,7 @@ inline void print(std::string& out, const Value& value, std::size_t indent = 0) 
 
 // ---- reading ----
 
-/// Calls `read()`, and puts the place that `place()` names before what an Error says.
+/// Calls `read()`, and puts the place that `place()` names before the message of an Error.
 template <class Place, class Read>
 void within(Place&& place, Read&& read) {
   try {
@@ -329,10 +329,10 @@ void object(const Value& value, Read&& read) {
   for (const auto& [name, member] : value.members()) read(unquote(name), member);
 }
 
-/// What reads the member of that name.
+/// The name of a member, and the function that reads it.
 using Member = std::pair<std::string_view, std::function<void(const Value&)>>;
 
-/// Reads an object of some of these members, each once; the first `needed` must be there.
+/// Reads an object that may have some of the `known` members, each once; the first `needed` must be there.
 inline void members(const Value& value, std::string_view what, std::initializer_list<Member> known,
                     std::size_t needed = 0) {
   std::vector<bool> has(known.size());

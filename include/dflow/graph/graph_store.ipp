@@ -15,7 +15,7 @@ namespace dflow {
 
 namespace detail {
 
-/// The scopes that are open, the innermost last; the first one is that of the graph itself and is never left.
+/// The scopes that are open, the innermost last; the first one is the scope of the graph itself and is never left.
 class ScopeStack {
  public:
   const GraphStore::Scope& current() const noexcept { return scopes_.back().scope; }
@@ -234,8 +234,8 @@ NodeId GraphStore::append(Node node) {
   return id;
 }
 
-/// With the mutex held. What is noted of a node that then is not appended says nothing of another one: its id is taken
-/// by the next, which is noted again.
+/// With the mutex held. If the node is then not appended, the next node takes its id and is noted again, so the note
+/// of one node never describes another.
 void GraphStore::note_function(NodeId id, const Node& node) {
   switch (node.op->role) {
     case OpRole::function:
@@ -244,7 +244,7 @@ void GraphStore::note_function(NodeId id, const Node& node) {
     case OpRole::argument: {
       Function& of = functions_.at(node.function);
       const std::size_t number = argument_number(node);
-      // They come in about their order; a number alone does not take memory for all below it.
+      // Numbers come in about their order; a large number does not take memory for all numbers below it.
       if (constexpr std::size_t slack = 256; number > slack + 8 * of.arguments.size()) {
         throw_error(Status::invalid_argument(
             str_cat("argument ", number, " of a function that has ", of.arguments.size(), " so far")));
@@ -288,7 +288,7 @@ std::vector<NodeId> GraphStore::next_iterations(NodeId merge) const {
   if (found == next_iterations_.end()) return {};
   std::vector<NodeId> nodes = found->second;
   drop_drafted(nodes);
-  // An id that was noted and not given to the node went to another one.
+  // If an id was noted and its node was not appended, another node has the id.
   std::erase_if(nodes, [&](NodeId id) {
     const Node& node = (*nodes_)[id.position()];
     return node.op->role != OpRole::next_iteration || node.inputs[1].node != merge;
@@ -349,7 +349,7 @@ std::vector<std::pair<std::string, std::vector<NodeId>>> GraphStore::collections
   return all;
 }
 
-/// What a draft has added is for the thread alone that builds it. With the mutex held.
+/// Only the thread that builds a draft sees the nodes of the draft. With the mutex held.
 void GraphStore::drop_drafted(std::vector<NodeId>& nodes) const {
   if (drafting_ == std::this_thread::get_id()) return;
   std::erase_if(nodes, [&](NodeId id) { return id.position() >= size(); });

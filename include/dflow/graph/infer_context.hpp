@@ -12,8 +12,8 @@
 
 namespace dflow {
 
-/// What a shape function sees of the node being built, or of the step being run: the inputs' shapes, and the values of
-/// those inputs that are known. The default reads nothing but shapes.
+/// The inputs of the node being built, or of the step being run, as a shape function sees them: the inputs' shapes,
+/// and the values of inputs that are known. The default reads nothing but shapes.
 ///
 /// Thread safety: const; used in the thread that builds the node or runs the step.
 class InputValues {
@@ -53,7 +53,7 @@ class InferContext {
   std::optional<std::vector<std::int64_t>> value_as_integers(int i) const;
   /// A 1-D integer input read as a shape, as far as it is known; fails if it is known and no shape.
   std::optional<PartialShape> value_as_shape(int i) const;
-  /// As in `InputValues`. A handle's shape is that of the variable's value.
+  /// As in `InputValues`. A handle's shape is the shape of the variable's value.
   DType variable_dtype(int i) const { return values_.variable_dtype(i); }
 
   void set_output(int i, PartialShape shape) { outputs_[static_cast<std::size_t>(i)] = std::move(shape); }
@@ -61,7 +61,7 @@ class InferContext {
   /// The input's shape if it may have `rank` dimensions (all of them unknown if its rank is), else fails.
   PartialShape with_rank(int i, int rank) const;
   PartialShape with_rank_at_least(int i, int rank) const;
-  /// What both shapes say together; fails if they contradict each other.
+  /// The shape that joins the facts of both shapes; fails if they contradict each other.
   PartialShape merge(const PartialShape& a, const PartialShape& b) const;
   std::int64_t merge_dim(std::int64_t a, std::int64_t b) const;
   /// `axis` in [-rank, rank) made non-negative, else fails.

@@ -15,14 +15,14 @@ struct NodeDef {
   std::string name;
   std::string op;
   std::string device;  ///< a full or partial device name, empty for no constraint
-  /// Element types by the names of the op's type parameters ("T"). Those that the inputs decide may be left out.
+  /// Element types by the names of the op's type parameters ("T"). Types that the inputs decide may be left out.
   std::vector<std::pair<std::string, DType>> types;
   /// "node" or "node:1" for data, "^node" for control, in any order.
   std::vector<std::string> inputs;
-  /// Those that are not here have the op's defaults.
+  /// Attributes that are not here have the op's defaults.
   std::vector<std::pair<std::string, AttrValue>> attrs;
   std::string colocated_with;  ///< a node's name, or empty
-  std::string function;        ///< the node that begins the function whose body this is part of, or empty
+  std::string function;        ///< the node that begins the function with this node in its body, or empty
   std::string file;            ///< where in a program the node was built; an import mentions it in errors
   std::uint32_t line = 0;
 

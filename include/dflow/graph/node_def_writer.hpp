@@ -14,7 +14,7 @@
 
 namespace dflow::detail {
 
-/// Writes what a node is by itself; keeps the default attributes of each op that it has met.
+/// Writes a node without its surroundings; keeps the default attributes of each op that it has met.
 class NodeDefWriter {
  public:
   NodeDef write(const Node& node) {

@@ -21,7 +21,7 @@ class NodeList {
 
   /// The nodes that everybody may read.
   std::size_t size() const noexcept { return published_.load(std::memory_order_acquire); }
-  /// Those and the ones appended since the last `publish`, for the thread that appends.
+  /// All published nodes, and the nodes appended since the last `publish`, for the thread that appends.
   std::size_t num_appended() const noexcept { return appended_; }
   /// Precondition: i < size(), or i < num_appended() on the thread that appends.
   const Node& operator[](std::size_t i) const noexcept {
@@ -31,9 +31,9 @@ class NodeList {
 
   /// Makes room, so that the next `append` cannot fail.
   void reserve_one();
-  /// Precondition: `reserve_one` has been called since the last one.
+  /// Precondition: `reserve_one` has been called since the last `append`.
   void append(Node&& node) noexcept;
-  /// Lets everybody read what has been appended.
+  /// Lets everybody read all appended nodes.
   void publish() noexcept { published_.store(appended_, std::memory_order_release); }
   /// Destroys the nodes from `first` on. Precondition: first >= size().
   void drop_from(std::size_t first) noexcept;

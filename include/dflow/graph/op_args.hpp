@@ -9,7 +9,7 @@
 
 namespace dflow {
 
-/// Which of a node's inputs or outputs an argument of its op's signature stands for.
+/// The inputs or outputs of a node that an argument of its op's signature stands for.
 struct ArgRange {
   std::size_t first = 0;
   std::size_t size = 0;
@@ -22,7 +22,7 @@ ArgRange input_range(const Node& node, std::size_t arg);
 /// The same for outputs.
 ArgRange output_range(const Node& node, std::size_t arg);
 
-/// What a node's attributes say of the lists in its op's signature; null attributes are the op's defaults.
+/// The lists in an op's signature, as a node's attributes describe them; null attributes are the op's defaults.
 ///
 /// Thread safety: const after construction.
 class ListAttrs {

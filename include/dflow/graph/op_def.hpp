@@ -46,7 +46,7 @@ struct TypeParamDef {
   constexpr bool allows(DType dtype) const noexcept { return (allowed >> static_cast<unsigned>(dtype)) & 1u; }
 };
 
-/// What an op is to the graph, its passes and its executor, so that none of them knows an op by its name.
+/// The role of an op for the graph, its passes and its executor, so that none of them knows an op by its name.
 enum class OpRole : std::uint8_t {
   ordinary,
   placeholder,     ///< stands for a tensor that a step must feed
@@ -63,12 +63,12 @@ enum class OpRole : std::uint8_t {
   exit,            ///< takes a tensor out of a frame
   next_iteration,  ///< takes a tensor to the next iteration of its frame
   loop_cond,       ///< the condition of a frame
-  function,        ///< begins the body of a function, whose nodes name it
-  argument,        ///< what a call of the function gives, in its body; its number is its first attribute
-  results,         ///< what a call of the function gets: its inputs; it ends the body
+  function,        ///< begins the body of a function; the nodes of the body name it
+  argument,        ///< a value that a call gives the function, in its body; its number is its first attribute
+  results,         ///< its inputs are the results that a call of the function gets; it ends the body
   call,            ///< runs the function that its attribute names
   branch,          ///< runs one of the functions that its attributes name, which its first input says
-  kept_value,      ///< what an edge of a body has had that its input's node ran; node and output are its attributes
+  kept_value,      ///< the values that an edge had in a body that its input ran; node and output are its attributes
   loop,            ///< runs the second of the functions that its attributes name as long as the first one says
   frames,          ///< runs the function that its attribute names, of nodes that pass tensors on alive or dead
   collective,      ///< takes a value from each of some devices, or one, and gives each of them a result
@@ -82,11 +82,11 @@ constexpr bool calls_functions(OpRole role) noexcept {
 /// It belongs to the raw form of control flow.
 constexpr bool passes_on(OpRole role) noexcept { return role >= OpRole::switch_op && role <= OpRole::loop_cond; }
 
-/// Two ops whose work another one does: `reader` reads the only output of `first` as its first input.
+/// Two ops with one op that does the work of both: `reader` reads the only output of `first` as its first input.
 struct FusedPair {
   const OpDef& (*first)() = nullptr;
   const OpDef& (*reader)() = nullptr;
-  /// The attributes of the node that stands for both; null where it cannot.
+  /// The attributes of the node that stands for both; null if no node can.
   std::shared_ptr<const void> (*attrs)(const Node& first, const Node& reader) = nullptr;
 };
 
@@ -103,17 +103,17 @@ struct OpDef {
   /// Length of the output that is an open list; null where none is.
   std::int64_t (*output_list_size)(const void* attrs) = nullptr;
   void (*infer)(InferContext&) = nullptr;
-  /// Null where the op has no gradient: an error when one is asked for.
+  /// Null if the op has no gradient: a request for its gradient is an error.
   void (*gradient)(GradientContext&) = nullptr;
   /// The op's output does not depend smoothly on its inputs (Shape, ArgMax, comparisons): gradients stop there.
   bool gradient_stops = false;
   /// Keeps state or has an effect: never folded, merged, or run more than once in a step.
   bool is_stateful = false;
   OpRole role = OpRole::ordinary;
-  /// False for what the runtime itself carries out (placeholders, constants).
+  /// False for ops that the runtime itself carries out (placeholders, constants).
   bool needs_kernel = true;
-  /// What passes put this op in the place of. Its inputs are those of the first, then those of the reader but its
-  /// first.
+  /// The pairs that passes replace by this op. Its inputs are the inputs of the first, then the inputs of the reader
+  /// except the reader's first.
   std::span<const FusedPair> fuses;
 };
 

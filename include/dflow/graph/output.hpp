@@ -13,9 +13,9 @@ namespace dflow {
 
 class GraphStore;
 
-/// A name for the node (made unique inside the current name scope when empty) and the place in the user's program; the
-/// last parameter of every builder: `matmul(x, w, {}, {.name = "logits"})`. Where a scope of the graph has a place
-/// (`GraphStore::Scope::where`: in gradients, layers, optimizers) that one is meant, not `where`.
+/// A name for the node (made unique inside the current name scope when empty) and the place in the user's program. It
+/// is the last parameter of every builder: `matmul(x, w, {}, {.name = "logits"})`. If a scope of the graph has a place
+/// (`GraphStore::Scope::where`: in gradients, layers, optimizers), the scope's place wins over `where`.
 struct At {
   std::string_view name = {};
   std::source_location where = std::source_location::current();
@@ -34,7 +34,7 @@ class Operation {
   GraphStore* graph() const noexcept { return graph_; }
   NodeId node_id() const noexcept { return node_; }
   bool is_valid() const noexcept { return graph_ != nullptr; }
-  /// Whether it is a handle of that graph, and not of one that was at the same address before it.
+  /// Whether it is a handle of that graph, and not of another graph that was at the same address before.
   bool is_of(const GraphStore* graph) const noexcept;
   /// Whether both are handles of one graph.
   bool shares_graph(const Operation& other) const noexcept {
@@ -58,7 +58,7 @@ class Operation {
 template <Element T>
 class Output;
 
-/// An edge of the graph whose element type is known at run time only.
+/// An edge of the graph with an element type that is known at run time only.
 ///
 /// Thread safety: a value type. Valid while the graph that made it lives (moving the graph keeps it valid).
 /// Errors: InvalidArgument from an empty handle that is asked for anything of its node.
@@ -72,7 +72,7 @@ class AnyOutput {
   Endpoint endpoint() const noexcept { return endpoint_; }
   NodeId node_id() const noexcept { return endpoint_.node; }
   bool is_valid() const noexcept { return graph_ != nullptr; }
-  /// Whether it is a handle of that graph, and not of one that was at the same address before it.
+  /// Whether it is a handle of that graph, and not of another graph that was at the same address before.
   bool is_of(const GraphStore* graph) const noexcept { return operation().is_of(graph); }
   /// Whether both are handles of one graph.
   bool shares_graph(const AnyOutput& other) const noexcept { return operation().shares_graph(other.operation()); }
@@ -85,7 +85,7 @@ class AnyOutput {
   /// "name" for output 0, "name:1" for the others.
   std::string name() const;
 
-  /// The same edge with its element type. Errors: InvalidArgument if it has another one.
+  /// The same edge with its element type. Errors: InvalidArgument if it has another type.
   template <Element T>
   Output<T> as() const;
 

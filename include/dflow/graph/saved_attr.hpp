@@ -12,7 +12,7 @@
 #include <utility>
 #include <variant>
 
-/// What the two written forms of a GraphDef have in common.
+/// Code that the two written forms of a GraphDef share.
 namespace dflow::detail {
 
 /// How many shapes the lists of a graph may still have.

@@ -13,7 +13,7 @@ class ScopeStack;
 }
 
 /// Ends a scope of a graph (device, name, control dependencies, colocation) when it is destroyed: that scope and no
-/// other. A scope entered inside keeps what it took over from one that ends before it.
+/// other. If an outer scope ends before an inner one, the inner scope keeps the settings it took over.
 ///
 /// Thread safety: belongs to the thread that builds the graph. May outlive the graph.
 class [[nodiscard]] ScopeGuard {

@@ -14,7 +14,7 @@
 
 namespace dflow {
 
-/// The number of a node among those of a step; another step, and the graph, number it differently.
+/// The number of a node among the nodes of a step; another step, and the graph, number it differently.
 using StepNodeId = StrongIndex<struct StepNodeTag>;
 using StepEndpoint = BasicEndpoint<StepNodeId>;
 
@@ -29,8 +29,8 @@ struct EndpointHash {
 
 struct StepCall;
 
-/// A node of a step: what it is stands in the graph it comes from, what it depends on and where it runs stands here.
-/// What a pass needs of most nodes is here too, so that it does not touch what is scattered over memory.
+/// A node of a step. Its definition stands in the graph it comes from; its dependencies and its device stand here. The
+/// fields that a pass needs of most nodes are here too, so that a pass does not touch scattered memory.
 struct StepNode {
   const Node* node = nullptr;
   const OpDef* op = nullptr;
@@ -41,7 +41,7 @@ struct StepNode {
   std::uint32_t num_inputs = 0;
   std::uint32_t control_begin = 0;  ///< into the control inputs of all nodes
   std::uint32_t num_controls = 0;
-  std::int32_t call = -1;  ///< of a node that calls functions: what it runs, among the graph's `calls`
+  std::int32_t call = -1;  ///< of a node that calls functions: the call that it runs, among the graph's `calls`
 
   StepNode() = default;
   explicit StepNode(const Node& of) : node(&of), op(of.op), num_outputs(static_cast<std::int32_t>(of.outputs.size())) {}
@@ -50,24 +50,26 @@ struct StepNode {
   const Node* operator->() const noexcept { return node; }
 };
 
-/// The part of a graph that one kind of step needs: what passes transform and plans are made from. Its nodes stand in a
-/// topological order (but for the back edges of loops) and are placed: their devices, `placed_on`, say who is together.
+/// The part of a graph that one kind of step needs. Passes transform it, and plans are made from it. Its nodes stand
+/// in a topological order (except for the back edges of loops) and are placed: nodes with the same device,
+/// `placed_on`, are together.
 ///
-/// It refers to the nodes of the graph it comes from, which it keeps alive, and owns those that passes have made. What
-/// a node reads here is `inputs_of` it; `Node::inputs`, as many, name nodes of the graph, or none where it was made.
+/// It refers to the nodes of the graph it comes from, which it keeps alive, and owns the nodes that passes have made.
+/// A node here reads `inputs_of` it. `Node::inputs` has as many entries; they name nodes of the graph, or none if the
+/// node was made.
 ///
 /// Thread safety: a value type.
 struct StepGraph {
   IndexedVector<StepNodeId, StepNode> nodes;
   std::vector<StepEndpoint> inputs;        ///< a stretch for each node
   std::vector<StepNodeId> control_inputs;  ///< the same
-  std::vector<StepEndpoint> feeds;         ///< edges whose tensors the caller gives; their producers need not run
-  std::vector<StepEndpoint> fetches;       ///< edges whose tensors the caller gets; a fetch may be one of the feeds
+  std::vector<StepEndpoint> feeds;         ///< edges with tensors that the caller gives; their producers need not run
+  std::vector<StepEndpoint> fetches;       ///< edges with tensors that the caller gets; a fetch may be one of the feeds
   std::vector<StepNodeId> targets;         ///< nodes that must run although nothing is fetched from them
   std::shared_ptr<const void> graph;       ///< keeps the nodes that come from it
   /// Nodes that were made for this step, which do not move; a list that copies share is not added to.
   std::vector<std::shared_ptr<std::deque<Node>>> made;
-  std::vector<std::shared_ptr<const StepCall>> calls;  ///< what its nodes run
+  std::vector<std::shared_ptr<const StepCall>> calls;  ///< the calls that its nodes run
   std::int32_t recursion = -1;  ///< of a body that calls itself: a number that no other body of the step has
   bool gives_dead = false;      ///< a fetch may be dead, of raw control flow (`form_frames`)
 
@@ -93,12 +95,12 @@ struct StepGraph {
     return {control_inputs.data() + node.control_begin, node.num_controls};
   }
 
-  /// Appends what `like` is, with inputs of its own. Precondition: its node lives as long as `graph` or `made`.
+  /// Appends a copy of `like`, with inputs of its own. Precondition: its node lives as long as `graph` or `made`.
   StepNodeId append(StepNode like, std::span<const StepEndpoint> its_inputs, std::span<const StepNodeId> its_controls);
-  /// Appends a node that is this step's alone; whatever inputs of a graph `new_node` names are forgotten.
+  /// Appends a node that is this step's alone; inputs of a graph that `new_node` names are forgotten.
   StepNodeId append(Node new_node, std::int32_t placed_on, std::span<const StepEndpoint> its_inputs = {},
                     std::span<const StepNodeId> its_controls = {});
-  /// Puts a node that is this step's alone in the place of one, on its device.
+  /// Replaces node `id` by a node that is this step's alone, on the same device.
   void replace(StepNodeId id, Node new_node, std::span<const StepEndpoint> its_inputs,
                std::span<const StepNodeId> its_controls);
   /// Lets go of the attributes of a node that nothing reads any more. Precondition: it was made, and since `made` was
@@ -108,34 +110,34 @@ struct StepGraph {
   void drop_unused_made();
 };
 
-/// What a node that calls functions runs. The feeds of each body are the inputs of the node behind the first
-/// `num_leading`, in their order; its fetches are the function's results.
+/// The bodies that a node that calls functions runs. The feeds of each body are the inputs of the node behind the
+/// first `num_leading`, in their order; its fetches are the function's results.
 ///
 /// Thread safety: immutable.
 struct StepCall {
   /// In the order of the node's attributes; calls may share one. Null: a body that the call stands in.
   std::vector<std::shared_ptr<const StepGraph>> bodies;
-  std::vector<std::int32_t> around = {};  ///< where bodies are null: the `recursion` of what each of these is, else -1
-  std::size_t num_leading = 0;            ///< inputs that say what to run
-  /// What the node gives behind its results: one of a body's, behind those that the function has; of a loop those of
-  /// all iterations in a list, or how many there were (-1).
+  std::vector<std::int32_t> around = {};  ///< for a null body the `recursion` of the body that it stands for, else -1
+  std::size_t num_leading = 0;            ///< inputs that select the function to run
+  /// The values that the node gives behind its results. For a body, it is a result behind the results that the
+  /// function has. For a loop, it is the values of all iterations in a list, or the number of iterations (-1).
   struct Kept {
     std::size_t body = 0;
     std::ptrdiff_t result = -1;
   };
   std::vector<Kept> kept = {};
-  /// Of a loop: how much memory that takes (`WhileOptions`); -1: any.
+  /// For a loop: the most memory that the kept values may take (`WhileOptions`); -1: any.
   std::int64_t max_kept_bytes = -1;
   bool is_inlined = false;  ///< its body is to stand in its place
-  /// Of the parts of a call on several devices, the same in all: what they send one another has this frame and the
-  /// iteration in its keys. Empty: the bodies send nothing.
+  /// For the parts of a call on several devices, the same in all parts: tensors sent between the parts have this frame
+  /// and the iteration in their keys. Empty: the bodies send nothing.
   std::string frame = {};
 
   /// -1 unless the call stands in that body.
   std::int32_t around_of(std::size_t body) const noexcept { return body < around.size() ? around[body] : -1; }
 };
 
-/// Where each of some edges stands among them: feeds, say.
+/// Finds the position of an edge in a list of edges, such as feeds.
 template <class Index>
 class EdgePositions {
  public:
@@ -161,7 +163,7 @@ class EdgePositions {
   std::int32_t twice_ = -1;
 };
 
-/// Errors: InvalidArgument, naming a node that depends on a later one.
+/// Errors: InvalidArgument, naming a node that depends on a later node.
 void require_topological_order(const StepGraph& graph);
 
 /// The tensor that a node of role `constant` stands for.

@@ -15,7 +15,7 @@ namespace dflow {
 
 namespace detail {
 
-/// Gives a node its inputs, a stretch at the end of those of all nodes.
+/// Gives a node its inputs, a stretch at the end of the inputs of all nodes.
 void set_inputs(StepGraph& graph, StepNode& node, std::span<const StepEndpoint> inputs,
                 std::span<const StepNodeId> controls) {
   node.input_begin = static_cast<std::uint32_t>(graph.inputs.size());

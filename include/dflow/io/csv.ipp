@@ -14,7 +14,7 @@ namespace dflow {
 
 namespace detail {
 
-/// Takes fields off the front of a text, and says where it is.
+/// Takes fields off the front of a text, and knows the line of the last row.
 class CsvReader {
  public:
   CsvReader(std::string_view text, char separator) : rest_(text), separator_(separator) {
@@ -36,7 +36,7 @@ class CsvReader {
     return true;
   }
 
-  /// Of the row that was read last.
+  /// The line of the row that was read last.
   std::int64_t line() const noexcept { return row_line_; }
 
  private:
@@ -90,8 +90,8 @@ class CsvReader {
   std::int64_t field_ = 0;
 };
 
-/// False for what is no finite decimal number of float's range. What is nearer to 0 than to any other float becomes a
-/// zero.
+/// False unless the field is a finite decimal number in float's range. A number that is nearer to 0 than to any other
+/// float becomes a zero.
 bool parse_csv_number(std::string_view field, float& value) {
   return field.find_first_of("xX") == field.npos && parse_number(field, value) && std::isfinite(value);
 }
@@ -106,7 +106,7 @@ bool parse_csv_number(std::string_view field, float& value) {
                                 may_be_header ? "; CsvOptions::has_header says that the first line holds names" : "")));
 }
 
-/// A list of names for a message, which ends where it gets long.
+/// A list of names for a message; a long list is cut.
 std::string quoted_names(const std::vector<std::string>& names) {
   constexpr std::size_t shown = 20;
   std::string list;

@@ -24,7 +24,8 @@ static_assert(std::endian::native == std::endian::little, "elements are written 
 namespace detail {
 
 inline constexpr std::string_view npy_magic = "\x93NUMPY";
-/// Of the header's text. NumPy itself writes less than 200 bytes for what is read here, and refuses 10,000.
+/// The most bytes of the header's text. NumPy itself writes less than 200 bytes for the types read here, and refuses
+/// 10,000.
 inline constexpr std::uint32_t npy_max_header = 1 << 16;
 inline constexpr std::size_t npy_alignment = 64;
 
@@ -195,7 +196,7 @@ void reverse_each(std::span<std::byte> bytes, std::size_t size) {
   }
 }
 
-/// A tensor of this shape whose elements lie in `from` with these steps between neighbours.
+/// A tensor of this shape, with elements from `from`; `steps` are the distances between neighbours in `from`.
 AnyTensor gathered(const AnyTensor& from, const Shape& shape, std::span<const std::int64_t> steps) {
   AnyTensor to(from.dtype(), shape);
   const auto copy = [&]<class T>(const T* source, T* target) {
@@ -235,7 +236,7 @@ AnyTensor transposed(const AnyTensor& tensor) {
 }
 
 /// Code points of four bytes each, without the zeros at their end, as UTF-8 (RFC 3629). Errors: DataLoss; `offset` is
-/// that of the first.
+/// the offset of the first code point.
 std::string utf8_of(std::span<const std::byte> utf32, std::uint64_t offset) {
   std::string text;
   std::size_t end = 0;
@@ -276,7 +277,7 @@ void read_npy_strings(const NpyHeader& header, FunctionRef<void(std::span<std::b
   }
 }
 
-/// The header of a stream of `left` bytes, of which it takes its own.
+/// The header of a stream of `left` bytes; subtracts the header's bytes from `left`.
 NpyHeader read_npy_header(std::uint64_t& left, FunctionRef<void(std::span<std::byte>)> read) {
   const std::uint64_t whole = left;
   const auto next = [&](std::size_t size) {

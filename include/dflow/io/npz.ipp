@@ -30,7 +30,7 @@ AnyTensor read_npz_entry(const ZipReader& archive, const ZipEntry& entry) {
   }
 }
 
-/// What `read(archive)` gives, and in its errors the path.
+/// The result of `read(archive)`; its errors get the path as a prefix.
 auto with_npz(FileSystem& files, const std::string& path, auto&& read) {
   auto file = files.open_for_reading(path);
   try {

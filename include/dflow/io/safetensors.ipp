@@ -50,7 +50,7 @@ inline constexpr std::uint64_t safetensors_length_bytes = 8;  ///< of the header
   throw_error(Status::data_loss(str_cat("the safetensors file is damaged: ", what, ", at offset ", offset)));
 }
 
-/// What the header says; begin and end are counted from its end.
+/// The content of the header; begin and end are counted from its end.
 struct SafetensorsHeader {
   std::vector<SafetensorsEntry> entries;
   SafetensorsMetadata metadata;
@@ -70,7 +70,7 @@ void settle_safetensors_entry(SafetensorsEntry& entry, std::span<const std::int6
   entry.shape = Shape(extents);
   const auto type = std::find_if(safetensors_types.begin(), safetensors_types.end(),
                                  [&](const SafetensorsType& candidate) { return candidate.name == entry.type; });
-  if (type == safetensors_types.end()) return;  // a type of the future, whose size nobody here knows
+  if (type == safetensors_types.end()) return;  // a future type of unknown size
   entry.dtype = type->dtype;
   const std::optional<std::uint64_t> bits =
       try_mul(static_cast<std::uint64_t>(*elements), static_cast<std::uint64_t>(type->bits));
@@ -79,10 +79,10 @@ void settle_safetensors_entry(SafetensorsEntry& entry, std::span<const std::int6
   }
 }
 
-/// Takes a header piece by piece as the reader comes upon it, so that no more than the entries is kept.
+/// Takes a header piece by piece as the reader comes upon it, so that only the entries are kept.
 class SafetensorsEvents final : public json::Events {
  public:
-  /// `at`: bytes that the reader has taken.
+  /// `at`: the number of bytes that the reader has taken.
   SafetensorsEvents(SafetensorsHeader& header, const std::size_t& at) : header_(header), at_(at) {}
 
   void null() override { unexpected(); }
@@ -139,7 +139,7 @@ class SafetensorsEvents final : public json::Events {
  private:
   enum Field : unsigned { dtype = 1, shape = 2, data_offsets = 4 };
 
-  /// In the file, behind the last byte that the reader has seen.
+  /// The position in the file after the last byte that the reader has seen.
   std::uint64_t offset() const noexcept { return safetensors_length_bytes + at_; }
   [[noreturn]] void fail(std::string_view what) const { fail_safetensors(what, offset()); }
   [[noreturn]] void unexpected() const {

@@ -24,14 +24,14 @@ struct ZipEntry {
   std::uint32_t crc = 0;          ///< CRC-32 of its content
   bool is_deflated = false;       ///< else stored as it is
   std::uint64_t offset = 0;       ///< of its own header in the archive
-  std::uint64_t end = 0;          ///< where the next entry or the directory begins
+  std::uint64_t end = 0;          ///< the start of the next entry or of the directory
 };
 
 /// The content of an entry, read once from first to last. The archive outlives it.
 ///
 /// Thread safety: one thread at a time.
-/// Errors: DataLoss if more is read than there is, or its checksum is wrong; ResourceExhausted if zlib has no
-/// memory; those of the file system.
+/// Errors: DataLoss if more bytes are read than there are, or the checksum is wrong; ResourceExhausted if zlib has no
+/// memory; errors of the file system.
 class ZipContent {
  public:
   std::uint64_t remaining() const noexcept { return entry_.size - read_; }
@@ -54,16 +54,16 @@ class ZipContent {
   std::optional<Inflater> inflater_;
   bool is_unpacked_ = false;  ///< the deflated stream has ended
   std::vector<std::byte> chunk_;
-  std::span<const std::byte> packed_;  ///< what of the chunk has not been unpacked yet
+  std::span<const std::byte> packed_;  ///< the part of the chunk that has not been unpacked yet
 };
 
-/// Reads a ZIP archive (PKWARE's APPNOTE.TXT 6.3.10): entries that are stored or deflated, with 64-bit sizes where they
-/// need them. Nothing of it is believed before it is compared with the file's size: entries overlap neither each other
-/// nor the directory, and none claims more than deflate could hold in its bytes.
+/// Reads a ZIP archive (PKWARE's APPNOTE.TXT 6.3.10): entries that are stored or deflated, with 64-bit sizes where
+/// they need them. All its numbers are checked against the file's size before use. Entries overlap neither each other
+/// nor the directory, and none claims more bytes than deflate could hold.
 ///
 /// Thread safety: const functions may be called from any thread.
-/// Errors: DataLoss for what is damaged, cut short, or has a name twice; Unimplemented for archives of several parts,
-/// encrypted entries and other ways of packing; those of the file system. Messages name entry and offset.
+/// Errors: DataLoss if the archive is damaged, cut short, or has a name twice. Unimplemented for archives of several
+/// parts, encrypted entries and other ways of packing. Errors of the file system. Messages name entry and offset.
 class ZipReader {
  public:
   /// Blocks. Reads the directory.
@@ -71,7 +71,7 @@ class ZipReader {
 
   /// In the order of the directory.
   const std::vector<ZipEntry>& entries() const noexcept { return entries_; }
-  /// The entry of that name, or null.
+  /// The entry with this name, or null.
   const ZipEntry* find(std::string_view name) const noexcept;
   /// Blocks. Reads the entry's own header. `entry` is one of `entries()`. Errors also: FailedPrecondition if the reader
   /// was moved from.
@@ -88,22 +88,22 @@ class ZipReader {
 
 struct ZipOptions {
   bool is_deflated = false;
-  /// Sizes of 64 bits where 32 would do as well: for tests and for readers that want them.
+  /// Writes sizes of 64 bits even where 32 would do: for tests and for readers that want them.
   bool always_64_bit = false;
 };
 
 /// Writes a ZIP archive, entry by entry. The same entries give the same bytes: all are dated 1980-01-01.
 ///
 /// Thread safety: one thread at a time.
-/// Errors: InvalidArgument for a name that is empty, longer than 65535 bytes, or there already; those of Deflater and
+/// Errors: InvalidArgument for a name that is empty, longer than 65535 bytes, or there already; errors of Deflater and
 /// the file system.
 class ZipWriter {
  public:
   explicit ZipWriter(AtomicFile& file, const ZipOptions& options = {}) : file_(file), options_(options) {}
 
-  /// Blocks. The content are pieces, one behind the other.
+  /// Blocks. The content is given in pieces, in order.
   void add(std::string_view name, std::span<const std::span<const std::byte>> pieces);
-  /// Blocks. Writes the directory. Call it once, and nothing after it; then the file is finished.
+  /// Blocks. Writes the directory, which finishes the file. Call it once, and nothing after it.
   void finish();
 
  private:

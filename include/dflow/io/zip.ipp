@@ -26,14 +26,14 @@ inline constexpr std::uint16_t zip_more_16 = 0xffff, zip_64_field = 1;
 inline constexpr std::uint16_t zip_stored = 0, zip_deflated = 8;
 inline constexpr std::uint16_t zip_encrypted_flag = 1, zip_sizes_follow_flag = 8, zip_utf8_flag = 0x800;
 inline constexpr std::uint16_t zip_version = 20, zip_version_64 = 45, zip_first_day = 0x21;
-/// What a deflated byte unpacks to at most: 258 bytes for two codes of one bit each.
+/// The most bytes that a deflated byte unpacks to: 258 bytes for two codes of one bit each.
 inline constexpr std::uint64_t zip_most_expansion = 1032;
 
 [[noreturn]] void fail_zip(std::string_view what, std::uint64_t offset) {
   throw_error(Status::data_loss(str_cat("the ZIP archive is damaged: ", what, ", at offset ", offset)));
 }
 
-/// The numbers of the 64-bit extra field that stand for those that are `zip_more_32`, in their order.
+/// Replaces the numbers that are `zip_more_32`, in their order, by numbers of the 64-bit extra field.
 void read_zip_64(std::span<const std::byte> extra, std::span<std::uint64_t* const> numbers) {
   std::vector<std::uint64_t*> wanted;
   for (std::uint64_t* number : numbers) {
@@ -48,7 +48,7 @@ void read_zip_64(std::span<const std::byte> extra, std::span<std::uint64_t* cons
     for (std::uint64_t* number : wanted) *number = field.u64();
     return;
   }
-  // Without the field, the number is one that only looks so.
+  // Without the field, the number is really `zip_more_32`.
 }
 
 /// Errors also: DataLoss; the directory begins at `directory`.
@@ -84,7 +84,7 @@ ZipEntry read_zip_entry(ByteReader& in, std::uint64_t directory) {
   return entry;
 }
 
-/// Finds where each entry ends at the latest, and that none reaches into another. They stay in their order.
+/// Finds the latest possible end of each entry, and checks that no entries overlap. Their order stays.
 void separate_zip_entries(std::vector<ZipEntry>& entries, std::uint64_t directory) {
   std::vector<ZipEntry*> by_offset;
   by_offset.reserve(entries.size());
@@ -246,7 +246,7 @@ void ZipContent::refill() {
   packed_ = chunk_;
 }
 
-/// Unpacks into `into`, less than it holds only at the end of the stream.
+/// Unpacks into `into`, and fills it unless the stream ends before.
 std::size_t ZipContent::unpack(std::span<std::byte> into) {
   std::size_t done = 0;
   while (done < into.size() && !is_unpacked_) {
@@ -288,7 +288,7 @@ void ZipContent::finish() {
 
 namespace detail {
 
-/// What the header of an entry and its line in the directory have in common, from the version on.
+/// Writes the part that an entry's header and its line in the directory share, from the version on.
 void write_zip_numbers(ByteWriter& out, const ZipEntry& entry, bool is_64, std::uint16_t extra_size) {
   const bool is_ascii =
       std::all_of(entry.name.begin(), entry.name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });

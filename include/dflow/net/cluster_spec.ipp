@@ -17,7 +17,7 @@
 namespace dflow::net {
 namespace detail {
 
-/// The jobs whose tasks train, in the order of their ranks.
+/// The jobs with tasks that train, in the order of their ranks.
 inline constexpr std::array<std::string_view, 3> replica_jobs{"chief", "master", "worker"};
 
 inline constexpr std::string_view cluster_spaces = " \t\r";
@@ -47,7 +47,7 @@ inline std::string_view trimmed(std::string_view text) noexcept {
   return text.substr(first, text.find_last_not_of(cluster_spaces) - first + 1);
 }
 
-/// Calls `read(part)` for what stands between separators, also where that is nothing.
+/// Calls `read(part)` for each text between separators, also for an empty text.
 template <class Read>
 void for_each_part(std::string_view text, char separator, Read&& read) {
   for (;;) {
@@ -86,7 +86,7 @@ inline void check_address(std::string_view address) {
   if (!is_legal) fail_spec(str_cat(quoted_text(address), " is no address, such as 'host:2222'"));
 }
 
-/// The values of the flags that are the cluster's; empty for those that do not stand.
+/// The values of the cluster's flags; empty for flags that are not given.
 struct ClusterFlags {
   static constexpr std::array<std::string_view, 7> names{"cluster", "cluster_file", "job",     "task",
                                                          "bind",    "secret_file",  "insecure"};
@@ -108,7 +108,7 @@ inline ClusterFlags read_cluster_flags(int argc, const char* const* argv) {
     const bool is_prefixed = name.starts_with("dflow_");
     if (is_prefixed) name.remove_prefix(6);
     const auto at = std::find(flags.names.begin(), flags.names.end(), name);
-    if (at == flags.names.end() && is_prefixed) {  // who had a slip of the pen in it would train alone
+    if (at == flags.names.end() && is_prefixed) {  // a task with a misspelt flag would train alone
       std::string known;
       for (const std::string_view each : flags.names) known += str_cat(known.empty() ? "" : ", ", "--dflow_", each);
       fail_spec(str_cat("flag ", quoted_text(all.substr(0, equals)), " is none of dflow's, which are ", known));

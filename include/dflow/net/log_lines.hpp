@@ -10,8 +10,9 @@
 
 namespace dflow::net::detail {
 
-/// Where a task's lines go: to `given`, else to standard error with the task's name. What others have said is part of
-/// some, also before they have proved who they are: it makes no further lines, and tells a terminal nothing.
+/// The output of a task's lines: to `given`, else to standard error with the task's name. Some lines contain text
+/// from peers, even from peers that have not proved their identity. The peers' text makes no further lines, and
+/// contains no control characters for a terminal.
 inline std::function<void(std::string_view)> log_lines(const std::string& task,
                                                        std::function<void(std::string_view)> given) {
   if (given != nullptr) return [given = std::move(given)](std::string_view line) { given(printable(line)); };

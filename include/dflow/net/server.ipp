@@ -49,7 +49,7 @@ void check_is_task(const ClusterSpec& cluster) {
   }
 }
 
-/// Errors: InvalidArgument for an address that others can reach, where nothing keeps them out.
+/// Errors: InvalidArgument for an address that others can reach, if nothing keeps them out.
 void check_exposure(const ClusterSpec& cluster, const Transport& transport) {
   if (!cluster.secret().empty() || cluster.is_insecure() || !transport.is_exposed(cluster.bind_address())) return;
   throw_error(
@@ -58,8 +58,8 @@ void check_exposure(const ClusterSpec& cluster, const Transport& transport) {
                                        "certificates, or to be told that it is insecure")));
 }
 
-/// What this task does for others, while it runs. Worker and master have the connections for their steps, so they do
-/// not keep them.
+/// The work of this task for others, while it runs. Worker and master have the connections for their steps, so they
+/// do not keep them.
 class ServerService final : public Peers::Service {
  public:
   ServerService(std::weak_ptr<Worker> worker, std::weak_ptr<Master> master,
@@ -96,7 +96,7 @@ class ServerService final : public Peers::Service {
 
 }  // namespace detail
 
-/// What a server, or a client of a cluster, is made of. Targets hold it too.
+/// The state of a server, or of a client of a cluster. Targets hold it too.
 struct Server::State : std::enable_shared_from_this<Server::State> {
   ClusterSpec cluster;
   ServerOptions options;
@@ -260,7 +260,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
       is_stopping = true;
       stopping_thread = std::this_thread::get_id();
     }
-    // Whatever there is no memory for, the rest stops, and whoever waits for it goes on.
+    // If there is no memory for one action, all other parts stop, and every waiting thread goes on.
     Status why = Status::out_of_memory();
     detail::tell([&] { why = Status::unavailable(str_cat(task, " has stopped")).with_task(task); });
     if (accepting != nullptr) accepting->close();
@@ -283,7 +283,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     wait_until_stopped(lock);
   }
 
-  /// What stops it may call what waits until it has: that goes on.
+  /// The code that stops the server may call a function that waits for the stop: that call returns at once.
   void wait_until_stopped(std::unique_lock<std::mutex>& lock) {
     stopped.wait(lock, [&] { return is_stopped || (is_stopping && stopping_thread == std::this_thread::get_id()); });
   }
@@ -304,7 +304,7 @@ class ClusterTarget final : public SessionTarget {
     std::vector<std::string> tasks = state_->other_tasks();
     const bool is_alone = tasks.empty();
     tasks.push_back(state_->task);
-    // A program that runs alone has nobody to leave out, and is the one that a cluster runs.
+    // A program that runs alone has no tasks to leave out, and is the same program that a cluster runs.
     if (!is_alone) filters_.check(tasks);
   }
   ~ClusterTarget() override {

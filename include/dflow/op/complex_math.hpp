@@ -9,9 +9,8 @@
 #include <limits>
 #include <type_traits>
 
-/// Complex numbers in code that nvcc compiles for a GPU, where std::complex has no functions: what elementwise
-/// expressions are evaluated on there. Infinities and what is not a number go as on the host, by annex G of the C
-/// standard (ISO/IEC 9899:2011).
+/// Complex numbers for elementwise expressions in code that nvcc compiles for a GPU, where std::complex has no
+/// functions. Infinities and NaN behave as on the host, by annex G of the C standard (ISO/IEC 9899:2011).
 
 namespace dflow::math {
 
@@ -42,7 +41,7 @@ namespace detail {
 template <class T>
 inline constexpr T infinity = std::numeric_limits<T>::infinity();
 
-/// 1 with the sign of an infinity, 0 with that of any other number.
+/// 1 with the sign of x if x is an infinity, else 0 with the sign of x.
 template <class T>
 DFLOW_FN T boxed(T x) {
   return std::copysign(std::isinf(x) ? T(1) : T(0), x);
@@ -51,7 +50,7 @@ template <class T>
 DFLOW_FN Complex<T> boxed(Complex<T> z) {
   return {boxed(z.re), boxed(z.im)};
 }
-/// 0 in the place of what is not a number.
+/// x, or 0 if x is NaN.
 template <class T>
 DFLOW_FN T without_nan(T x) {
   return x == x ? x : std::copysign(T(0), x);
@@ -69,7 +68,7 @@ DFLOW_FN bool is_finite(Complex<T> z) {
   return z.re - z.re == 0 && z.im - z.im == 0;
 }
 
-/// What a product is whose parts both came out as no number.
+/// The product if both its parts came out as NaN.
 template <class T>
 DFLOW_FN Complex<T> recovered_product(Complex<T> a, Complex<T> b) {
   bool is_infinity =
@@ -84,7 +83,7 @@ DFLOW_FN Complex<T> recovered_product(Complex<T> a, Complex<T> b) {
   return {infinity<T> * (a.re * b.re - a.im * b.im), infinity<T> * (a.re * b.im + a.im * b.re)};
 }
 
-/// x y where x is 0 whatever y is, and y is exp(|t|) / 2 of a large t, so in two steps.
+/// x y where x is 0 whatever y is. Here y is exp(|t|) / 2 of a large t, so the product is taken in two steps.
 template <class T>
 DFLOW_FN T times_half_exp(T x, T t) {
   const T root = std::exp(std::fabs(t) / 2);
@@ -179,7 +178,7 @@ DFLOW_FN Complex<T> sqrt(Complex<T> z) {
     return z.re < 0 ? Complex<T>(std::fabs(rest), std::copysign(z.re, z.im))
                     : Complex<T>(z.re, std::copysign(rest, z.im));
   }
-  // Near the ends of the range the root of another multiple, of which the root is known.
+  // Near the ends of the range: the root of another multiple of z, by a factor whose own root is known.
   const T size = std::fmax(std::fabs(z.re), std::fabs(z.im));
   constexpr T large = std::numeric_limits<T>::max() / 4, small = std::numeric_limits<T>::min() * 4;
   const T factor = size > large ? T(1) / 16 : size < small ? T(1 << 24) : T(1);
@@ -235,7 +234,7 @@ struct DeviceElementOf<std::complex<T>> {
 };
 }  // namespace detail
 
-/// What an element of a tensor is to code for a GPU: the same bytes.
+/// The type in GPU code for an element of a tensor: the same bytes.
 template <class T>
 using DeviceElement = typename detail::DeviceElementOf<T>::type;
 

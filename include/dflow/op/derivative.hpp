@@ -9,8 +9,8 @@
 
 namespace dflow {
 
-/// The partial derivative of elementwise op `F` by its argument `I`, times the incoming gradient: an elementwise op of
-/// F's arguments and dy, whose expression is F's own, evaluated on dual numbers.
+/// The partial derivative of elementwise op `F` by its argument `I`, times the incoming gradient. It is an
+/// elementwise op of F's arguments and dy. Its expression is F's own, evaluated on dual numbers.
 template <class F, int I, class Arguments = ArgumentsOf<F>>
 struct Derivative;
 

@@ -55,7 +55,7 @@ using ArgumentsOf = std::make_index_sequence<elementwise_arity<O>>;
 template <ElementwiseOpType O, class T>
 using ElementwiseResultOf = decltype(detail::elementwise_result<O, T>(ArgumentsOf<O>{}));
 
-/// The op may refuse elements of these types.
+/// The op may refuse elements of the types `Ts`.
 template <class O, class... Ts>
 concept ChecksElements = requires(const Ts&... xs) {
   { O::check(xs...) } -> std::same_as<const char*>;
@@ -66,12 +66,12 @@ template <ElementwiseOpType O>
 inline constexpr bool is_predicate =
     std::same_as<ElementwiseResultOf<O, SpecimenType<O>>, bool> && !std::same_as<SpecimenType<O>, bool>;
 
-/// What a kernel evaluates the expression in for elements of type T: the library's ops compute half precision in float
-/// and round once.
+/// The type that a kernel evaluates the expression in, for elements of type T. The library's ops compute half
+/// precision in float and round once.
 template <ElementwiseOpType O, class T>
 using ElementwiseComputeType = std::conditional_t<O::in_library && math::HalfPrecision<T>, float, T>;
 
-/// What a kernel stores of it.
+/// The type that a kernel stores the result in.
 template <ElementwiseOpType O, class T>
 using ElementwiseStoredType = std::conditional_t<std::same_as<ElementwiseResultOf<O, T>, bool>, bool, T>;
 

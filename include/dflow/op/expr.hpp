@@ -6,8 +6,8 @@ namespace dflow {
 
 class BuiltNode;
 
-/// An erased edge with arithmetic: what gradient functions are written in. A double on one side becomes a constant of
-/// the edge's element type; shapes broadcast.
+/// An erased edge with arithmetic, for writing gradient functions. A double on one side becomes a constant of the
+/// edge's element type; shapes broadcast.
 ///
 /// ```cpp
 /// context.set_dx(0, context.dy() * 2.0 * context.input(0));   // Square

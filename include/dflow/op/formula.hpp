@@ -8,9 +8,9 @@
 
 namespace dflow {
 
-/// What an elementwise op computes of one element of each input, as steps that each take numbers made before: its
-/// expression, recorded (`op/symbol.hpp`). One for all element types; numbers are of the type that the expression is
-/// evaluated on, or truths.
+/// The computation of an elementwise op on one element of each input: its recorded expression (`op/symbol.hpp`). Each
+/// step takes numbers made by earlier steps. One formula serves all element types; its values are truths, or numbers
+/// of the type that the expression is evaluated in.
 ///
 /// Thread safety: a value type.
 struct Formula {
@@ -18,14 +18,14 @@ struct Formula {
     argument,  ///< number `a` of the op's inputs
     constant,
     truth,  ///< `whole` is 0 or 1
-    // Of truths and two numbers.
+    // From truths and two numbers.
     choose,  ///< a ? b : c, of two numbers or of two truths
-    // Of numbers, truths.
+    // From numbers to truths.
     less,
     less_equal,
     equal,
     not_equal,
-    // Of numbers, numbers.
+    // From numbers to numbers.
     negate,
     add,
     subtract,
@@ -54,7 +54,7 @@ struct Formula {
     ceil,
     rint,
     lgamma,
-    // Of a number or truth, in the element type of the result.
+    // From a number or truth to the element type of the result.
     convert,
   };
 
@@ -66,7 +66,7 @@ struct Formula {
     double real = 0;
   };
 
-  /// What the shapes of the inputs have to be. With others the op's own kernel computes, or says what is wrong.
+  /// The shapes that the inputs must have. For other shapes the op's own kernel computes, or reports the error.
   enum class Shapes : std::uint8_t {
     broadcast,       ///< any that broadcast together
     same,            ///< one shape

@@ -21,16 +21,16 @@ struct IndexedSlices {
 };
 
 /// The argument of an op's gradient function: the node, the gradients with respect to its outputs, and the place for
-/// those with respect to its inputs. An input left unset has no gradient (it is an integer, or the output does not
-/// depend on it).
+/// the gradients with respect to its inputs. An input left unset has no gradient (it is an integer, or the output
+/// does not depend on it).
 ///
-/// Nodes that it builds carry the line of the program that built the node differentiated.
+/// Nodes built here carry the program line that built the differentiated node.
 ///
 /// Thread safety: used by one thread.
-/// Errors: InvalidArgument from whatever is asked for an input or output that the node does not have.
+/// Errors: InvalidArgument from any function that is asked for an input or output that the node does not have.
 class GradientContext {
  public:
-  /// `output_gradients[i]` is invalid where nothing downstream depends on output `i`.
+  /// `output_gradients[i]` is invalid if nothing downstream depends on output `i`.
   GradientContext(GraphStore& graph, NodeId node, std::span<const AnyOutput> output_gradients);
 
   GraphStore& graph() const noexcept { return graph_; }
@@ -76,7 +76,7 @@ class GradientContext {
   std::vector<InputGradient> inputs_;
 };
 
-/// What the typed gradient function of a user-defined op sees of the node: `node.input(0)`, `node.output()`,
+/// The view of the node for the typed gradient function of a user-defined op: `node.input(0)`, `node.output()`,
 /// `node.attrs()`.
 ///
 /// Thread safety: used in the thread that builds the gradient.

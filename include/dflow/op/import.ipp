@@ -135,10 +135,10 @@ class GraphImporter {
     }
   }
 
-  /// Of the nodes that the def goes on from.
+  /// Whether the graph already has this node, for a def that goes on from its nodes.
   bool is_in_graph(std::string_view name) const { return options_.goes_on && graph_.has_name(name); }
 
-  /// Of one that has been built, or was there.
+  /// The node of this name that has been built, or was there.
   NodeId built(std::string_view name) const {
     const auto found = index_of_.find(name);
     return found != index_of_.end() ? built_[found->second] : graph_.find(name);
@@ -213,7 +213,8 @@ class GraphImporter {
     if (num_built < def_.nodes.size()) fail_cycle();
   }
 
-  /// From any node left over, back along predecessors left over: that walk meets a node twice, which is on a cycle.
+  /// Walks from any node left over back along predecessors left over. The walk meets a node twice, and that node is
+  /// on a cycle.
   [[noreturn]] void fail_cycle() {
     std::vector<bool> is_seen(def_.nodes.size());
     Index i = 0;
@@ -290,8 +291,9 @@ class GraphImporter {
     return attrs;
   }
 
-  /// The functions of the def have the names that their first nodes have now, and so have the nodes of their bodies
-  /// whose values are kept. Frames are the prefix's: a def that is imported twice has two.
+  /// Replaces names of the def in an attribute. The def's functions have the names that their first nodes have now,
+  /// and so have nodes of bodies whose values are kept. Frames belong to the prefix: a def that is imported twice has
+  /// two.
   AttrValue with_new_names(OpRole role, AttrValue value) const {
     const auto rename = [&](std::string& name) {
       if (index_of_.contains(name)) name = outer_.name_prefix + name;
@@ -373,7 +375,8 @@ class GraphImporter {
     inputs.emplace_back(&graph_, endpoint);
   }
 
-  /// A call may name a function that the graph has and the def has not; it fits it. Errors: NotFound if there is none.
+  /// A call may name a function that the graph has and the def has not; checks that the function fits the call.
+  /// Errors: NotFound if there is no such function.
   void check_call(NodeId id) const {
     const Node& node = graph_.node(id);
     if (node.op->role != OpRole::call) return;
@@ -424,7 +427,7 @@ class GraphImporter {
     }
   }
 
-  /// What cannot fail for a reason of the def's.
+  /// The steps of an import that cannot fail because of the def.
   void finish() {
     if (!prefix_.empty()) graph_.reserve_scope_name(prefix_);
     for (const NodeId id : built_) graph_.reserve_scopes_of(graph_.node(id).name);

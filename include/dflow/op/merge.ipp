@@ -53,7 +53,8 @@ class GraphMerger {
     return std::move(copies_);
   }
 
-  /// Of one graph: those that lie between the mapped edges and these. All others stand for themselves.
+  /// For one graph: copies the nodes that lie between the mapped edges and `edges`. All other nodes stand for
+  /// themselves.
   std::vector<AnyOutput> substitute(std::span<const AnyOutput> edges, std::string_view prefix) {
     find_changed();
     find_needed(edges);
@@ -108,7 +109,7 @@ class GraphMerger {
     outer_.name_prefix = prefix_ + "/";
   }
 
-  /// A frame is known by its name: those that are merged must not be taken for ones that are there.
+  /// A frame is known by its name: merged frames must not be taken for frames that are there.
   void rename_frames() {
     std::set<std::string, std::less<>> taken;
     for (const NodeId id : into_.nodes().indices()) {
@@ -176,7 +177,7 @@ class GraphMerger {
     return scope;
   }
 
-  /// Those of the node, shared, but for names in them of what has another name now.
+  /// The node's attributes, shared unless they contain a name that has changed.
   std::shared_ptr<const void> attrs_of(const Node& node) const {
     const OpRole role = node.op->role;
     const bool has_names = calls_functions(role) || role == OpRole::kept_value || role == OpRole::enter;
@@ -214,7 +215,8 @@ class GraphMerger {
     into_.count_random_ops(nodes_.size());
   }
 
-  /// Nodes that read a mapped edge, or what does; a body with one is changed as a whole, and so are its calls.
+  /// Finds the nodes that depend on a mapped edge. A body with a changed node is changed as a whole, and so are its
+  /// calls.
   void find_changed() {
     std::vector<bool> of_function(nodes_.size());  // by the nodes that begin them
     is_changed_.resize(nodes_.size());
@@ -244,7 +246,7 @@ class GraphMerger {
     }
   }
 
-  /// Changed nodes that these edges depend on, with the bodies of what they call.
+  /// Finds the changed nodes that the edges depend on, with the bodies that they call.
   void find_needed(std::span<const AnyOutput> edges) {
     is_needed_.resize(nodes_.size());
     std::unordered_map<NodeId, std::vector<NodeId>> bodies;

@@ -9,9 +9,9 @@
 #include <concepts>
 #include <type_traits>
 
-/// The functions that an elementwise expression may call, for every type it is evaluated on: float and double, half
-/// precision by way of float, integers and complex numbers where that makes sense, and dual numbers, which
-/// differentiate it.
+/// The functions that an elementwise expression may call, for every type it is evaluated on. The types are float and
+/// double, half precision by way of float, integers and complex numbers where that makes sense, and dual numbers,
+/// which differentiate it.
 
 namespace dflow::math {
 

@@ -9,7 +9,7 @@
 
 namespace dflow {
 
-/// Records one formula: the steps of all ways through an expression, each of which is there once.
+/// Records one formula: the steps of all ways through an expression; each step is there once.
 class FormulaRecorder {
  public:
   struct Refused {};
@@ -19,7 +19,7 @@ class FormulaRecorder {
   FormulaRecorder& operator=(const FormulaRecorder&) = delete;
   ~FormulaRecorder() { current() = before_; }
 
-  /// That of this thread; null: none.
+  /// The recorder of this thread; null: none.
   static FormulaRecorder*& current() {
     static constinit thread_local FormulaRecorder* recorder = nullptr;
     return recorder;
@@ -109,7 +109,8 @@ class FormulaRecorder {
     std::int32_t result = -1;
   };
 
-  /// What ways [begin, end) give, which have the same first `depth` decisions: the true answers to the next come first.
+  /// The joint result of ways [begin, end) with the same first `depth` decisions. Ways that answer true next come
+  /// first.
   std::int32_t join(std::size_t begin, std::size_t end, std::size_t depth) {
     const Way& first = ways_[begin];
     if (first.decisions.size() == depth) return first.result;

@@ -15,7 +15,7 @@ namespace dflow {
 
 namespace detail {
 
-/// What a gradient is made of is blamed on the line that built the edge it comes from.
+/// A gradient's nodes are blamed on the line that built the edge the gradient comes from.
 At built_where(const AnyOutput& x) { return {.where = x.node().where}; }
 
 template <class O>

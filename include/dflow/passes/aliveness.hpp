@@ -14,7 +14,7 @@
 
 namespace dflow::detail {
 
-/// On what it depends that a tensor of a step is alive: sides of Switches, by what they read.
+/// Finds the conditions under which a tensor of a step is alive: sides of Switches, by the edges that they read.
 class Aliveness {
  public:
   /// A side of a Switch, or something not known: of no edge.
@@ -44,7 +44,7 @@ class Aliveness {
       if (gives_dead(step_, node)) add(of_[id], {Side{}});
     }
   }
-  /// Calls what may have dead results.
+  /// Whether the node is a call that may have dead results.
   static bool gives_dead(const StepGraph& step, const StepNode& node) {
     const StepCall* const call = step.call_of(node);
     return call != nullptr && std::any_of(call->bodies.begin(), call->bodies.end(),
@@ -69,7 +69,7 @@ class Aliveness {
     return differs;
   }
 
-  /// Without what the node itself makes of it.
+  /// The sides of all inputs and controls, without the node's own effect.
   Sides of_waited_for(const StepNode& node) const {
     Sides sides;
     for (const StepEndpoint input : step_.inputs_of(node)) add(sides, of(input));
@@ -89,8 +89,8 @@ class Aliveness {
     to = both.size() > most ? Sides{Side{}} : std::move(both);
   }
 
-  /// Of what leaves a frame when its LoopCond says that it ends, which each frame does; what leaves it otherwise may
-  /// never do so.
+  /// The sides of an edge that leaves a frame when the frame's LoopCond says that it ends, which each frame does. An
+  /// edge that leaves otherwise may never leave.
   Sides outside_of_frame(StepNodeId exit, const Sides& inside) const {
     Sides outside;
     for (const Side& side : inside) {

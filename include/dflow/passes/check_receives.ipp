@@ -46,7 +46,7 @@ std::vector<ReceivePair> pair_receives(const StepGraph& graph) {
   return pairs;
 }
 
-/// What waits for what in a step: inputs that are not fed, control inputs, and receives for their senders.
+/// The waits in a step: for inputs that are not fed, for control inputs, and of receives for their senders.
 class Waits {
  public:
   Waits(const StepGraph& graph, const std::vector<ReceivePair>& pairs)

@@ -13,7 +13,7 @@ namespace dflow {
 
 namespace detail {
 
-/// Bodies have the constants around them by value (`captures_of`), and would not see what is fed.
+/// Bodies have the constants around them by value (`captures_of`), and would not see a feed in their place.
 inline void require_not_fed(NodeId id, const StepNode& node, std::span<const Endpoint> feeds) {
   if (node.op->role != OpRole::constant || feeds.empty()) return;
   if (std::none_of(feeds.begin(), feeds.end(), [&](Endpoint fed) { return fed.node == id; })) return;

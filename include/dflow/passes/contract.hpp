@@ -9,18 +9,18 @@
 
 namespace dflow {
 
-/// Nodes of a step in whose place something else is put, and how they hang together with the others.
+/// Nodes of a step that are to be replaced, and their connections to the other nodes.
 ///
 /// Thread safety: a value type.
 struct StepGroup {
   std::vector<StepNodeId> nodes;       ///< in the order of the step
-  std::vector<StepEndpoint> inputs;    ///< what they read from outside, but for constants that wait for nothing
-  std::vector<StepNodeId> controls;    ///< what they wait for outside
+  std::vector<StepEndpoint> inputs;    ///< edges read from outside, except constants that wait for nothing
+  std::vector<StepNodeId> controls;    ///< nodes outside that they wait for
   std::vector<StepEndpoint> outputs;   ///< their edges that are read outside, or fetched
-  std::vector<StepNodeId> waited_for;  ///< those of them that are waited for outside, or are targets
+  std::vector<StepNodeId> waited_for;  ///< members that nodes outside wait for, or targets
 };
 
-/// What stands for a group, in the new step.
+/// The edges and nodes that stand for a group, in the new step.
 struct StepReplacement {
   std::vector<StepEndpoint> outputs;   ///< for each of the group's
   std::vector<StepNodeId> waited_for;  ///< the same
@@ -31,13 +31,13 @@ inline bool is_free_constant(const StepNode& node) {
   return node.op->role == OpRole::constant && node.num_controls == 0 && !node.is_fed_only;
 }
 
-/// Groups the nodes by their numbers, -1 for those that are in none; each list has each of its members once.
+/// Groups the nodes by their numbers, -1 for nodes in no group; each list has each of its members once.
 std::vector<StepGroup> find_groups(const StepGraph& step, const IndexedVector<StepNodeId, std::ptrdiff_t>& group_of);
 
-/// Puts something else in the place of each group: `replace` appends it to the new step, and is given the group's
-/// number, and what its inputs and controls are there. The groups are not changed.
+/// Replaces each group: `replace` appends the replacement to the new step. It is given the group's number, and the
+/// group's inputs and controls in the new step. The groups are not changed.
 ///
-/// False, and the step is as it was, if a group waits for something that waits for it.
+/// Returns false, and leaves the step as it was, if a group waits for a node that waits for the group.
 bool contract(StepGraph& step, const IndexedVector<StepNodeId, std::ptrdiff_t>& group_of,
               std::span<const StepGroup> groups,
               FunctionRef<StepReplacement(StepGraph& fresh, std::size_t group, std::span<const StepEndpoint> inputs,

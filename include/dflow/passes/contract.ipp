@@ -27,7 +27,7 @@ class StepContraction {
         state_(step.nodes.size() + groups.size()),
         now_(step.nodes.size()) {}
 
-  /// Nodes and groups in an order in which each comes after what it waits for.
+  /// Nodes and groups in an order that puts each after the nodes that it waits for.
   bool run(Replace replace) {
     fresh_.graph = step_.graph;
     fresh_.made = step_.made;

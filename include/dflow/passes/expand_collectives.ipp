@@ -35,7 +35,7 @@ class CollectiveNodes {
 
   const OutputInfo& info(StepEndpoint edge) const { return step_.output(edge); }
 
-  /// The element type of sums and products of elements of type `dtype`, of whose results it is.
+  /// The element type in which elements of type `dtype` are summed and multiplied; their results have type `dtype`.
   static DType wide_type(DType dtype, ReduceBy reduction) {
     if (is_16_bit_float(dtype) && reduction <= ReduceBy::product) return DType::float32;
     if (reduction == ReduceBy::mean && in_mask(dtype, dtype_mask<IntTypes>)) {
@@ -44,8 +44,8 @@ class CollectiveNodes {
     return dtype;
   }
 
-  /// The values, of the results' type or wide, reduced in their order. `count` of all members, of the last reduction;
-  /// before it results stay wide, and are no means yet.
+  /// Reduces the values, of the results' type or wide, in their order. `count` is the number of all members, given
+  /// for the last reduction. Before the last one, results stay wide, and are no means yet.
   StepEndpoint reduce(std::span<const StepEndpoint> values, ReduceBy reduction, std::optional<std::size_t> count,
                       std::size_t device) {
     if (count == std::size_t{1}) return values.front();
@@ -70,7 +70,7 @@ class CollectiveNodes {
     return count ? rounded(result, reduction, *count, device) : result;
   }
 
-  /// What has been reduced wide, of `count` values.
+  /// The final result, rounded from a wide result that was reduced from `count` values.
   StepEndpoint rounded(StepEndpoint wide, ReduceBy reduction, std::size_t count, std::size_t device) {
     if (reduction == ReduceBy::mean) wide = divide(wide, count, device);
     return cast(wide, collective_.outputs.front().dtype, device);
@@ -138,7 +138,7 @@ class CollectiveNodes {
     return add<Slice>(inputs, two_types(part.dtype, DType::int64), part, device);
   }
 
-  /// The node waits for what the collective waits for; one that is not its own is passed on by one that is.
+  /// Makes the node wait for every node that the collective waits for. An Identity passes on a node not its own.
   StepEndpoint finish(StepEndpoint result, std::size_t device) {
     if (controls_.empty() && is_own(result)) return result;
     const OutputInfo passed = info(result);
@@ -156,7 +156,7 @@ class CollectiveNodes {
     return add<AddN>(values, one_type(total.dtype), total, device);
   }
 
-  /// The graph tells that they have one shape.
+  /// Whether the graph tells that all values have one shape.
   bool are_alike(std::span<const StepEndpoint> values) const {
     const PartialShape& first = info(values.front()).shape;
     return first.is_fully_defined() && std::all_of(values.begin(), values.end(), [&](StepEndpoint value) {
@@ -263,7 +263,7 @@ class CollectiveExpander {
     if (std::any_of(step.nodes.begin(), step.nodes.end(), is_expanded)) expand_nodes(step);
   }
 
-  /// Whether it, or a body that it calls, has a collective.
+  /// Whether the step, or a body that it calls, has a collective.
   bool has_any(const StepGraph& step) {
     if (std::any_of(step.nodes.begin(), step.nodes.end(), is_expanded)) return true;
     return std::any_of(step.calls.begin(), step.calls.end(), [&](const auto& call) {
@@ -272,14 +272,14 @@ class CollectiveExpander {
   }
 
  private:
-  /// What stands in the new step for a node of the old one.
+  /// The nodes in the new step that stand for a node of the old one.
   struct Now {
     StepNodeId node;                    ///< of a collective: has its fed edges
     std::vector<StepEndpoint> results;  ///< of a collective
     std::vector<StepNodeId> ends;       ///< the nodes of these
   };
 
-  /// Who reads the results of a collective.
+  /// The readers of a collective's results.
   struct Readers {
     std::vector<std::int32_t> devices;  ///< by result: the first reader's, or `client`, or `nobody`
     bool are_waited_for = false;
@@ -391,7 +391,7 @@ class CollectiveExpander {
     step = std::move(fresh);
   }
 
-  /// Those that are read.
+  /// The results that are read.
   std::vector<StepEndpoint> results_of(StepGraph& fresh, const Node& node, std::span<const StepEndpoint> inputs,
                                        std::span<const StepNodeId> controls, const Readers& readers) {
     CollectiveNodes nodes(fresh, node, controls);
@@ -422,8 +422,8 @@ class CollectiveExpander {
     return results;
   }
 
-  /// Where nodes for the collective's values on that device go: host objects are in its task's memory wherever they are
-  /// made, and no other device has kernels for them.
+  /// The device for nodes that handle the collective's values there. Host objects are in their task's memory wherever
+  /// they are made, and no other device has kernels for them.
   std::size_t device_for(std::int32_t placed_on, const Node& collective) const {
     const auto device = static_cast<std::size_t>(placed_on);
     if (is_plain(collective.outputs.front().dtype) || devices_[device].uses_host_memory()) return device;
@@ -444,7 +444,7 @@ class CollectiveExpander {
     return memories.size() - 1;
   }
 
-  /// The shape of all of these edges, if the graph tells it and they are large.
+  /// The shape that all edges share, if the graph tells it and they are large.
   static std::optional<Shape> large_shape(const CollectiveNodes& nodes, std::span<const StepEndpoint> edges) {
     const OutputInfo& first = nodes.info(edges.front());
     if (!is_plain(first.dtype) || !first.shape.is_fully_defined()) return std::nullopt;
@@ -456,7 +456,7 @@ class CollectiveExpander {
     return are_alike ? std::optional(shape) : std::nullopt;
   }
 
-  /// Whether one of these edges, which have one shape, may be large.
+  /// Whether one of the edges, which have one shape, may be large.
   static bool may_be_large(const CollectiveNodes& nodes, std::span<const StepEndpoint> edges) {
     return std::none_of(edges.begin(), edges.end(), [&](StepEndpoint edge) {
       const std::optional<std::int64_t> elements = nodes.info(edge).shape.num_elements();
@@ -470,7 +470,7 @@ class CollectiveExpander {
     return devices;
   }
 
-  /// These devices, in their order, compute that together.
+  /// Whether the devices, in their order, compute the collective together.
   bool computes_together(CollectiveKind kind, DType dtype, std::span<const std::size_t> devices) const {
     std::vector<const DeviceContext*> members;
     for (const std::size_t device : devices) {

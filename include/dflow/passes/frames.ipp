@@ -86,7 +86,7 @@ class FrameFormer {
     for (const StepNodeId target : step_.targets) require(target, layout_.runs_in[target] == 0, "run alone");
   }
 
-  /// Calls `see(source)` for what the node waits for.
+  /// Calls `see(source)` for each node that the node waits for.
   template <class F>
   void for_each_source(StepNodeId id, F&& see) const {
     const StepNode& node = step_.node(id);
@@ -98,7 +98,7 @@ class FrameFormer {
     }
   }
 
-  /// The raw nodes, what waits for something that may be dead, and what lies between any of these.
+  /// Finds the raw nodes, the nodes that wait for a node that may be dead, and the nodes between them.
   void find_members() {
     Aliveness aliveness(step_, layout_);
     const bool has_spanning = std::any_of(step_.nodes.begin(), step_.nodes.end(),
@@ -113,11 +113,11 @@ class FrameFormer {
       is_anchor[id] = is_raw(id) || std::any_of(controls.begin(), controls.end(), [&](StepNodeId control) {
                         return control.is_valid() && aliveness.may_be_dead(control);
                       });
-      // The parts of a call on several devices would wait for one that is passed over.
+      // The parts of a call on several devices would wait for a part that is passed over.
       const bool gives_dead = Aliveness::gives_dead(step_, node);
       is_anchor[id] =
           is_anchor[id] || (has_spanning && aliveness.may_be_dead(id) && (spans_.spans(step_, node) || gives_dead));
-      // With what it gives dead the step would pass over all of the part.
+      // If a node of the part gives dead results, the step would pass over the whole part.
       is_behind[id] = is_anchor[id] || gives_dead;
       for_each_source(id, [&](StepNodeId source) { is_behind[id] = is_behind[id] || is_behind[source]; });
     }
@@ -158,7 +158,7 @@ class FrameFormer {
     return step_.node(first == part.nodes.end() ? part.nodes.front() : *first);
   }
 
-  /// A node of the part that must be on another device than its first, or calls what is; null if there is none.
+  /// A node of the part that must be on another device than its first, or calls a body there; null if there is none.
   const StepNode* node_elsewhere(const StepGroup& part) {
     const std::int32_t here = first_of(part).placed_on;
     for (const StepNodeId id : part.nodes) {
@@ -174,7 +174,7 @@ class FrameFormer {
     return nullptr;
   }
 
-  /// The nodes of a part among themselves; what they read from outside is fed.
+  /// The nodes of a part as a graph of their own; edges that they read from outside are fed.
   StepGraph body_of(const StepGroup& part) const {
     StepGraph body;
     body.graph = step_.graph;
@@ -250,7 +250,7 @@ class FrameFormer {
     return by;
   }
 
-  /// The nodes of a raised part, which all begin when what the part waits for has ended.
+  /// The nodes of a raised part. All of them begin when the nodes that the part waits for have ended.
   StepReplacement append_raised(StepGraph& fresh, const StepGroup& part, const StepGraph& raised,
                                 std::span<const StepEndpoint> inputs, std::span<const StepNodeId> controls) const {
     for (const auto& each : raised.made) {

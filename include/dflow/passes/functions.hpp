@@ -15,19 +15,21 @@ struct BodyOptions {
   bool lowers = false;   ///< calls to the raw form of control flow (`lower_calls`)
   Raises raises = {};    ///< the raw form to calls (`form_frames`)
   bool is_part = false;  ///< the step is part of another one
-  /// Of all bodies together, and of what lowering their calls makes of them.
+  /// Most nodes of all bodies together, with the nodes that lowering their calls makes.
   std::size_t max_nodes = max_body_nodes;
 };
 
-/// Gives the nodes of a pruned step that call functions their bodies, and those of these, and forms frames in all of
-/// them (`form_frames`). `visit` is called with each node of a body, as by `prune`, and places it; constants go where
-/// the call is.
+/// Gives the nodes of a pruned step that call functions their bodies. The calls in the bodies get theirs too, and all
+/// bodies get frames (`form_frames`). `visit` is called with each node of a body, as by `prune`, and places it;
+/// constants go where the call is. A body that calls share is there once. A body that calls itself, with the same
+/// edges around it, has a number (`StepGraph::recursion`), and its calls in it have the number instead of a body.
 ///
-/// Errors: InvalidArgument, naming the node, for a function that the graph does not have or whose body is not finished;
-/// Unimplemented for a body that sends or receives, unless the step is part of another one and the call has a frame for
-/// that; ResourceExhausted for calls in bodies of calls in 256 levels, and for bodies of more than `max_nodes`
-/// together; what `visit` throws. A body that calls share is there once; one that calls itself, with the same around
-/// it, has a number (`StepGraph::recursion`), which its calls in it have instead of a body.
+/// Errors:
+/// - InvalidArgument, naming the node, for a function that the graph does not have or whose body is not finished.
+/// - Unimplemented for a body that sends or receives, unless the step is part of another step and the call has a
+///   frame for that.
+/// - ResourceExhausted for calls in bodies of calls in 256 levels, and for bodies of more than `max_nodes` together.
+/// - The errors that `visit` throws.
 void attach_bodies(const GraphStore& graph, StepGraph& step, PruneScratch& scratch,
                    FunctionRef<void(NodeId, StepNode&)> visit, const BodyOptions& options = {});
 

@@ -24,7 +24,7 @@ class BodyAttacher {
                const BodyOptions& options)
       : graph_(graph), scratch_(scratch), visit_(visit), options_(options) {}
 
-  /// Also puts its raw form of control flow into one node.
+  /// Attaches bodies to the calls of a step, and puts the step's raw form of control flow into one node.
   void attach(StepGraph& step) {
     attach_calls(step);
     if (inline_calls(step, options_.max_nodes - std::min(num_nodes_, options_.max_nodes)))
@@ -140,7 +140,7 @@ class BodyAttacher {
     step.calls.push_back(std::move(call));
   }
 
-  /// A loop keeps a list of what an edge has had, and how many iterations there were.
+  /// A loop keeps a list of the values that an edge has had, and the number of iterations.
   void require_kept_type(const StepNode& kept, OpRole call, Endpoint edge) const {
     const DType gives = !edge.node.is_valid() ? DType::int64 : call == OpRole::loop ? DType::variant : info(edge).dtype;
     const DType wanted = kept->outputs[0].dtype;
@@ -150,7 +150,7 @@ class BodyAttacher {
                     .with_location(kept->where));
   }
 
-  /// More outputs for what is kept, whose shape is not known: there may be none.
+  /// Adds outputs for kept values. Their shapes are not known, because there may be no value.
   void widen(StepGraph& step, StepNodeId id, const std::vector<KeptEdge>& kept) const {
     const StepNode& node = step.node(id);
     Node wide = *node;
@@ -179,7 +179,7 @@ class BodyAttacher {
     std::for_each(step.fetches.begin(), step.fetches.end(), move);
   }
 
-  /// Null for one that the call stands in: `around` is its number then.
+  /// The body of a function; null for a body that the call stands in: `around` is then its number.
   std::shared_ptr<const StepGraph> body_of(const StepNode& node, const std::string& name, const StepCall& call,
                                            const std::vector<Endpoint>& kept, std::int32_t& around) {
     const NodeId begin = graph_.find(name);
@@ -209,7 +209,7 @@ class BodyAttacher {
     check_results(node, name, call.bodies.size(), results.inputs);
     std::vector<Endpoint> fetches = results.inputs;
     fetches.insert(fetches.end(), kept.begin(), kept.end());
-    // Calls of a function mostly read the same of what is around it.
+    // Calls of a function mostly read the same edges around it.
     BodyKey key{begin, node.placed_on, feeds, kept};
     for (Open& each : open_) {
       if (each.key < key || key < each.key) continue;
@@ -276,7 +276,7 @@ class BodyAttacher {
     require_type(name, what, i, of_function, info(of_call).dtype);
   }
 
-  /// The first function of a loop says whether it goes on; all others give what the call does.
+  /// The first function of a loop says whether it goes on; all others give the results of the call.
   void check_results(const StepNode& node, const std::string& name, std::size_t number,
                      std::span<const Endpoint> results) const {
     const bool asks = node.op->role == OpRole::loop && number == 0;
@@ -293,7 +293,7 @@ class BodyAttacher {
         str_cat("the condition '", name, "' gives a bool ", info(results[0]).shape.to_string(), ", not one bool")));
   }
 
-  /// What the body of a function depends on.
+  /// The facts that the body of a function depends on.
   struct BodyKey {
     NodeId begin;
     std::int32_t placed_on = 0;
@@ -322,7 +322,7 @@ class BodyAttacher {
     std::shared_ptr<const StepGraph> body;
     std::set<std::int32_t> calls_around;  ///< bodies that it stands in and calls
   };
-  /// What calls bodies around it is the same only in these.
+  /// A body that calls bodies around it is the same only inside them.
   bool stands_in_open(const Known& known) const {
     return std::all_of(known.calls_around.begin(), known.calls_around.end(), [&](std::int32_t number) {
       return std::any_of(open_.begin(), open_.end(), [&](const Open& each) { return each.recursion == number; });
@@ -338,7 +338,7 @@ class BodyAttacher {
   std::size_t num_nodes_ = 0;  ///< a body counts once for each set of kept values
   std::vector<Open> open_;
   std::int32_t num_recursions_ = 0;
-  std::set<std::int32_t> calls_around_;  ///< by what is being attached
+  std::set<std::int32_t> calls_around_;  ///< by the body that is being attached
   std::map<BodyKey, Known> known_;
 };
 

@@ -7,22 +7,25 @@
 
 namespace dflow {
 
-/// Of the bodies of a step together, and of what lowering their calls makes of them.
+/// Most nodes of all bodies of a step together, with the nodes that lowering their calls makes.
 inline constexpr std::size_t max_body_nodes = std::size_t{1} << 20;
 
-/// Puts the raw form, Switches, Merges and frames, in the place of the calls, branches and loops of a step whose bodies
-/// are attached, and of those in these. The iterations of a loop may then overlap, as many as its
-/// `parallel_iterations`, unless something in it keeps or changes state.
+/// Replaces the calls, branches and loops of a step by their raw form: Switches, Merges and frames. Only calls with
+/// attached bodies are replaced; calls in the bodies are replaced too. The iterations of a loop may then overlap, as
+/// many as its `parallel_iterations`, unless a node in it keeps or changes state.
 ///
-/// What a gradient keeps of a loop's iterations are variables of the frame. Functions that call themselves stay calls;
-/// so does what is on a device with a memory of its own; that of which a gradient keeps something, where it is on
-/// several devices, a branch that makes handles, or a body in the raw form; a choice among more than 256 bodies; and
-/// so does what would become more than 2^14 nodes, or the step and all bodies together more than `max_nodes`. What
-/// their bodies call is lowered, and `raises` says what becomes of it (`form_frames`).
+/// The values that a gradient keeps of a loop's iterations are variables of the frame. Some calls stay calls:
+/// - functions that call themselves;
+/// - calls on a device with a memory of its own;
+/// - calls of which a gradient keeps values, if they are on several devices, are a branch that makes handles, or have
+///   a body in the raw form;
+/// - a choice among more than 256 bodies;
+/// - calls that would become more than 2^14 nodes, or the step and all bodies together more than `max_nodes`.
+/// The calls in their bodies are lowered, and `raises` says how the bodies then run (`form_frames`).
 void lower_calls(StepGraph& step, const Raises& raises = {}, std::size_t max_nodes = max_body_nodes);
 
-/// Puts the bodies of functions that are to be inlined in the place of their calls, in the step alone: its bodies have
-/// gone through it. Calls stay as they do in `lower_calls`. False if there were none.
+/// Replaces calls of functions that are to be inlined by the functions' bodies. It changes the step alone: its bodies
+/// have been inlined already. The same calls stay as in `lower_calls`. Returns false if there were none to inline.
 bool inline_calls(StepGraph& step, std::size_t max_nodes = max_body_nodes);
 
 }  // namespace dflow

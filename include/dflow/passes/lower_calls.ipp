@@ -31,7 +31,7 @@ namespace detail {
 
 class CallLowerer {
  public:
-  /// What is found of bodies, which calls of one function share.
+  /// Facts about bodies, shared by calls of one function.
   struct Known {
     std::map<std::shared_ptr<const StepGraph>, std::shared_ptr<const StepGraph>> lowered;
     std::map<const StepGraph*, std::size_t> sizes;
@@ -42,7 +42,7 @@ class CallLowerer {
     bool inlines_alone = false;  ///< calls that are to be inlined, and nothing else
   };
 
-  /// `raises`: of what is lowered in bodies of calls, see `form_frames`.
+  /// `raises`: for nodes that are lowered in bodies of calls, see `form_frames`.
   CallLowerer(const Raises& raises, Known& known) : raises_(raises), known_(known) {}
 
   StepGraph lower(const StepGraph& step) {
@@ -58,7 +58,7 @@ class CallLowerer {
   }
 
  private:
-  /// Where the nodes of one graph have gone.
+  /// The new places of the nodes of one graph.
   struct Emitted {
     Emitted(const StepGraph& of, std::vector<StepEndpoint> given, bool is_whole)
         : graph(of), feeds(of.feeds, of.nodes.size()), fed(std::move(given)), is_step(is_whole), now(of.nodes.size()) {}
@@ -71,17 +71,17 @@ class CallLowerer {
       return found == outputs.end() ? StepEndpoint{now[old.node], old.index}
                                     : found->second[static_cast<std::size_t>(old.index)];
     }
-    /// What comes after the node comes after that; none for what is only fed.
+    /// The node that nodes after the old one come after; none for a node that is only fed.
     StepNodeId end_of(StepNodeId old) const { return now[old]; }
 
     const StepGraph& graph;
     EdgePositions<StepNodeId> feeds;
     std::vector<StepEndpoint> fed;  ///< of a body: in its place
     bool is_step;
-    IndexedVector<StepNodeId, StepNodeId> now;                ///< of what was lowered: what has run when it has
-    std::map<StepNodeId, std::vector<StepEndpoint>> outputs;  ///< of what was lowered
+    IndexedVector<StepNodeId, StepNodeId> now;                ///< of lowered nodes: the node that ends them
+    std::map<StepNodeId, std::vector<StepEndpoint>> outputs;  ///< of lowered nodes
   };
-  /// What a node waits for that reads nothing else of its branch or iteration, so that it runs with that alone.
+  /// The node that gives its branch or iteration to a node that reads nothing else of it.
   struct Around {
     StepNodeId pivot = {};
   };
@@ -96,14 +96,15 @@ class CallLowerer {
     }
   }
 
-  /// Alive whatever the side: a constant, or what a loop reads in all iterations, of which the last is but asked for.
+  /// Alive on every side: a constant, or an edge that a loop reads in all iterations (the last one only asks).
   bool is_constant(StepEndpoint edge) const {
     const StepNode& node = fresh_.node(edge.node);
     if (node.op->role == OpRole::enter) return static_cast<const Enter::Attrs*>(node->attrs.get())->is_constant;
     return node.op->role == OpRole::constant && node.num_controls == 0 && !node.is_fed_only;
   }
 
-  /// Waits for the pivot where nothing else says whether, and when, the node runs; handles of variables do not.
+  /// Adds the pivot as a control if no other input says whether, and when, the node runs. Handles of variables do
+  /// not.
   void gate(std::span<const StepEndpoint> inputs, std::vector<StepNodeId>& controls, const Around& around) const {
     const bool is_gated = !controls.empty() || !std::all_of(inputs.begin(), inputs.end(), [&](StepEndpoint input) {
       return is_constant(input) || is_handle(info(input).dtype);
@@ -144,7 +145,7 @@ class CallLowerer {
   }
   StepEndpoint add_merge(const StepNode& like, const std::vector<StepEndpoint>& inputs, const OutputInfo& of,
                          std::vector<StepNodeId> controls = {}) {
-    // Another task that gets the node infers its shape again.
+    // If another task gets the node, it infers the node's shape again.
     auto attrs = reflect::share(Merge::Attrs{static_cast<std::int64_t>(inputs.size()), of.shape, !of.shape.has_rank()});
     return {add(like, op_def<Merge>, "merge", {of, {DType::int32, Shape{}}}, std::move(attrs), one_type(of.dtype),
                 inputs, {}, std::move(controls)),
@@ -174,7 +175,7 @@ class CallLowerer {
       StepNode here = node;
       if (call != nullptr) {
         here.call = static_cast<std::int32_t>(fresh_.calls.size());
-        // What is on several devices stays a call, and so do calls in it.
+        // A call on several devices stays a call, and so do calls in it.
         const bool spans = !raises_.everywhere && spans_devices(to.graph, node);
         const bool stays = spans || known_.inlines_alone || has_kept_bound(*call);
         fresh_.calls.push_back(stays ? to.graph.calls[static_cast<std::size_t>(node.call)]
@@ -217,7 +218,8 @@ class CallLowerer {
     for (const StepNodeId target : body.targets) {
       if (here.end_of(target).is_valid()) results.targets.push_back(here.end_of(target));
     }
-    // A body runs whole: who waits for it, or reads one of its results, has what all of them need done.
+    // A body runs whole: a node that waits for it, or reads one of its results, must find the work of all its nodes
+    // done.
     if (has_effects(body)) {
       for (const StepEndpoint edge : results.edges) {
         if (!is_handle(info(edge).dtype)) results.targets.push_back(edge.node);
@@ -252,7 +254,7 @@ class CallLowerer {
     if (known_.inlines_alone ? !call.is_inlined : raises_.is_own_memory(node.placed_on) || has_kept_bound(call)) {
       return false;
     }
-    // What is kept stays on the device that has made it, which the parts of a call see to.
+    // A kept value stays on the device that has made it; the parts of a call see to that.
     if ((!raises_.everywhere || !call.kept.empty()) && spans_devices(to.graph, node)) return false;
     const std::size_t size = size_of(node, call);
     if (size > max_call_nodes || known_.num_nodes + size > known_.max_nodes) return false;
@@ -268,10 +270,10 @@ class CallLowerer {
     return true;
   }
 
-  /// The lists of frames know no bound, nor those of loops in them.
+  /// The lists of frames have no bound, nor have the lists of loops in them.
   static bool has_kept_bound(const StepCall& call) { return call.max_kept_bytes >= 0 && !call.kept.empty(); }
 
-  /// What is kept of a body is made by it, alive, and of a branch that is not taken something stands for it.
+  /// Kept values are made by their body itself, alive. For a branch that is not taken a substitute stands for them.
   static bool can_keep(const StepNode& node, const StepCall& call) {
     if (call.kept.empty()) return true;
     const std::size_t num_results = num_own_results(node, call);
@@ -315,7 +317,7 @@ class CallLowerer {
     return node->outputs.size() - call.kept.size();
   }
 
-  /// The inputs, after what the call waits for.
+  /// The inputs, after the nodes that the call waits for.
   std::vector<StepEndpoint> given(const StepNode& node, std::span<const StepEndpoint> inputs,
                                   const std::vector<StepNodeId>& controls, const Around& around) {
     std::vector<StepEndpoint> all(inputs.begin(), inputs.end());
@@ -332,7 +334,7 @@ class CallLowerer {
     return add_identity(like, add_constant(like, "true", Tensor<bool>(true)), around, std::move(controls));
   }
 
-  /// Who reads the edges does it after the node.
+  /// Makes readers of the edges run after the node.
   void wait_for(StepNodeId end, const StepNode& like, std::vector<StepEndpoint>& edges, const Around& around) {
     for (StepEndpoint& edge : edges) {
       if (!is_handle(info(edge).dtype)) edge = add_identity(like, edge, around, {end});
@@ -366,7 +368,7 @@ class CallLowerer {
     to.outputs[id] = std::move(results.edges);
   }
 
-  /// The first of the bodies from `b` on that `chooses` is for, else the last; one target says that it is done.
+  /// Emits the first body from `b` on that `chooses` selects, else the last; one target says that it is done.
   Results emit_choice(const StepNode& node, const StepCall& call, std::size_t b, StepEndpoint chooses,
                       const std::vector<StepEndpoint>& given, const Around& around) {
     const StepEndpoint side =
@@ -395,7 +397,7 @@ class CallLowerer {
     return results;
   }
 
-  /// A body, and for what is kept of another one that there is nothing.
+  /// A body, with an empty substitute for values that are kept of another body.
   Results emit_alternative(const StepNode& node, const StepCall& call, std::size_t b,
                            const std::vector<StepEndpoint>& given, const Around& around) {
     const std::size_t num_results = num_own_results(node, call);
@@ -412,7 +414,7 @@ class CallLowerer {
     return all;
   }
 
-  /// Kernels rely on what a body says of its arguments' shapes.
+  /// Kernels rely on the shapes that a body declares for its arguments.
   StepEndpoint with_shape(const StepNode& like, StepEndpoint x, const OutputInfo& declared, const Around& around) {
     const OutputInfo of = info(x);
     if (is_handle(of.dtype) || of.dtype != declared.dtype || !declared.shape.has_rank() ||
@@ -462,7 +464,7 @@ class CallLowerer {
     Enter::Attrs invariant = frame;
     invariant.is_constant = true;
 
-    // A variable of the loop's own says that what the body does is done.
+    // A variable of the loop's own says that the work of the body is done.
     const StepEndpoint begun = add_true(node, around, controls);
     const StepEndpoint token = add_merge(node, {add_enter(node, begun, frame, around)}, info(begun));
     const std::vector<StepEndpoint> first = given(node, inputs, controls, around);
@@ -477,7 +479,7 @@ class CallLowerer {
       const StepGraph& body = *call.bodies[1];
       variables.push_back(add_merge(node, {entered}, body.output(body.feeds[i])));
     }
-    // What is kept are variables that functions do not see.
+    // Kept values are variables that functions do not see.
     for (const StepCall::Kept& kept : call.kept) {
       const StepEndpoint none =
           kept.result < 0 ? add_constant(node, "none", Tensor<std::int64_t>(0)) : add_empty_list(node, {begun.node});
@@ -489,7 +491,7 @@ class CallLowerer {
     };
     const Around asks{add_identity(node, token, {}).node};
     Results asked = emit_body(node, *call.bodies[0], with_captures(variables), asks);
-    asked.targets.push_back(asks.pivot);  // so that the loop has the variable that waits for what the body does
+    asked.targets.push_back(asks.pivot);  // so that the loop has the variable that waits for the body's work
     const StepEndpoint goes_on = {add(node, op_def<LoopCond>, "loop_cond", {{DType::boolean, Shape{}}}, nullptr, {},
                                       {asked.edges[0]}, asks, asked.targets),
                                   0};
@@ -553,7 +555,7 @@ class CallLowerer {
     return 1;
   }
 
-  /// Frames have an end: what calls itself stays a call.
+  /// Frames have an end, so a call that calls itself stays a call.
   static bool calls_itself(const StepCall& call) {
     return std::any_of(call.bodies.begin(), call.bodies.end(), [](const std::shared_ptr<const StepGraph>& body) {
       return body == nullptr || body->recursion >= 0;
@@ -603,7 +605,7 @@ class CallLowerer {
 }  // namespace detail
 
 void lower_calls(StepGraph& step, const Raises& raises, std::size_t max_nodes) {
-  // What is left without a reader would stay in frames that have ended.
+  // Nodes left without a reader would stay in frames that have ended.
   if (step.calls.empty()) return;
   detail::CallLowerer::Known known;
   known.max_nodes = max_nodes;

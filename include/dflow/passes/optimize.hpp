@@ -19,20 +19,20 @@ struct OptimizedBody {
   std::shared_ptr<const StepGraph> optimized;
 };
 
-/// What passes are handed besides the graph.
+/// Inputs of the passes besides the graph.
 struct PassContext {
   /// Computes constants: a device of host memory, and its kernels. Null: none are folded.
   const DeviceContext* host = nullptr;
   const KernelTables* kernels = nullptr;
-  /// What the step's devices can do in one. Null: nothing is fused.
+  /// The pairs of ops that the step's devices can run as one. Null: nothing is fused.
   const Fusions* fusions = nullptr;
-  /// Which of the step's devices run chains of elementwise nodes as one. Null: none.
+  /// The devices of the step that run chains of elementwise nodes as one. Null: none.
   const Chains* chains = nullptr;
-  /// A partial run: a feed may wait for what was made of another.
+  /// A partial run: a feed may wait for a tensor that was made of another feed.
   bool feeds_come_apart = false;
   /// Called now and then; throws to give up (a deadline). Null: nothing to call.
   FunctionRef<void()>* check = nullptr;
-  /// Those that calls share. Null: `optimize` finds them itself.
+  /// The bodies that calls share. Null: `optimize` finds them itself.
   std::map<const StepGraph*, OptimizedBody>* bodies = nullptr;
 
   void check_in(std::size_t i) const {
@@ -43,26 +43,27 @@ struct PassContext {
 inline constexpr std::size_t default_folded_bytes = 10 << 20;
 
 namespace detail {
-/// The same for nodes that compute the same, and for others hardly ever: of all that `merge_common_subexpressions`
-/// compares.
+/// A hash of everything that `merge_common_subexpressions` compares: equal for nodes that compute the same, and
+/// hardly ever equal for other nodes.
 std::uint64_t node_hash(const StepGraph& graph, const StepNode& node);
 }  // namespace detail
 
 // Passes work on graphs without cycles. Errors: InvalidArgument, naming a node that depends on a later one.
 
-/// Replaces nodes whose inputs are all constants by their value, if that is no larger than `max_bytes`. Stateful ops,
-/// fed edges, targets, nodes with control inputs and those whose constants have some stay.
+/// Replaces nodes whose inputs are all constants by their value, if the value is no larger than `max_bytes`. Stateful
+/// ops, fed edges, targets, nodes with control inputs and nodes whose constants have control inputs stay.
 StepGraph fold_constants(StepGraph graph, const PassContext& context, std::size_t max_bytes = default_folded_bytes);
 
 /// Merges nodes that compute the same: equal op, element types, attributes, inputs and control inputs, device.
 /// Stateful ops and targets stay.
 StepGraph merge_common_subexpressions(StepGraph graph, const PassContext& context = {});
 
-/// Puts one node in the place of two where the device of both has a kernel for that, and nothing but the second needs
-/// the first: no other node, fetch, feed, target or control edge. It has the second's name.
+/// Puts one node in the place of two if the device of both has a kernel for that, and nothing but the second needs
+/// the first: no other node, fetch, feed, target or control edge. The new node has the second's name.
 StepGraph fuse(StepGraph graph, const PassContext& context);
 
-/// Runs the passes that `options` switches on, each followed by dropping what it left without a reader.
+/// Runs the passes that `options` switches on. After each pass it drops the nodes that the pass left without a
+/// reader.
 StepGraph optimize(StepGraph graph, const PassOptions& options, const PassContext& context);
 
 }  // namespace dflow

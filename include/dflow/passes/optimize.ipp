@@ -89,7 +89,7 @@ Node constant_like(const Node& node, std::size_t output, AnyTensor value) {
   return constant;
 }
 
-/// Preconditions for computing a node once and for all, but for what its inputs are.
+/// Preconditions for computing a node once and for all, except the conditions on its inputs.
 bool may_be_folded(const StepNode& node, bool is_fed, bool is_target) {
   return !is_fed && !node.is_fed_only && !node.op->is_stateful && node.num_inputs != 0 && node.num_outputs != 0 &&
          node.num_controls == 0 && !is_target;
@@ -108,7 +108,7 @@ ByStepNode<std::int32_t> count_needs(const StepGraph& graph) {
   return needs;
 }
 
-/// Moves a graph's nodes into another, those that can be computed now as their values.
+/// Moves a graph's nodes into another graph. Nodes that can be computed now become their values.
 class Folding {
  public:
   Folding(StepGraph& graph, const PassContext& context, std::size_t max_bytes)
@@ -117,7 +117,7 @@ class Folding {
     for (const StepNodeId target : graph.targets) is_target_[target] = true;
   }
 
-  /// Whatever is folded begins at a node that reads constants alone, and most steps have none.
+  /// Folding begins at a node that reads constants alone, and most steps have no node like that.
   bool has_work() const {
     for (const StepNodeId id : graph_.nodes.indices()) {
       const StepNode& node = graph_.node(id);
@@ -154,7 +154,7 @@ class Folding {
         has_changed = true;
         continue;
       }
-      // Who reads a constant waits for what the constant was built after.
+      // A reader of a constant waits for the nodes that the constant was built after.
       const bool is_value = is_plain_constant(id);
       new_id_[id] = folded_.append(node, graph_.inputs_of(node), graph_.controls_of(node));
       is_value_.push_back(is_value);
@@ -215,7 +215,7 @@ class Folding {
   ByStepNode<std::vector<StepEndpoint>> moved_;  ///< new place of each output of a folded node
   ByStepNode<StepNodeId> new_id_;
   ByStepNode<bool> is_value_;           ///< by new id: a constant that is read as such, not fed
-  ByStepNode<StepNodeId> folded_from_;  ///< by new id: the node whose value it is, if it is one's
+  ByStepNode<StepNodeId> folded_from_;  ///< by new id: the node that had this value, if any
   ByStepNode<std::int32_t> needs_;      ///< of each node, how many have not had its value
 };
 
@@ -287,8 +287,8 @@ bool has_kernel_for(const KernelEntry& kernel, const TypeArgs& types) {
   return true;
 }
 
-/// Makes the node `reader` do the work of `first`, its first input, too, if there is a kernel for that. Errors and
-/// traces name both, and the line where the first was built: what can go wrong when it runs is in its shapes.
+/// Makes the node `reader` also do the work of `first`, its first input, if there is a kernel for both. Errors and
+/// traces name both nodes, and the line where the first was built, because its shapes cause the errors at run time.
 bool fuse_pair(StepGraph& graph, const StepNode& first, StepNodeId reader, std::span<const Fusions::Entry> entries) {
   const StepNode& second = graph.node(reader);
   for (const Fusions::Entry& entry : entries) {
@@ -342,7 +342,7 @@ bool fuse(StepGraph& graph, const PassContext& context) {
 /// Bodies that calls share stay shared.
 inline void optimize_bodies(StepGraph& graph, const PassOptions& options, const PassContext& context) {
   for (const StepNode& node : graph.nodes) {
-    // What frames are made of is no function of its inputs, and stays as it was built.
+    // The nodes of frames are no function of their inputs, and stay as they were built.
     if (graph.call_of(node) == nullptr || node.op->role == OpRole::frames) continue;
     auto call = std::make_shared<StepCall>(*graph.call_of(node));
     for (std::shared_ptr<const StepGraph>& body : call->bodies) {
@@ -387,12 +387,12 @@ StepGraph optimize(StepGraph graph, const PassOptions& options, const PassContex
     if (of_bodies.bodies == nullptr) of_bodies.bodies = &bodies;
     detail::optimize_bodies(graph, options, of_bodies);
   }
-  // What is left without a reader has no value any more.
+  // Nodes left without a reader have no value any more.
   bool has_changed = options.constant_folding && detail::fold(graph, context, default_folded_bytes);
   if (has_changed) graph = prune(std::move(graph));
   has_changed = options.common_subexpressions && detail::merge(graph, context);
   if (has_changed) graph = prune(std::move(graph));
-  // What is left without a reader would count as one.
+  // A node left without a reader would count as a reader.
   has_changed = options.fusion && detail::fuse(graph, context);
   if (has_changed) graph = prune(std::move(graph));
   has_changed = options.chains && context.chains != nullptr &&

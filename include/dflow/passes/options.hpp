@@ -19,9 +19,9 @@ struct PassOptions {
   /// Calls, branches and loops run as Switches, Merges and frames (`lower_calls`): iterations of a loop may overlap,
   /// and each costs more.
   bool lower_control_flow = false;
-  /// Switches, Merges and frames run as branches and loops (`raise_frames`), where they have that form: an iteration
-  /// costs less, and iterations do not overlap. Without it only what spans devices does, and what is on a device with a
-  /// memory of its own.
+  /// Switches, Merges and frames run as branches and loops (`raise_frames`), if they have that form: an iteration
+  /// costs less, and iterations do not overlap. If false, only parts that span devices, or are on a device with a
+  /// memory of its own, run this way.
   bool raise_control_flow = false;
 
   static constexpr PassOptions none() { return {false, false, false, false, false, false, false}; }

@@ -19,7 +19,7 @@ namespace dflow {
 
 namespace detail {
 
-/// What has come to a place: an output of a node by its number, or something else of it.
+/// Something brought to a place: an output of a node by its number, or a control edge or constant of the node.
 struct BroughtTo {
   enum What : std::int32_t { control_edge = -1, constant_copy = -2, constant_wait = -3 };
   StepNodeId node;
@@ -29,10 +29,10 @@ struct BroughtTo {
   friend bool operator==(const BroughtTo&, const BroughtTo&) = default;
 };
 
-/// By what node it is there.
+/// The nodes that bring it there.
 class BroughtNodes {
  public:
-  /// Its position, and whether it is new: without a node until one is set.
+  /// Its position, and whether it is new. A new entry has no node until one is set.
   std::pair<std::size_t, bool> add(const BroughtTo& to) {
     const auto end = static_cast<std::int32_t>(brought_.size());
     const std::int32_t found = table_.find_or_insert(hash(to), end, [&](std::int32_t i) { return is_at(i, to); });
@@ -40,7 +40,7 @@ class BroughtNodes {
     return {static_cast<std::size_t>(found < 0 ? end : found), found < 0};
   }
   StepNodeId& at(std::size_t position) { return brought_[position].second; }
-  /// Null if it has not come there.
+  /// Null if nothing was brought there.
   const StepNodeId* find(const BroughtTo& to) const {
     const std::int32_t found = table_.find(hash(to), [&](std::int32_t i) { return is_at(i, to); });
     return found < 0 ? nullptr : &brought_[static_cast<std::size_t>(found)].second;
@@ -114,24 +114,24 @@ class Partitioner {
   }
 
  private:
-  /// A memory by its number among those of the step.
+  /// A memory by its number among the step's memories.
   using MemoryNumber = std::size_t;
   struct Memories {
     MemoryNumber own = 0;
     MemoryNumber host = 0;
   };
-  /// Where a tensor is: at a device, or at the client, and in which memory.
+  /// The place of a tensor: a device, or the client, and a memory there.
   struct Place {
     std::size_t device = 0;
     MemoryNumber memory = 0;
   };
-  /// What a node waits for on another device, and the Recv that says that all of it has run.
+  /// The nodes on another device that a node waits for, and the Recv that says that all of them have run.
   struct JoinedControls {
     std::vector<StepNodeId> sources;
     std::size_t to = 0;
     StepNodeId node;  ///< none: one by one
   };
-  /// What has crossed to a device that way.
+  /// The sources that have crossed to a device in joined lists.
   struct JoinedTo {
     std::unordered_set<StepNodeId> sources;
     std::size_t num_lists = 0;
@@ -153,7 +153,7 @@ class Partitioner {
   Place on_host(std::size_t device) const {
     return {device, device == client_place ? client_memory_ : memories_[device].host};
   }
-  /// A tensor at a device: in host memory if that is where the op wants it, or it is an object of the host.
+  /// A tensor's place at a device: in host memory if the op wants it there, or if it is an object of the host.
   Place place_at(std::size_t device, DType dtype, const std::vector<bool>& host_edges, std::size_t edge) const {
     if (is_host_object(dtype) || (!host_edges.empty() && host_edges[edge])) return on_host(device);
     return {device, memories_[device].own};
@@ -196,7 +196,7 @@ class Partitioner {
       host_inputs = host_inputs_of(*node, *entry);
       host_outputs_[id] = host_outputs_of(*node, *entry);
     } else if (const StepCall* call = graph_.call_of(node); call != nullptr && has_own_memory(here)) {
-      // What to run is said in host memory, and how often it was run.
+      // The inputs that say which body to run are in host memory, and so is the number of iterations.
       host_inputs.resize(node.num_inputs);
       std::fill_n(host_inputs.begin(), call->num_leading, true);
       std::vector<bool>& host_outputs = host_outputs_[id];
@@ -214,7 +214,7 @@ class Partitioner {
 
   // ---- control edges ----
 
-  /// A constant that is in the step for its value, but was built after something.
+  /// A constant that is in the step for its value, but was built after other nodes.
   bool is_late_constant(StepNodeId id) const {
     return graph_.node(id).op->role == OpRole::constant && graph_.node(id).num_controls != 0;
   }
@@ -246,8 +246,8 @@ class Partitioner {
     return controls;
   }
 
-  /// One Send and Recv for all that a node waits for on another device, and for others that wait for the same; none if
-  /// there are many such lists of few nodes, whose Sends would be more than those of the nodes.
+  /// One Send and Recv for all nodes that a node waits for on another device, and for other readers with the same
+  /// list. None if there are many lists of few nodes: they would need more Sends than one for each node.
   StepNodeId bring_joined_controls(StepNodeId reader_id, const std::vector<StepNodeId>& sources, std::size_t to) {
     std::uint64_t hash = to;
     for (const StepNodeId source : sources) hash = mix_hash(hash, source.position());
@@ -274,8 +274,8 @@ class Partitioner {
     return node;
   }
 
-  /// An empty constant that waits for what a constant was built after. Constants may wait for one another in long
-  /// chains, so the first of a chain comes first.
+  /// An empty constant that waits for the nodes that a constant was built after. Constants may wait for one another
+  /// in long chains, so the first of a chain comes first.
   StepNodeId wait_for_constant(StepNodeId id, std::size_t to) {
     const auto place_of_wait = [to](StepNodeId constant) {
       return BroughtTo{constant, BroughtTo::constant_wait, to, 0};
@@ -330,7 +330,7 @@ class Partitioner {
 
   // ---- tensors ----
 
-  /// The edge as a node that wants it there sees it: itself, a copy of a constant, a feed, or the output of a Recv.
+  /// The edge as a reader at that place sees it: itself, a copy of a constant, a feed, or the output of a Recv.
   StepEndpoint bring(StepEndpoint edge, Place wanted) {
     if (is_constant(edge.node)) return {copy_constant(edge.node, wanted.device), 0};
     Place from;
@@ -353,15 +353,15 @@ class Partitioner {
     return {brought_.at(place) = add_recv(from.device, wanted, name, source, graph_.output(edge)), 0};
   }
 
-  /// Of a body: a feed where it is given, or else where it is given first.
+  /// The place of a body's feed: this device if the feed is given there, else the first device that gets it.
   Place place_of_given(std::size_t feed, std::size_t to) const {
     const std::vector<std::size_t>& at = body_edges_->feeds_at[feed];
     const std::size_t from = std::find(at.begin(), at.end(), to) != at.end() ? to : at.front();
     return place_at(from, graph_.output(graph_.feeds[feed]).dtype, {}, 0);
   }
 
-  /// Makes the first part of a body wait for the end of another, unless it has to wait for a tensor of that anyway and
-  /// nobody else sees what the other does.
+  /// Makes the first part of a body wait for the end of another part. This is not needed if the first part waits for
+  /// a tensor of the other part anyway and the other part changes no state.
   void await_part(std::size_t other) {
     const std::size_t first = body_edges_->devices.front();
     StepGraph& from = parts_[other].graph;
@@ -406,7 +406,7 @@ class Partitioner {
     parts_[to].graph.feeds.push_back({given, edge.index});
   }
 
-  /// What one Send and one Recv know a tensor by.
+  /// The name by which one Send and one Recv know a tensor.
   std::string tensor_name(StepEndpoint edge, Place wanted) const {
     std::string name = graph_.node(edge.node)->name;
     if (edge.index != 0) name += str_cat(":", edge.index);
@@ -441,7 +441,7 @@ class Partitioner {
                                is_pushed(client_place, wanted.device, graph_.output(edge))});
       return brought_.at(place) = add_recv(client_place, wanted, name, source, graph_.output(edge));
     }
-    // Not by the fed node's name, which may run here for others, and have several outputs fed.
+    // Not named after the fed node, which may run here for other readers, and have several outputs fed.
     Node node;
     node.op = &op_def<Placeholder>;
     node.name = str_cat(source.name, "/_feed_", edge.index);
@@ -496,7 +496,7 @@ class Partitioner {
     return str_cat(source.name, tensor.front() == '^' ? "/_control" : "/", what, number(a), "_", number(b), suffix);
   }
 
-  /// Whether it goes to another task, and is known to be small: it is sent then without being asked for.
+  /// Whether the tensor goes to another task, and is known to be small: it is then sent without a request.
   bool is_pushed(std::size_t from, std::size_t to, const OutputInfo& edge) const {
     const auto host_of = [&](std::size_t device) {
       return device == client_place ? client_memory_ : memories_[device].host;
@@ -547,7 +547,7 @@ class Partitioner {
   std::vector<Memories> memories_;  ///< by device
   BroughtNodes brought_;
   const BodyEdges* body_edges_ = nullptr;                           ///< of a body
-  std::map<std::pair<StepNodeId, std::size_t>, StepNodeId> given_;  ///< what is fed there
+  std::map<std::pair<StepNodeId, std::size_t>, StepNodeId> given_;  ///< feeds by device
   std::vector<JoinedControls> joined_;
   std::unordered_map<std::size_t, JoinedTo> joined_to_;  ///< by device
   PositionTable joined_table_;

@@ -18,35 +18,35 @@
 
 namespace dflow {
 
-/// Where each node of a graph runs: decided once for the whole graph, whatever part of it a step needs, and for what is
-/// added later when it is added; what has been placed stays where it is.
+/// Decides the device of each node of a graph. The decision is made once for the whole graph, whichever part of it a
+/// step needs. Nodes added later are placed when they are added; placed nodes stay on their devices.
 ///
-/// Nodes that must be together form a group: those that `colocate_with` joins, and all users of one handle. A group
+/// Nodes that must be together form a group: nodes joined by `colocate_with`, and all users of one handle. A group
 /// goes to a device that every member's constraint allows and that has a kernel for every member's op and element
-/// types: to its first producer's if that is one, else to the first of the session's devices. A collective's result
-/// counts as made where the member's value is. Constants and placeholders without a constraint are nowhere: they are
-/// where they are read.
+/// types. It goes to its first producer's device if that device qualifies, else to the first of the session's devices
+/// that does. A collective's result counts as made where the member's value is. Constants and placeholders without a
+/// constraint have no device: they are wherever they are read.
 ///
-/// A call and its functions are one group, and so is what their bodies are made of, but for nodes with a device or a
-/// colocation of their own and for users of handles from around the body: those are placed as any others, and go to the
-/// function's device if they may.
+/// A call and its functions are one group, and the nodes of their bodies belong to it. Exceptions are nodes with a
+/// device or a colocation of their own, and users of handles from around the body. The exceptions are placed as any
+/// other nodes, and go to the function's device if they may.
 ///
-/// With soft placement a node whose device does not exist, or has no kernel for it, goes to another one of the same
-/// task.
+/// With soft placement a node whose device does not exist, or has no kernel for it, goes to another device of the
+/// same task.
 ///
 /// Thread safety: all functions may be called from any thread.
-/// Errors: those of a node are thrown by `device_of`, so a step does not suffer from nodes that it does not need:
-/// InvalidArgument if its constraint matches no device, or contradicts those of its group; NotFound if no device that
-/// it may go to has a kernel for it.
+/// Errors: `device_of` throws the errors of its node, so a step does not suffer from nodes that it does not need.
+/// InvalidArgument if the node's constraint matches no device, or contradicts the constraints of its group; NotFound
+/// if no device that it may go to has a kernel for it.
 class Placement {
  public:
-  /// `kernels` by device; `ops` are those that the session was given, by which an error tells an op that they lack from
-  /// one without a kernel.
+  /// `kernels` by device; `ops` are the ops that the session was given. By `ops` an error tells an unknown op from an
+  /// op without a kernel.
   Placement(std::vector<DeviceInfo> devices, std::vector<KernelTables> kernels, bool soft,
             std::optional<OpTable> ops = std::nullopt);
 
   std::span<const DeviceInfo> devices() const noexcept { return devices_; }
-  /// Places the nodes that were added to the graph since the last call. Always of the same graph.
+  /// Places the nodes that were added to the graph since the last call. All calls must pass the same graph.
   void extend(const GraphStore& graph);
   /// Position among the devices. Precondition: the node was there when `extend` was called.
   std::size_t device_of(NodeId node) const { return Reader(*this).device_of(node); }
@@ -68,7 +68,7 @@ class Placement {
   using SetId = std::int32_t;
   using Set = std::vector<bool>;
   struct Constraint {
-    SetId exact = 0;    ///< what the constraint allows
+    SetId exact = 0;    ///< devices that the constraint allows
     SetId relaxed = 0;  ///< the same, whatever type and number it asks for
   };
   struct Group {
@@ -104,7 +104,7 @@ class Placement {
   static NodeId kept_beside(const Node& node, const GraphStore& graph);
   void fail(NodeId id, const Node& node, Status status);
   std::string device_list() const;
-  /// Names the devices of the set and, for each type of them, what is missing there.
+  /// Names the devices of the set and, for each type of device, the kernels that are missing there.
   std::string why_no_kernel(const Node& node, SetId allowed) const;
 
   std::vector<DeviceInfo> devices_;

@@ -241,7 +241,7 @@ bool Placement::is_handle_edge(Endpoint edge, const GraphStore& graph) {
   return is_handle(graph.node(edge.node).outputs[static_cast<std::size_t>(edge.index)].dtype);
 }
 
-/// What a body is made of is where its calls are, unless its place is said, or a handle's.
+/// A node of a body is where the calls of the body are, unless the node has a device of its own or a handle's.
 bool Placement::follows_function(const Node& node, const GraphStore& graph) {
   if (!node.function.is_valid() || is_nowhere(node)) return false;
   const OpRole role = node.op->role;
@@ -252,8 +252,8 @@ bool Placement::follows_function(const Node& node, const GraphStore& graph) {
                       [&](Endpoint input) { return is_handle_edge(input, graph); });
 }
 
-/// Of the inputs of a call those that are its functions' arguments, with those that say what to run; all, if a function
-/// is not there yet.
+/// The number of a call's inputs that are its functions' arguments, with the inputs that say which body to run; all
+/// inputs if a function is not there yet.
 std::size_t Placement::num_arguments(const Node& call, const GraphStore& graph) {
   std::size_t most = 0;
   for (const std::string& name : called_functions(call)) {
@@ -298,7 +298,7 @@ void Placement::place_all(IndexRange<NodeId> added, const GraphStore& graph) {
   for (const NodeId id : added) {
     const Node& node = graph.node(id);
     parent_.push_back(id);
-    // What is kept is where it was made, whatever scope the gradient was built in.
+    // A kept value is where it was made; the scope of the gradient does not matter.
     const bool is_kept = node.op->role == OpRole::kept_value;
     groups_.push_back({is_kept ? intern(Set(devices_.size(), true)) : allowed_for(id, node), -1});
     const auto join_with = [&](NodeId other) {
@@ -315,8 +315,8 @@ void Placement::place_all(IndexRange<NodeId> added, const GraphStore& graph) {
       }
     }
     if (const NodeId kept = kept_beside(node, graph); kept.is_valid()) join_with(kept);
-    // A handle cannot leave its device: whoever uses it is where the state is. What a call takes from around it goes to
-    // those in the body that use it.
+    // A handle cannot leave its device: its users are where the state is. An edge that a call takes from around it
+    // goes to its readers in the body.
     for (std::size_t i = 0; i < num_given; ++i) {
       if (is_handle_edge(node.inputs[i], graph)) join_with(node.inputs[i].node);
     }

@@ -16,10 +16,10 @@ namespace detail {
 template <class Source>
 class Pruner;
 
-/// The number of a node among those that are fed.
+/// The number of a node among the nodes that are fed.
 using FedId = StrongIndex<struct FedTag>;
 
-/// Of nodes that are numbered by `Index`.
+/// The working memory for nodes that are numbered by `Index`.
 template <class Index>
 class BasicPruneScratch {
  private:
@@ -33,7 +33,7 @@ class BasicPruneScratch {
 };
 }  // namespace detail
 
-/// Working memory of `prune`, to be used again: what a small step of a large graph costs then depends on the step
+/// Working memory of `prune`, to be used again: the cost of a small step of a large graph then depends on the step
 /// alone.
 ///
 /// Thread safety: used by one call at a time.
@@ -55,7 +55,7 @@ class SparePruneScratch {
 
 /// The part of a graph that a step needs: everything the fetches and targets depend on, stopping at feeds. A
 /// placeholder that is fed and a target needs nothing. `visit` is called with the id that each node has in the graph
-/// and with what the step has of it.
+/// and with the step's own node for it.
 ///
 /// The graph may grow meanwhile.
 /// Errors: InvalidArgument if an endpoint does not belong to the graph, or is fed twice.

@@ -15,7 +15,7 @@ namespace dflow {
 
 namespace detail {
 
-/// What `Pruner` reads of a graph.
+/// The parts of a graph that `Pruner` reads.
 struct PrunedStore {
   using Index = NodeId;
   const GraphStore& store;
@@ -56,7 +56,7 @@ struct PrunedStep {
   }
 };
 
-/// Marks what a step needs, then lists it, ids renumbered.
+/// Marks the nodes that a step needs, then lists them with new ids.
 template <class Source>
 class Pruner {
  public:
@@ -76,7 +76,7 @@ class Pruner {
   StepGraph prune(FunctionRef<void(Index, StepNode&)> visit) {
     open();
     mark();
-    // What is fed and whose kernel need not run stays as a bare placeholder of its edge.
+    // A fed node whose kernel need not run stays as a bare placeholder of its edge.
     const std::size_t num_needed = needed_.size();
     for (const Edge feed : feeds_) need(feed.node);
     stack_.clear();
@@ -114,7 +114,7 @@ class Pruner {
   }
 
  private:
-  /// Where much of the graph is needed, reading the marks is quicker.
+  /// If much of the graph is needed, reading the marks is quicker.
   void sort_needed() {
     if (needed_.size() * 8 < count_) return sort(needed_);
     needed_.clear();
@@ -142,7 +142,7 @@ class Pruner {
   }
 
   bool is_needed(Index id) const noexcept { return scratch_.marked_[id] == scratch_.call_; }
-  /// None for what the step does not need.
+  /// None for a node that the step does not need.
   StepNodeId new_id(Index id) const noexcept { return is_needed(id) ? scratch_.new_id_[id] : StepNodeId(); }
   StepEndpoint renumbered(Edge edge) const noexcept { return {new_id(edge.node), edge.index}; }
 
@@ -169,8 +169,8 @@ class Pruner {
     if (is_node_fed(edge.node) && fed_.contains({scratch_.fed_id_[edge.node], edge.index})) return;
     need(edge.node);
   }
-  /// What waits for a placeholder, or the argument of a function, waits for its feed. Another node that is fed still
-  /// runs for those that wait for it.
+  /// A node that waits for a placeholder, or for the argument of a function, waits for its feed. Any other fed node
+  /// still runs for the nodes that wait for it.
   void need_control(Index id) {
     const OpRole role = source_.node(id).op->role;
     if (!is_node_fed(id) || (role != OpRole::placeholder && role != OpRole::argument)) need(id);
@@ -213,7 +213,7 @@ class Pruner {
       const std::span<const Index> controls = source_.controls(id);
       num_inputs_ += inputs.size();
       num_controls_ += controls.size();
-      const bool is_kept = source_.node(id).op->role == OpRole::kept_value;  // of what the call runs, fed or not
+      const bool is_kept = source_.node(id).op->role == OpRole::kept_value;  // of the call's bodies, fed or not
       for (const Edge input : inputs) is_kept ? need(input.node) : need_edge(input);
       for (const Index control : controls) need_control(control);
       if (source_.node(id).op->role == OpRole::merge) {
@@ -294,7 +294,7 @@ std::vector<std::vector<bool>> needed_feeds(const StepGraph& graph) {
   for (const StepNodeId id : graph.nodes.indices()) {
     const StepNode& node = graph.node(id);
     for (const StepEndpoint input : graph.inputs_of(node)) add_edge(of(id), input);
-    // Of what is fed only no kernel runs that could be waited for.
+    // A node that is only fed runs no kernel to wait for.
     for (const StepNodeId control : graph.controls_of(node)) {
       if (control.is_valid())
         std::transform(of(id).begin(), of(id).end(), of(control).begin(), of(id).begin(), std::bit_or<>());

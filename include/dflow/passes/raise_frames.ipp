@@ -43,7 +43,7 @@ class BranchRaiser {
   }
 
  private:
-  /// What a node is to the branch that it is part of.
+  /// The part that a node plays in its branch.
   struct Member {
     StepEndpoint side_of;    ///< none: of no branch
     std::int32_t side = -1;  ///< -1: of both, a Switch or a Merge
@@ -111,7 +111,7 @@ class BranchRaiser {
     return members_[id].side < 0 && is_raw(graph.node(id), OpRole::merge);
   }
 
-  /// Members of one branch that hang together. What a Merge gives is outside of it.
+  /// Joins members of one branch that hang together. The outputs of a Merge are outside of it.
   GroupNumbers join(const StepGraph& graph) const {
     IndexedVector<StepNodeId, StepNodeId> parent(graph.nodes.size());
     for (const StepNodeId id : graph.nodes.indices()) parent[id] = id;
@@ -165,7 +165,8 @@ class BranchRaiser {
     return append_members(branch) && add_results(branch) && add_bodies(branch);
   }
 
-  /// What says which side is taken is not of the branch, all of which is in the same branches around it.
+  /// The edge that says which side is taken is not part of the branch, and the whole branch is in the same branches
+  /// around it.
   static bool is_read_around(const Branch& branch) {
     if (branch.has(branch.read.node)) return false;
     const auto around = [&](StepNodeId id) { return without(branch.aliveness.of(id), branch.read); };
@@ -223,14 +224,14 @@ class BranchRaiser {
       return branch.has(input.node) && is_merge(branch.graph, input.node);
     });
     if (reads_merge) return false;
-    // What is waited for outside the call waits for, and a Switch is there from the beginning.
+    // The call waits for nodes outside, and a Switch is there from the beginning.
     branch.bodies[side].append(id, [&](StepNodeId control) {
       return !branch.has(control) || is_raw(branch.graph.node(control), OpRole::switch_op);
     });
     return true;
   }
 
-  /// What the Merges give, and their numbers where they are read. Nothing else may leave the branch.
+  /// Adds the Merges' outputs, and their numbers where they are read. Nothing else may leave the branch.
   bool add_results(Branch& branch) const {
     const std::unordered_set<StepEndpoint, EndpointHash> outputs(branch.group.outputs.begin(),
                                                                  branch.group.outputs.end());
@@ -277,7 +278,7 @@ class BranchRaiser {
     return true;
   }
 
-  /// A Switch is there when what it passes on is, unless it waits for something that the branch does.
+  /// A Switch is there when its input is, unless it waits for a node of the branch.
   static bool waits_inside(const StepGraph& graph, const GroupNumbers& group_of, StepNodeId id) {
     const std::span<const StepNodeId> controls = graph.controls_of(graph.node(id));
     return std::any_of(controls.begin(), controls.end(), [&](StepNodeId control) {
@@ -338,7 +339,7 @@ class LoopRaiser {
     call.attrs = reflect::share(std::move(attrs));
   }
 
-  /// An argument of both functions, which stands for what enters.
+  /// An argument of both functions, which stands for an edge that enters.
   void add_argument(StepEndpoint edge, StepNodeId enter, RaisedCall& by, RaisedBody& asks, RaisedBody& runs) const {
     for (RaisedBody* body : {&asks, &runs}) body->add_argument(graph_.output(edge), {&edge, 1}, by.node);
     by.inputs.push_back(graph_.inputs_of(graph_.node(enter))[0]);
@@ -358,7 +359,7 @@ class LoopRaiser {
         continue;
       }
       if (part == Part::loop_switch) runs.add_alias({id, 1}, graph_.inputs_of(graph_.node(id))[0]);
-      // What the condition has done is done.
+      // The condition's work is already done.
       if (part == Part::none) {
         runs.append(id, [&](StepNodeId control) { return is_there(control) || sides_.at(control) == Side::asks; });
       }
@@ -395,14 +396,14 @@ class LoopRaiser {
       for (const StepEndpoint input : inputs) {
         const auto source = parts_.find(input.node);
         if (source == parts_.end()) continue;
-        // What enters as a variable only its Merge has; nobody asks where a variable comes from.
+        // Only its Merge reads an Enter of a variable; nobody asks where a variable comes from.
         if (source->second == Part::enter && (node.op->role != OpRole::merge || inputs.size() != 1)) return false;
         if (source->second == Part::variable && input.index != 0) return false;
       }
       for (const StepNodeId control : graph_.controls_of(node)) {
         const auto source = parts_.find(control);
         if (source == parts_.end()) continue;
-        // What a variable has first is there in the first iteration alone, and nothing comes after a NextIteration.
+        // A variable's first value is there in the first iteration alone, and nothing comes after a NextIteration.
         if (source->second == Part::enter || source->second == Part::next) return false;
       }
       switch (node.op->role) {
@@ -456,7 +457,7 @@ class LoopRaiser {
     });
   }
 
-  /// Which nodes run in each iteration that goes on, and which also in the last one.
+  /// Finds the nodes that run in each iteration that goes on, and the nodes that also run in the last one.
   bool find_sides() {
     for (const StepNodeId id : group_.nodes) {
       const StepNode& node = graph_.node(id);
@@ -484,7 +485,7 @@ class LoopRaiser {
       }
       for (const StepNodeId control : graph_.controls_of(node)) {
         if (!control.is_valid() || !sides_.contains(control)) continue;
-        // What comes after the condition whichever side it takes would be a part of neither function.
+        // A node after the condition that runs whichever side it takes would be a part of neither function.
         const bool is_behind = parts_.at(control) == Part::condition || parts_.at(control) == Part::loop_switch;
         if (is_behind && parts_.at(id) == Part::none) waits_for_condition = true;
         see(sides_.at(control));
@@ -511,7 +512,7 @@ class LoopRaiser {
     return source->second == Part::loop_switch ? edge.index == 1 : sides_.at(edge.node) == Side::runs;
   }
 
-  /// What the body reads of what the condition has computed, which has no effects.
+  /// Finds the condition's results that the body reads; the nodes that compute them must have no effects.
   bool find_again() {
     for (auto id = group_.nodes.rbegin(); id != group_.nodes.rend(); ++id) {
       const bool is_asked = sides_.at(*id) == Side::asks;
@@ -528,8 +529,8 @@ class LoopRaiser {
     return true;
   }
 
-  /// A call is dead as a whole: so must the frame be, and what it does in an iteration must not depend on more than its
-  /// condition.
+  /// A call is dead as a whole. The frame must be dead as a whole too, and the work of an iteration must depend on
+  /// the frame's condition alone.
   bool lives_as_one() const {
     const Aliveness::Sides& around = aliveness_.of(condition_);
     for (const Aliveness::Side& side : around) {

@@ -21,13 +21,13 @@ namespace dflow::detail {
 
 using GroupNumbers = IndexedVector<StepNodeId, std::ptrdiff_t>;
 
-/// The body of a function that is made of nodes of a graph. `is_whole` is false once something that they read or wait
-/// for is not in it.
+/// The body of a function that is made of nodes of a graph. `is_whole` is false once an edge or node that the nodes
+/// read or wait for is not in it.
 class RaisedBody {
  public:
   explicit RaisedBody(const StepGraph& from) : from_(from) { body_.graph = from.graph; }
 
-  /// The next argument, which stands for these edges, and is where the first one is.
+  /// The next argument, which stands for the edges, and is where the first of them is.
   void add_argument(const OutputInfo& info, std::span<const StepEndpoint> edges, const Node& like) {
     Node argument;
     argument.op = &op_def<FunctionArgument>;
@@ -43,10 +43,10 @@ class RaisedBody {
     body_.feeds.push_back(here);
     for (const StepEndpoint edge : edges) stands_for_.emplace(edge, here);
   }
-  /// An edge is another one.
+  /// Makes one edge stand for another.
   void add_alias(StepEndpoint alias, StepEndpoint of) { stands_for_.emplace(alias, edge(of)); }
 
-  /// With what it reads and waits for; controls that `drops` says are left out.
+  /// Appends a node with its inputs and controls; controls that `drops` returns true for are left out.
   template <class F>
   void append(StepNodeId id, F&& drops) {
     const StepNode& node = from_.node(id);
@@ -69,8 +69,8 @@ class RaisedBody {
     // It runs in each call, as it did.
     if (node.op->is_stateful) body_.targets.push_back(now_[id]);
   }
-  /// A copy of a node of another body, under a name of its own (others are numbered from 2), which waits for nothing
-  /// but what it reads.
+  /// A copy of a node of another body, under a name of its own (later copies are numbered from 2). It waits for
+  /// nothing but its inputs.
   void append_copy(StepNodeId id) {
     const StepNode& node = from_.node(id);
     std::vector<StepEndpoint> inputs;
@@ -85,7 +85,7 @@ class RaisedBody {
     if (const auto found = now_.find(id); found != now_.end()) body_.targets.push_back(found->second);
   }
   void fetch(StepEndpoint old) { body_.fetches.push_back(edge(old)); }
-  /// Of a shape that is promised.
+  /// Fetches an edge with a promised shape.
   void fetch(StepEndpoint old, const OutputInfo& promised, std::int32_t device, const Node& like) {
     StepEndpoint here = edge(old);
     if (!is_whole_) return;
@@ -137,7 +137,7 @@ class RaisedBody {
   bool is_whole_ = true;
 };
 
-/// What stands for a branch or a loop.
+/// The call that stands for a branch or a loop.
 struct RaisedCall {
   Node node;
   std::int32_t placed_on = 0;

@@ -9,7 +9,7 @@
 
 namespace dflow::detail {
 
-/// A constant, or what is given from outside, is on no device.
+/// A constant, or an edge that is given from outside, is on no device.
 inline bool is_on_device(const StepNode& node) { return !node.is_fed_only && node.op->role != OpRole::constant; }
 
 /// Bodies of a step that have been looked into.

@@ -20,7 +20,7 @@ namespace dflow {
 
 namespace detail {
 
-/// Captures a handle of another device, which nothing of its bodies reads on its own.
+/// Whether the node captures a handle of another device. Nothing in its bodies reads this handle on its own.
 inline bool takes_far_handle(const StepGraph& graph, const StepNode& node) {
   const auto inputs = graph.inputs_of(node);
   return std::any_of(inputs.begin(), inputs.end(), [&](StepEndpoint input) {
@@ -51,7 +51,7 @@ class CallSplitter {
  private:
   using Devices = std::set<std::size_t>;
 
-  /// What the parts of a body need. It only grows, until it is what all calls of the body, and those in it, agree on.
+  /// The needs of a body's parts. They only grow, until all calls of the body, and the calls in it, agree on them.
   struct Needs {
     Devices devices;             ///< that have a part
     std::vector<Devices> feeds;  ///< for each feed the devices where it is given
@@ -59,14 +59,14 @@ class CallSplitter {
 
   static std::size_t device_of(const StepNode& node) { return static_cast<std::size_t>(node.placed_on); }
 
-  // ---- what is needed where ----
+  // ---- needs by device ----
 
   void add(Devices& to, const Devices& more) {
     for (const std::size_t device : more) has_changed_ |= to.insert(device).second;
   }
   void add(Devices& to, std::size_t device) { has_changed_ |= to.insert(device).second; }
 
-  /// Of the body that a call runs; for one that it stands in, of that one.
+  /// The needs of the body that a call runs. If the call stands in that body, the needs are found by its number.
   Needs& needs_of(const StepCall& call, std::size_t b) {
     const StepGraph* const body = call.bodies[b].get();
     if (body == nullptr) return of_recursion_[call.around_of(b)];
@@ -87,7 +87,7 @@ class CallSplitter {
     }
   }
 
-  /// Bodies of one call need the same.
+  /// All bodies of one call have the same needs.
   void look_at(const StepNode& node, const StepCall& call) {
     const std::size_t num_feeds = node.num_inputs - call.num_leading;
     const std::size_t num_results = num_results_of(node, call);
@@ -114,7 +114,7 @@ class CallSplitter {
     }
   }
 
-  /// Where the nodes of a body are, and who reads its feeds.
+  /// Finds the devices of a body's nodes, and the readers of its feeds.
   void look_into(const StepNode& node, const StepCall& call, std::size_t b) {
     const StepGraph& body = *call.bodies[b];
     if (!seen_.insert({&body, node.op->role, b == 0}).second) return;
@@ -147,7 +147,7 @@ class CallSplitter {
     }
   }
 
-  /// The devices of a node's parts, and for each input those that get it.
+  /// The devices of a node's parts, and for each input the devices that get it.
   Needs needs_of_parts(const StepGraph& graph, const StepNode& node) {
     Needs needs;
     const StepCall* const call = graph.call_of(node);
@@ -181,12 +181,12 @@ class CallSplitter {
 
   // ---- calls by device ----
 
-  /// What stands in the new graph for a node of the old one.
+  /// The nodes in the new graph that stand for a node of the old one.
   struct Now {
     StepNodeId node;
     std::vector<StepEndpoint> outputs;    ///< of a call that was split
     std::vector<StepNodeId> others;       ///< its parts but the first
-    std::vector<StepNodeId> that_change;  ///< of these those that change state
+    std::vector<StepNodeId> that_change;  ///< the other parts that change state
   };
 
   /// The graph with its calls split.
@@ -303,7 +303,7 @@ class CallSplitter {
     return body == nullptr || body->recursion >= 0;
   }
 
-  /// As a part of it, without results unless it is the first.
+  /// The node for a part of a call; it has no results unless it is the first part.
   static Node part_node(Node of, bool is_first) {
     const bool is_known = with_attrs<CallFunction>(of, is_first) || with_attrs<If>(of, is_first) ||
                           with_attrs<Case>(of, is_first) || with_attrs<While>(of, is_first);
@@ -348,7 +348,7 @@ class CallSplitter {
     std::map<std::size_t, std::shared_ptr<const StepGraph>> graphs;
     std::vector<std::size_t> kept_at;  ///< for each kept value the device that keeps it
   };
-  /// Calls of a body mostly need the same of it.
+  /// Calls of a body mostly have the same needs.
   struct PartsKey {
     const StepGraph* body;
     std::size_t num_results;
@@ -376,7 +376,7 @@ class CallSplitter {
     edges.asks = asks;
     edges.first_waits = is_of_loop && !asks;
     for (const Devices& given : key.feeds) {
-      // In the order of `devices`, for what others want of it comes from the first.
+      // In the order of `devices`, because the other devices get their copies from the first.
       std::vector<std::size_t>& at = edges.feeds_at.emplace_back();
       for (const std::size_t device : devices) {
         if (given.contains(device)) at.push_back(device);
@@ -400,7 +400,7 @@ class CallSplitter {
     return parts_.emplace(std::move(key), std::move(parts)).first->second;
   }
 
-  /// Where an edge is made: what is kept of a call's bodies comes from the part that keeps it.
+  /// The device where an edge is made: a kept value of a call's bodies comes from the part that keeps it.
   std::size_t kept_device(const StepGraph& body, StepEndpoint edge) {
     const StepNode& node = body.node(edge.node);
     const StepCall* const call = body.call_of(node);

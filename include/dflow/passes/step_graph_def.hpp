@@ -8,17 +8,17 @@
 
 namespace dflow {
 
-/// The part as data, names as passes have made them. What its nodes call goes with it as functions, which take all that
-/// they read as arguments.
+/// The part as data, with the names that passes have made. The bodies that its nodes call go with it as functions.
+/// The functions take every edge that they read as an argument.
 ///
-/// Errors: InvalidArgument for a part with feeds or fetches: what one for another task reads and gives it receives and
-/// sends.
+/// Errors: InvalidArgument for a part with feeds or fetches: a part for another task receives and sends its tensors
+/// instead.
 StepGraphDef to_step_graph_def(const StepGraph& part);
 
-/// What such data says, on the device at position `placed_on`. `graph` is the data's `graph`, imported as part of a
-/// step.
+/// The part that the data describes, on the device at position `placed_on`. `graph` is the data's `graph`, imported
+/// as part of a step.
 ///
-/// Errors: InvalidArgument for targets that it does not have; those of `attach_bodies`.
+/// Errors: InvalidArgument for targets that the graph does not have; the errors of `attach_bodies`.
 StepGraph part_of_step(const GraphStore& graph, const StepGraphDef& def, std::int32_t placed_on);
 
 }  // namespace dflow

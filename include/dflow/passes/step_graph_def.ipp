@@ -21,7 +21,7 @@ namespace dflow {
 
 namespace detail {
 
-/// Writes one part: its nodes, and as functions what they call. `attach_bodies` undoes that.
+/// Writes one part: its nodes, and the bodies that they call as functions. `attach_bodies` undoes that.
 class StepGraphWriter {
  public:
   StepGraphDef write(const StepGraph& part) {
@@ -49,7 +49,7 @@ class StepGraphWriter {
     }
   };
 
-  /// The name, or another one where bodies of one function that differ in what they read are written.
+  /// The name, or another one if several bodies of one function are written, because they read different edges.
   std::string unique(const std::string& name) {
     std::string candidate = name;
     for (int copy = 2; !used_.insert(candidate).second; ++copy) candidate = step_node_copy(name, copy);
@@ -62,7 +62,7 @@ class StepGraphWriter {
     EdgePositions<StepNodeId> feeds;
     std::span<const std::string> arguments;  ///< by feed
     NodeNames nodes;
-    std::map<StepEndpoint, std::string, EdgeOrder> kept;  ///< outputs that calls have for what is kept
+    std::map<StepEndpoint, std::string, EdgeOrder> kept;  ///< calls' outputs for kept values
 
     EdgeName name(StepEndpoint edge) const {
       if (const std::int32_t fed = feeds.find(edge); fed >= 0) return {arguments[static_cast<std::size_t>(fed)], 0};
@@ -132,7 +132,7 @@ class StepGraphWriter {
     def_.graph.nodes.push_back(std::move(def));
   }
 
-  /// Without what is kept: of the node, and of what body `b` gives it.
+  /// The number of results without kept values: of the node, and of body `b` for the node.
   static std::size_t num_results(const StepNode& node, const StepCall& call) {
     return node->outputs.size() - call.kept.size();
   }
@@ -176,7 +176,7 @@ class StepGraphWriter {
     return written_.emplace(body, std::move(written)).first->second;
   }
 
-  /// That is being written, and called in itself; null: none.
+  /// The body of this number if it is being written, and called in itself; null: none.
   const Written* find_open(std::int32_t recursion) const {
     const auto found = open_.find(recursion);
     return found == open_.end() ? nullptr : found->second;

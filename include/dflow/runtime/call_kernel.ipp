@@ -22,7 +22,7 @@ namespace dflow {
 
 namespace detail {
 
-/// Thread safety: safe, once it has its plan.
+/// Thread safety: safe, once the plan is set.
 class CalledPlan {
  public:
   void set(std::shared_ptr<const Plan> plan) {
@@ -35,11 +35,11 @@ class CalledPlan {
     }
   }
 
-  /// Null while it is being compiled.
+  /// Null while the plan is being compiled.
   const Plan* plan() const noexcept { return plan_.get(); }
 
-  /// Kernels rely on what the body says of its arguments' shapes; `given(i)` is argument i. Errors: InvalidArgument
-  /// naming both shapes.
+  /// Checks a shape that the body declares for its arguments, because kernels rely on it; `given(i)` is argument i.
+  /// Errors: InvalidArgument naming both shapes.
   template <class Given>
   void check(const Given& given) const {
     for (const auto& [i, argument] : arguments_) {
@@ -106,29 +106,28 @@ class CalledPlan {
 
   std::shared_ptr<const Plan> plan_;
   std::vector<Argument> arguments_;  ///< that have a shape
-  // A run for calls that come one after the other, which costs them no lock: who sets the flag has it.
+  // A run for calls that come one after the other, which costs them no lock: the call that sets the flag has the run.
   std::atomic<bool> is_first_taken_{false};
   std::shared_ptr<Step> first_;
-  std::atomic<const Step*> which_is_first_{
-      nullptr};  ///< also of one that was lost, by whose address another may come back
+  std::atomic<const Step*> which_is_first_{nullptr};  ///< also a lost one; another step may come back at its address
   std::mutex mutex_;
   std::vector<std::shared_ptr<Step>> idle_;
 };
 
-/// What a node calls, and what it gives of it.
+/// The bodies that a node calls, and the outputs that it takes from them.
 struct CalledBodies {
   OpRole role = OpRole::call;
   std::size_t num_leading = 0;
   std::vector<StepCall::Kept> kept;
   std::vector<std::shared_ptr<CalledPlan>> plans;
   std::vector<std::size_t> first_alike;  ///< for each plan the first that is of the same body
-  std::string frame;                     ///< of what bodies send and receive
+  std::string frame;                     ///< of tensors that bodies send and receive
   std::int64_t max_kept_bytes = -1;
 
   KernelTraits traits() const {
     KernelTraits traits;
     for (const std::shared_ptr<CalledPlan>& each : plans) {
-      // What is not known yet may give dead results.
+      // A body without a plan yet may give dead results.
       traits.makes_dead_outputs |= each->plan() == nullptr || each->plan()->carries_dead();
       traits.nests |= each->plan() == nullptr || each->plan()->nests();
     }
@@ -136,7 +135,7 @@ struct CalledBodies {
   }
 };
 
-/// What is left to do after a run of a body: a call, or an iteration of a loop, of which there are many.
+/// The remaining work after a run of a body: a call, or one of the many iterations of a loop.
 ///
 /// Thread safety: one thread at a time.
 class Calls {
@@ -185,13 +184,13 @@ class Calls {
     return step;
   }
 
-  /// Takes what the run gave; true if there is another one to do.
+  /// Takes the results of the run; true if there is another run to do.
   bool take(std::shared_ptr<Step> step, const Status& status) {
     if (!status.ok()) {
       body_->give_back(std::move(step), true);
       throw_error(status);
     }
-    // Those that are fetched again are taken last.
+    // Results that are fetched again are taken last.
     if (role_ != OpRole::loop) {
       for (std::size_t i = 0; i < num_results(); ++i) give_result(*step, i);
       give_kept(*step);
@@ -264,8 +263,8 @@ class Calls {
     return step;
   }
 
-  /// What the run's messages are told apart by from those of other runs: all calls and iterations around it, as a hash
-  /// of fixed length, for calls may be nested deep.
+  /// The text that tells the run's messages from messages of other runs. It is a hash of all calls and iterations
+  /// around the run, of fixed length, because calls may be nested deep.
   static std::string frame_inside(const StepContext& around, const std::string& call) {
     constexpr std::string_view digits = "0123456789abcdef";
     const Sha256Digest digest = sha256(str_cat(around.frame, ":", around.iteration, "/", call));
@@ -277,10 +276,10 @@ class Calls {
     return frame;
   }
 
-  /// Those that the node has by itself: of a loop its variables.
+  /// The number of the node's own results: for a loop, its variables.
   std::size_t num_results() const { return static_cast<std::size_t>(context_.num_outputs()) - called_.kept.size(); }
 
-  /// Dead where that is what the body gives.
+  /// The result is dead if the body's result is dead.
   void give_result(Step& step, std::size_t i) {
     if (step.is_fetch_dead(i)) return context_.set_output_dead(static_cast<int>(i));
     context_.set_output(static_cast<int>(i), step.take_fetch(i));
@@ -329,7 +328,7 @@ class Calls {
   const std::vector<std::shared_ptr<CalledPlan>>& bodies_;
   const OpRole role_;
   KernelContext& context_;
-  std::vector<std::vector<AnyTensor>> lists_;  ///< of a loop: what is kept of its iterations
+  std::vector<std::vector<AnyTensor>> lists_;  ///< of a loop: values kept of its iterations
   std::shared_ptr<KeptMemory> own_memory_;     ///< null but in the outermost loop that has a bound
   KeptMemory* kept_memory_ = nullptr;
   std::string frame_;
@@ -368,8 +367,8 @@ class CallKernel final : public AnyKernel {
 
 class CallRun;
 
-/// Runs that end in one thread, each because the one before it did: beyond some depth they take turns, so that however
-/// deep calls are nested the stack is not.
+/// Runs that end in one thread, each because the one before it ended. Beyond some depth they take turns, so that
+/// deeply nested calls do not make a deep stack.
 class Endings {
  public:
   explicit Endings(const UnitQueue* queue) noexcept : queue_(queue), outer_(std::exchange(innermost(), this)) {}
@@ -377,7 +376,8 @@ class Endings {
   Endings& operator=(const Endings&) = delete;
   ~Endings() { innermost() = outer_; }
 
-  /// Those of the thread, if they are of that step; one that was begun in a kernel of another step is not waited for.
+  /// The endings of this thread, if they belong to this step; a call begun in a kernel of another step is not waited
+  /// for.
   static Endings* of(const UnitQueue* queue) noexcept {
     Endings* const here = innermost();
     return here != nullptr && here->queue_ == queue ? here : nullptr;
@@ -405,7 +405,7 @@ class CallRun : public std::enable_shared_from_this<CallRun> {
         done_(std::move(done)),
         cancellation_(context.step().cancellation) {}
 
-  /// Goes on until the call has ended or somebody else goes on.
+  /// Goes on until the call has ended or another thread goes on.
   void run() noexcept {
     try {
       for (;;) {
@@ -421,7 +421,7 @@ class CallRun : public std::enable_shared_from_this<CallRun> {
         attend(*step);
         step->start(context_.step().queue->shared_from_this(),
                     [self = shared_from_this(), step](const Status& status) { self->end(step, status); });
-        // Whoever comes second goes on: this thread, or the one that ended the run.
+        // The second to arrive goes on: this thread, or the one that ended the run.
         if (!has_one_arrived_.exchange(true, std::memory_order_acq_rel)) return;
         if (has_ended_) return;
       }
@@ -436,8 +436,8 @@ class CallRun : public std::enable_shared_from_this<CallRun> {
     done_(std::move(status));
   }
 
-  /// What waits in a body ends when something else of it fails: the step outside hears of that only from the body's
-  /// end.
+  /// When part of a body fails, waits in the body end too: the step outside hears of the failure only when the body
+  /// ends.
   void attend(Step& step) {
     step.context().cancellation = cancellation_.token();
     step.context().receive_cancellation = cancellation_.token();
@@ -488,7 +488,7 @@ class CallRun : public std::enable_shared_from_this<CallRun> {
   std::atomic<bool> has_one_arrived_{false};
   bool has_ended_ = false;
   Status ended_with_;
-  std::shared_ptr<Step> ended_;    ///< whose end waits for its turn
+  std::shared_ptr<Step> ended_;    ///< its end waits for its turn
   std::shared_ptr<CallRun> next_;  ///< after it
 };
 

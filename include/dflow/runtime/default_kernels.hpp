@@ -5,8 +5,8 @@
 
 namespace dflow {
 
-/// The kernels that come with a list of ops unasked: those for the devices that a session makes itself where it was
-/// given none (`make_default_devices`), which are the host's processors.
+/// The kernels that come with a list of ops unasked. They are for the devices that a session makes itself if it was
+/// given none (`make_default_devices`): the host's processors.
 template <bool with_standard, class... Ops>
 KernelTable default_kernels(OpList<with_standard, Ops...>) {
   const KernelRows* parent = nullptr;

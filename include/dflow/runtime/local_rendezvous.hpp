@@ -12,14 +12,14 @@
 
 namespace dflow {
 
-/// The meeting point of the partitions of one step inside one process: a table of tensors that were sent before they
-/// were asked for, and of callbacks that asked before the tensor was there.
+/// The meeting point of the partitions of one step inside one process. It is a table of tensors that were sent before
+/// a receive, and of callbacks that asked before the tensor was there.
 ///
-/// What was delivered is forgotten, so a loop takes no more memory than its tensors under way; of keys outside of loops
-/// a number of 64 bits is kept, by which a second send or receive of one is told (Aborted).
+/// Delivered tensors are forgotten, so a loop takes no more memory than its tensors under way. For each key outside
+/// of loops a number of 64 bits is kept; by this number a second send or receive of a key fails (Aborted).
 ///
-/// Thread safety: safe. Callbacks run in the thread of the call that completes the pair, or of the copy where the
-/// tensor has to cross into another memory.
+/// Thread safety: safe. A callback runs in the thread of the call that completes the pair. If the tensor has to cross
+/// into another memory, the callback runs in the thread of the copy.
 class LocalRendezvous final : public Rendezvous {
  public:
   LocalRendezvous() = default;
@@ -32,11 +32,11 @@ class LocalRendezvous final : public Rendezvous {
 
   /// Tensors and callbacks that wait. For tests and statistics.
   std::size_t num_pending() const;
-  /// Why it was aborted; ok if it was not.
+  /// Why the rendezvous was aborted; ok if it was not.
   Status end() const;
   /// How many tensors were asked for and are not there.
   std::size_t num_wanted() const;
-  /// Of these at most `max`, in no order.
+  /// At most `max` keys of wanted tensors, in no order.
   std::vector<RendezvousKey> wanted(std::size_t max) const;
 
  private:
@@ -50,7 +50,7 @@ class LocalRendezvous final : public Rendezvous {
     RecvArgs args;
     CancellationRegistration cancellation;
   };
-  /// One of both is there.
+  /// Either the tensor or the callback is there.
   struct Item {
     bool is_sent = false;
     Sent sent;
@@ -61,7 +61,7 @@ class LocalRendezvous final : public Rendezvous {
   };
 
   using Items = std::unordered_map<RendezvousKey, Item, KeyHash>;
-  /// What a token's callback may still look for when the rendezvous is gone.
+  /// The state that a token's callback may still look for when the rendezvous is gone.
   struct Table {
     /// With the mutex held. False if a pair of that key has met before.
     bool note_delivery(const RendezvousKey& key) {

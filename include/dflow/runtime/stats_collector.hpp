@@ -19,11 +19,11 @@ class StatsCollector {
   /// The clock must outlive the collector.
   StatsCollector(std::uint64_t step_id, const Clock& clock);
 
-  /// Where the times of nodes begin.
+  /// The time from which the times of nodes count.
   Clock::time_point start() const noexcept { return start_; }
   std::int64_t now_ns() const;
   void record(KernelContext& context, std::int64_t start_ns, std::int64_t end_ns);
-  /// What another task has gathered of the same step, which has begun there `later_ns` after this one.
+  /// Adds the statistics of another task for the same step, which began there `later_ns` after this one.
   void add(const StepStats& other, std::int64_t later_ns);
   StepStats finish();
 
@@ -31,7 +31,7 @@ class StatsCollector {
   const Clock& clock_;
   Clock::time_point start_;
   std::mutex mutex_;
-  std::map<std::pair<int, std::thread::id>, int> threads_;  ///< those of other tasks by a number alone
+  std::map<std::pair<int, std::thread::id>, int> threads_;  ///< threads of other tasks by a number alone
   int num_added_ = 0;
   StepStats stats_;
 };

@@ -32,13 +32,13 @@ class Step : public std::enable_shared_from_this<Step> {
   const Plan& plan() const noexcept { return *plan_; }
   void feed(std::size_t i, AnyTensor&& tensor) noexcept { slots_[plan_->feed_slots()[i]] = std::move(tensor); }
   void feed(std::size_t i, const AnyTensor& tensor) noexcept { slots_[plan_->feed_slots()[i]] = tensor; }
-  /// What was fed and stays (`PlanOptions::holds_feeds_from`), which has to be fed again then.
+  /// A feed that stays (`PlanOptions::holds_feeds_from`); it must be fed again after this call.
   AnyTensor take_feed(std::size_t i) noexcept { return std::move(slots_[plan_->feed_slots()[i]]); }
   /// The tensor of a fetch; uninitialised if it is dead.
   const AnyTensor& fetch(std::size_t i) const noexcept { return slots_[plan_->fetch_slots()[i]]; }
-  /// The same, taken out where nothing of the plan needs it any more (a constant stays).
+  /// The same, moved out if the plan needs it no more (a constant stays).
   AnyTensor take_fetch(std::size_t i) noexcept;
-  /// The same for a caller who shares it with nobody: copied where anybody else holds or lends its memory. Throws
+  /// The same for a caller that must be the only holder: copied if anybody else holds or lends its memory. Throws
   /// ResourceExhausted.
   void give_fetch(std::size_t i, AnyTensor& result);
   bool is_fetch_dead(std::size_t i) const noexcept {
@@ -49,16 +49,16 @@ class Step : public std::enable_shared_from_this<Step> {
     is_attended_ = true;
     return context_;
   }
-  /// All that the context of a step that nobody attends to has.
+  /// Sets the id, the only part of the context that an unattended step has.
   void set_id(std::uint64_t id) noexcept { context_.step_id = id; }
   void set_stats(StatsCollector* stats) noexcept {
     is_attended_ = true;
     stats_ = stats;
     context_.stats = stats;
   }
-  /// It is a call from a kernel of a step with that context, whose services it uses.
+  /// The step is a call from a kernel of a step with that context, and uses its services.
   void set_outer(const StepContext& outer) noexcept;
-  /// Called once, at the first error, before the run ends: aborts what asynchronous kernels wait for.
+  /// Called once, at the first error, before the run ends: aborts the waits of asynchronous kernels.
   void set_on_error(Done on_error) {
     is_attended_ = true;
     on_error_ = std::move(on_error);
@@ -78,21 +78,21 @@ class Step : public std::enable_shared_from_this<Step> {
   /// Ends the feeds that have not come, after `cancel` or an error: their units pass without a tensor.
   void give_up_feeds();
 
-  /// Lets go of all tensors of the run but the plan's constants. After a success only what was fed and fetched is left.
+  /// Lets go of all tensors of the run except the plan's constants. After a success only feeds and fetches are left.
   void reset(bool has_failed) noexcept;
-  /// The same after a success, for a run that follows with all that was set, and with the feeds that stay.
+  /// The same after a success, for a following run with the same settings, and with the feeds that stay.
   void reset_run() noexcept;
 
  private:
   friend class UnitQueue;
   static std::size_t at(std::int32_t i) noexcept { return static_cast<std::size_t>(i); }
 
-  /// Says in `waits_at`, if it is given, which node would have kept a thread that must not be kept.
+  /// If `waits_at` is given, it is set to the node that would have blocked a thread that must not block.
   Status run_nodes(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at = nullptr);
   Status run_by_node(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at);
   Status run_nodes_with_care(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at);
   Status run_kernels(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at);
-  /// The same where the device records stretches of nodes.
+  /// The same if the device records stretches of nodes.
   Status run_recorded(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at);
   Status run_record(const Plan::RecordedNodes& recorded, std::optional<PlanNodeId>* waits_at);
   class RecordedRun;
@@ -131,13 +131,13 @@ class Step : public std::enable_shared_from_this<Step> {
   DeadTensors dead_;  ///< without slots unless the plan carries dead tensors
   StepContext context_;
   StepResources resources_;
-  bool is_attended_ = false;  ///< something of what follows, or of the context, has been set
+  bool is_attended_ = false;  ///< one of the following members, or of the context, has been set
   StatsCollector* stats_ = nullptr;
   Done on_error_;
   OnFetch on_fetch_;
   Done done_;
 
-  // Of runs by units.
+  // Members for runs by units.
   std::shared_ptr<UnitQueue> queue_;
   IndexedVector<UnitId, std::atomic<std::int32_t>> pending_;
   IndexedVector<SlotId, std::atomic<std::int32_t>> shared_reads_;

@@ -113,7 +113,7 @@ void Step::check_outputs(KernelContext& context) const {
       throw_error(
           Status::internal(str_cat("the kernel set output ", o, " to a tensor of type ", dtype_name(output.dtype()))));
     }
-    if (is_handle(output.dtype())) continue;  // the edge has the shape of what the handle leads to
+    if (is_handle(output.dtype())) continue;  // the edge has the shape of the tensor that the handle leads to
     const PartialShape& promised = context.node().outputs[static_cast<std::size_t>(o)].shape;
     if (!promised.is_compatible_with(output.shape())) {
       throw_error(Status::internal(str_cat("the kernel set output ", o, " to shape ", output.shape().to_string(),
@@ -156,7 +156,7 @@ Status Step::run_kernels(PlanNodeId begin, PlanNodeId end, std::optional<PlanNod
 
 Status Step::run_recorded(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at) {
   const std::span<const Plan::RecordedNodes> all = plan_->recorded();
-  // A stretch that was left in its middle is gone on with by its kernels.
+  // If a stretch was left in its middle, its kernels run one by one.
   auto next = std::lower_bound(all.begin(), all.end(), begin, [](const Plan::RecordedNodes& recorded, PlanNodeId from) {
     return recorded.node_begin < from;
   });
@@ -166,7 +166,7 @@ Status Step::run_recorded(PlanNodeId begin, PlanNodeId end, std::optional<PlanNo
     if (const Status status = run_by_node(begin, next->node_begin, waits_at); !status.ok() || has_left()) {
       return status.ok() ? stopped() : status;
     }
-    // Where there are dead tensors, a node may be passed over.
+    // If there are dead tensors, a node may be passed over.
     const bool has_dead = context_.dead != nullptr && dead_.any.load(std::memory_order_relaxed);
     const Status status =
         has_dead ? run_nodes_with_care(next->node_begin, next->node_end, waits_at) : run_record(*next, waits_at);
@@ -201,7 +201,7 @@ class Step::RecordedRun final : public StretchRun {
     }
   }
   const StepContext& services() const override { return step_.context_; }
-  /// Of the kernels.
+  /// The status of the kernels.
   const Status& status() const { return status_; }
 
  private:
@@ -234,7 +234,7 @@ bool Step::has_dead_inputs(const Plan::PlanNode& node) noexcept {
   return is_dead;
 }
 
-/// The same loop where a step is traced or may carry dead tensors.
+/// The same loop for a step that is traced or may carry dead tensors.
 Status Step::run_nodes_with_care(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at) {
   const Plan::PlanNode* const nodes = plan_->nodes().data();
   AnyTensor* const slots = slots_.data();
@@ -349,7 +349,7 @@ void Step::run_unit(UnitId unit, MadeUnits& made, bool may_wait) {
   finish_unit(unit, made);
 }
 
-/// What is left of a unit, from that node on.
+/// Runs the rest of a unit, from that node on.
 void Step::finish_in_pool(UnitId unit, PlanNodeId from) {
   const auto rest = [keep = shared_from_this(), unit, from] {
     const detail::NoWaiting may_wait(false);
@@ -367,8 +367,8 @@ void Step::finish_in_pool(UnitId unit, PlanNodeId from) {
 
 namespace detail {
 
-/// An asynchronous kernel that the calling thread is starting: one that throws drops its completion on the way, which
-/// must not end the unit before the exception is known.
+/// An asynchronous kernel that the calling thread is starting. A kernel that throws drops its completion on the way.
+/// The drop must not end the unit before the exception is known.
 struct StartingKernel {
   explicit StartingKernel(const KernelContext& of) noexcept : context(&of), outer(std::exchange(innermost(), this)) {}
   StartingKernel(const StartingKernel&) = delete;
@@ -398,7 +398,7 @@ void Step::run_async_unit(UnitId unit) {
   const std::int64_t start = stats_ == nullptr ? 0 : stats_->now_ns();
   if (context_.dead != nullptr && pass_dead(node)) return end_async_unit(unit, start, Status());
   const std::shared_ptr<Step> keep = shared_from_this();
-  // The run does not end while its kernel is being started: what that throws afterwards belongs to this run.
+  // The run does not end while its kernel is being started: a later exception belongs to this run.
   outstanding_.fetch_add(1, std::memory_order_relaxed);
   detail::StartingKernel starting(context);
   try {
@@ -414,7 +414,8 @@ void Step::run_async_unit(UnitId unit) {
     if (starting.has_dropped) end_async_unit(unit, start, Completion::dropped());
   } catch (...) {
     const Status status = status_of_current_exception();
-    // A kernel that has put its completion somewhere else before it threw ends when that is called, or dropped.
+    // If a kernel stored its completion elsewhere before it threw, the unit ends when the completion is called or
+    // dropped.
     if (starting.has_dropped) {
       end_async_unit(unit, start, status);
     } else {

@@ -33,27 +33,28 @@ class StepPart {
   virtual ~StepPart();
 
   /// Begins and returns. `done` is called once, from any thread, when nothing of the part runs any more. `step` lives
-  /// as long as `done` does; it lets go of its parts when it has ended. What is thrown ends the part.
+  /// as long as `done` does; it lets go of its parts when it has ended. An exception ends the part.
   virtual void start(StepHandle& step, Done done) = 0;
-  /// Asks it to end soon. Never blocks.
+  /// Asks the part to end soon. Never blocks.
   virtual void cancel(const Status& status) = 0;
-  /// After `cancel` it may never be heard of again (its task may be lost): the step then ends without it.
+  /// True if the part may stay silent after `cancel` (its task may be lost): the step then ends without it.
   virtual bool may_stay_silent() const noexcept { return false; }
   /// The device or task where it runs, for messages.
   virtual std::string_view place() const noexcept { return {}; }
 };
 
-/// One call of what a step was compiled to: it carries the id, rendezvous, cancellation, deadline and statistics of the
-/// run, starts its parts and ends exactly once, with a status.
+/// One call of a compiled step. It carries the id, rendezvous, cancellation, deadline and statistics of the run,
+/// starts its parts and ends exactly once, with a status.
 ///
 /// - The first error, in time and over all parts, cancels the rest and is the one reported.
-/// - `cancel`, the deadline and the stop token end it with their status; parts that may stay silent are not waited for.
-/// - Until it has ended a step keeps itself alive, so whoever started it may let go of it.
-/// - A step may be part of another (a call, a branch, an iteration): it ends when that one is cancelled, and being
-///   cancelled leaves that one as it is.
+/// - `cancel`, the deadline and the stop token end the step with their status; parts that may stay silent are not
+///   waited for.
+/// - Until it has ended, a step keeps itself alive, so the caller that started it may let go of it.
+/// - A step may be part of an outer step (a call, a branch, an iteration). It ends when the outer step is cancelled.
+///   Cancelling the inner step leaves the outer step as it is.
 ///
-/// Use: set options, add parts and client edges, then `start`, or `run` in the thread that waits. Client edges may also
-/// come while it runs, as long as something (a part, a Hold) keeps it from ending.
+/// Use: set options, add parts and client edges, then `start`, or `run` in the thread that waits. Client edges may
+/// also come while it runs, as long as something (a part, a Hold) keeps it from ending.
 ///
 /// Thread safety: before `start` one thread; then client edges, and `cancel` at any time, from any thread.
 class StepHandle : public std::enable_shared_from_this<StepHandle> {
@@ -64,15 +65,15 @@ class StepHandle : public std::enable_shared_from_this<StepHandle> {
     std::uint64_t id = 0;
     /// The step that this one is part of: it lends its rendezvous, cancellation and statistics.
     std::shared_ptr<StepHandle> outer = nullptr;
-    /// Null: the outer step's, or one of the step's own, for parts of this process. Aborted with the step, unless there
-    /// is an outer one.
+    /// Null: the rendezvous of the outer step, or one of the step's own, for parts of this process. Aborted with the
+    /// step, unless there is an outer one.
     std::shared_ptr<Rendezvous> rendezvous = nullptr;
     /// Needed for a deadline and statistics.
     std::shared_ptr<Clock> clock = nullptr;
     Clock::time_point deadline = Clock::never;
     std::stop_token stop = {};
     bool trace = false;
-    /// Where tensors that come from other memories are received.
+    /// Allocates received tensors that come from other memories.
     Allocator* host_allocator = nullptr;
   };
 
@@ -83,7 +84,7 @@ class StepHandle : public std::enable_shared_from_this<StepHandle> {
   Clock::time_point deadline() const noexcept { return options_.deadline; }
   Rendezvous& rendezvous() noexcept { return *rendezvous_; }
   CancellationToken cancellation() const { return cancellation_.token(); }
-  /// The same, if receives must be given up by it because the rendezvous is not aborted; else without a source.
+  /// The same if it must end receives because the rendezvous is not aborted; else without a source.
   CancellationToken receive_cancellation() const {
     return options_.outer == nullptr ? CancellationToken() : cancellation();
   }
@@ -93,10 +94,11 @@ class StepHandle : public std::enable_shared_from_this<StepHandle> {
   }
 
   void add_part(std::shared_ptr<StepPart> part) { parts_.push_back(std::move(part)); }
-  /// Sent as soon as the step starts, or at once. A step that has ended takes nothing any more.
+  /// The tensor is sent as soon as the step starts, or at once. A step that has ended takes no more tensors.
   void send_from_client(ClientEdge edge, AnyTensor tensor);
-  /// `received` gets the tensor before the step ends, from any thread; it must not throw. A tensor of another element
-  /// type than `edge` says is an error. One that is dead ends the step with what `dead` says, which may be null.
+  /// `received` gets the tensor before the step ends, from any thread; it must not throw. A tensor with another
+  /// element type than `edge` has is an error. A dead tensor ends the step with the status of `dead`, which may be
+  /// null.
   void receive_at_client(ClientEdge edge, UniqueFunction<void(AnyTensor)> received,
                          UniqueFunction<Status()> dead = nullptr);
 
@@ -107,8 +109,8 @@ class StepHandle : public std::enable_shared_from_this<StepHandle> {
 
   /// The first status counts. An ok status counts as cancelled.
   void cancel(Status status);
-  /// The same from where nothing may be thrown, with what `why` makes: ResourceExhausted if there is no memory for
-  /// that.
+  /// The same for callers that may not throw, with the status that `why` makes, or ResourceExhausted if there is no
+  /// memory to make it.
   template <std::invocable<> Why>
   void cancel_for(const Why& why) noexcept {
     Status status;
@@ -120,7 +122,7 @@ class StepHandle : public std::enable_shared_from_this<StepHandle> {
     cancel(std::move(status));
   }
 
-  /// While it holds, the step does not end: for what is done to its parts from outside (a late feed).
+  /// While it holds, the step does not end. It is for actions on its parts from outside (a late feed).
   class [[nodiscard]] Hold {
    public:
     explicit Hold(StepHandle& step) : step_(step.enter() ? step.shared_from_this() : nullptr) {}
@@ -152,7 +154,7 @@ class StepHandle : public std::enable_shared_from_this<StepHandle> {
   void disarm();
   void begin();
   void send(Send& send);
-  /// Counted in `outstanding_` already.
+  /// Precondition: counted in `outstanding_` already.
   void receive(Receive& receive);
   void finish_part(std::size_t part, const Status& status);
   bool enter() noexcept;
@@ -169,10 +171,10 @@ class StepHandle : public std::enable_shared_from_this<StepHandle> {
   std::optional<TimerId> timer_;
   std::optional<std::stop_callback<std::function<void()>>> stop_;
   CancellationRegistration outer_;
-  std::mutex mutex_;  ///< guards the two that follow, and edges until it has begun
+  std::mutex mutex_;  ///< guards the next two members, and edges until the step has begun
   bool has_begun_ = false;
   Status error_;
-  /// Parts, receives and holds that the step waits for; it has ended when there are none.
+  /// Parts, receives and holds that the step waits for; the step has ended when there are none.
   std::atomic<std::int64_t> outstanding_{0};
   Done done_;
 };
@@ -180,8 +182,8 @@ class StepHandle : public std::enable_shared_from_this<StepHandle> {
 /// A plan on a device of this process.
 class LocalPart final : public StepPart {
  public:
-  /// `within`: what the device keeps for the outer step, where there is one: what this part issues is done when that
-  /// one's part is.
+  /// `within`: the device's state of the outer step, if there is one. The work that this part issues is then done when
+  /// the outer part's work is done.
   LocalPart(Device& device, std::shared_ptr<Step> step, std::shared_ptr<UnitQueue> queue, DeviceStep* within = nullptr)
       : device_(device), step_(std::move(step)), queue_(std::move(queue)), within_(within) {}
 
@@ -191,8 +193,8 @@ class LocalPart final : public StepPart {
   Step& step() noexcept { return *step_; }
   DeviceStep* device_step() noexcept { return within_ != nullptr ? within_ : device_step_.get(); }
 
-  /// A feed of a plan that streams, once for each, from any thread: before the part was started it is kept until then.
-  /// The caller holds the step.
+  /// Feeds a plan that streams; once for each feed, from any thread. A feed that comes before the part is started is
+  /// kept until then. The caller holds the step.
   void feed_late(std::size_t i, AnyTensor tensor);
 
  private:
@@ -209,7 +211,7 @@ class LocalPart final : public StepPart {
   std::shared_ptr<Step> step_;
   std::shared_ptr<UnitQueue> queue_;
   DeviceStep* within_;
-  std::mutex mutex_;  ///< guards the three that follow
+  std::mutex mutex_;  ///< guards the next three members
   bool has_started_ = false;
   bool is_cancelled_ = false;
   std::vector<LateFeed> early_;

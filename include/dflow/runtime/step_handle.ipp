@@ -12,8 +12,8 @@ StepPart::~StepPart() = default;
 
 // ---- LocalPart ----
 
-/// The end of a part, from the end of its last kernel on. A device that throws drops the completion on the way, which
-/// must not end the part before the exception is known.
+/// The end of a part, from the end of its last kernel on. A device that throws drops the completion on the way. The
+/// drop must not end the part before the exception is known.
 struct LocalPart::Ending {
   void operator()(Status late) {
     if (Completion::was_dropped(late) && asker == std::this_thread::get_id()) {
@@ -37,7 +37,7 @@ struct LocalPart::Ending {
     if (status.ok()) status = error;
   }
 
-  std::mutex mutex;  ///< guards the two that follow
+  std::mutex mutex;  ///< guards the next two members
   Done done;
   Status status;
   std::atomic<std::thread::id> asker;  ///< the thread that is asking the device for the end
@@ -57,7 +57,7 @@ void LocalPart::start(StepHandle& handle, Done done) {
   step_->set_stats(handle.stats());
   step_->set_on_error([&handle](const Status& status) { handle.cancel(status); });
   step_->start(queue_, [this, &handle](const Status& status) {
-    // What its kernels issued may still be under way. The first error counts: what follows from it does not.
+    // Work that its kernels issued may still be under way. The first error counts, not the errors that follow from it.
     if (!status.ok()) handle.cancel(status);
     end(status);
   });
@@ -82,7 +82,8 @@ void LocalPart::end(const Status& status) {
   try {
     device_.end_step_async(device_step_.get(), [ending](Status late) { (*ending)(std::move(late)); });
   } catch (...) {
-    // One that has put the completion somewhere else before it threw ends when that is called, with this.
+    // If the device stored the completion elsewhere before it threw, the part ends when it is called, with this
+    // status.
     ending->note(status_of_current_exception());
   }
   if (ending->was_dropped) return ending->finish(Completion::dropped());
@@ -105,7 +106,7 @@ void LocalPart::cancel(const Status&) {
   end_feeds();
 }
 
-/// Its kernels see the step's token and rendezvous; what nobody will feed any more is ended here.
+/// Kernels of the part see the step's token and rendezvous; this ends the feeds that nobody will feed any more.
 void LocalPart::end_feeds() {
   if (step_->plan().streams()) step_->give_up_feeds();
 }
@@ -163,8 +164,7 @@ void StepHandle::leave() {
   if (outstanding_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   const std::shared_ptr<StepHandle> keep = shared_from_this();
   disarm();
-  // Whoever is on the way out of a part keeps this, but no longer the plans and devices of the step; nor does a part
-  // that stays silent.
+  // A thread on its way out of a part, or a silent part, keeps this, but no longer the plans and devices of the step.
   parts_.clear();
   Status outcome;
   {
@@ -182,7 +182,8 @@ void StepHandle::finish_part(std::size_t part, const Status& status) {
   leave();
 }
 
-/// Timer and stop callback hold the step, and a copy of their own while they run: ending it destroys them.
+/// Timer and stop callback hold the step. While they run they hold a copy of their own, since ending the step destroys
+/// them.
 void StepHandle::arm() {
   if (options_.deadline != Clock::never && options_.clock != nullptr) {
     timer_ = options_.clock->schedule_at(options_.deadline, [weak = weak_from_this()] {
@@ -202,7 +203,8 @@ void StepHandle::arm() {
   }
 }
 
-/// What a deadline says: the parts that have not ended, by device or task, unless one of this process is all.
+/// The message of a deadline: the parts that have not ended, by device or task, unless there is one part, of this
+/// process.
 std::string StepHandle::lateness() {
   constexpr int most = 4;
   std::string text = "the step's deadline has passed";
@@ -227,7 +229,7 @@ void StepHandle::disarm() {
 
 namespace detail {
 
-/// A receive of the client's, which ends its share of the step exactly once, also where its completion is dropped.
+/// A receive of the client's. It ends its share of the step exactly once, also if its completion is dropped.
 struct ClientReceive {
   ClientReceive(std::shared_ptr<StepHandle> of, ClientEdge from, UniqueFunction<void(AnyTensor)> take,
                 UniqueFunction<Status()> tell_dead, void (*end)(StepHandle&))
@@ -299,10 +301,10 @@ void StepHandle::receive(Receive& receive) {
   }
 }
 
-/// Everything that can fail here ends the step like an error in one of its parts.
+/// Any failure here ends the step like an error in one of its parts.
 void StepHandle::begin() {
   const std::shared_ptr<StepHandle> keep = shared_from_this();
-  // One more while parts are being started.
+  // Counts one more while parts are being started.
   outstanding_.store(static_cast<std::int64_t>(parts_.size() + receives_.size()) + 1, std::memory_order_release);
   Status before;
   std::vector<Send> sends;
@@ -362,7 +364,7 @@ void StepHandle::cancel(Status status) {
   {
     const std::lock_guard lock(mutex_);
     if (!error_.ok()) {
-      // The first error counts. What a deadline or a stop has met is known by the first node that it ended.
+      // The first error counts. For a deadline or a stop, the first node that it ended is added to the error.
       if (error_.node().empty() && error_ == status) error_ = std::move(status);
       return;
     }

@@ -20,7 +20,7 @@ struct NodeStats {
   std::string output_shapes;
 };
 
-/// What a traced step did, node by node.
+/// The record of a traced step, node by node.
 struct StepStats {
   std::uint64_t step_id = 0;
   std::int64_t wall_start_us = 0;  ///< microseconds since 1970

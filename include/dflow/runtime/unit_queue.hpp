@@ -39,15 +39,17 @@ class MadeUnits {
   std::size_t size_ = 0;
 };
 
-/// The ready units of all parts of a step that run in this process, and the threads that run them: the one that waits
-/// for the step, and as many helpers from the pool as there are expensive units, up to the pool's number of threads.
+/// The ready units of all parts of a step that run in this process, and the threads that run them. The threads are the
+/// thread that waits for the step, and as many helpers from the pool as there are expensive units, up to the pool's
+/// number of threads.
 ///
-/// - Asynchronous units come first, always: what can wait is started before what computes; in the order in which they
-///   became ready, so that what a step needs first is received first.
-/// - A unit that comes from a thread of somebody else (a clock's, a socket's) is not run there, unless the pool runs
-///   everything in place, there is no memory for a task that would run it elsewhere, or the queue is told to run there
-///   what is brief: a step over many tasks is mostly such units, and to wake a thread for each costs more than they do.
-///   What would wait there for others, as for a long update of a variable, goes on in the pool.
+/// - Asynchronous units always come first, so that waiting starts before computing. They keep the order in which they
+///   became ready, so that tensors that a step needs first are received first.
+/// - A unit that comes from a foreign thread (a clock's, a socket's) is not run there. There are three exceptions: the
+///   pool runs everything in place, there is no memory for a task that would run the unit elsewhere, or the queue is
+///   told to run brief units there. A step over many tasks consists mostly of brief units, and waking a thread for
+///   each costs more than they do. A brief unit that would wait there, as for a long update of a variable, goes on in
+///   the pool.
 /// - A unit that was made ready by the one before it goes on in the same thread without a lock.
 ///
 /// Thread safety: all functions may be called from any thread.
@@ -64,10 +66,11 @@ class UnitQueue : public std::enable_shared_from_this<UnitQueue> {
 
   void push(std::span<const ReadyUnit> units);
 
-  /// The calling thread is about to call `run_until_woken`: what is pushed until then needs no helper for its sake.
+  /// The calling thread is about to call `run_until_woken`: it replaces one helper for the units that are pushed until
+  /// then.
   void expect_caller();
-  /// Runs units in the calling thread until `wake` was called and nothing is ready. A thread of the pool helps the pool
-  /// while nothing is ready here, so that runs inside of tasks cannot exhaust it.
+  /// Runs units in the calling thread until `wake` was called and nothing is ready. A thread of the pool helps the
+  /// pool while nothing is ready here, so that runs inside of tasks cannot exhaust it.
   void run_until_woken();
   /// Ends `run_until_woken`: called once for each call of it, before, while or after it waits.
   void wake();
@@ -76,7 +79,7 @@ class UnitQueue : public std::enable_shared_from_this<UnitQueue> {
   void drain(bool is_helper);
   void drain_brief(std::unique_lock<std::mutex>& lock);
   bool is_all_brief() const noexcept { return !any_async() && lengthy_ == 0 && !work_.empty(); }
-  /// With the mutex held. How many helpers to schedule for what is ready.
+  /// With the mutex held: the number of helpers to schedule for the ready units.
   int helpers_wanted(bool pusher_goes_on) noexcept;
   void append(std::span<const ReadyUnit> units);
   void append_async(const ReadyUnit& unit);
@@ -94,10 +97,10 @@ class UnitQueue : public std::enable_shared_from_this<UnitQueue> {
   std::vector<ReadyUnit> work_;
   std::atomic<bool> async_waits_{false};
   int expensive_ = 0;              ///< of `work_`
-  int lengthy_ = 0;                ///< of `work_`, that are not brief
+  int lengthy_ = 0;                ///< of `work_`: the units that are not brief
   int drainers_ = 0;               ///< threads that run units
   int coming_ = 0;                 ///< helpers that are scheduled and have not begun
-  PoolEvent* caller_ = nullptr;    ///< that the caller waits for
+  PoolEvent* caller_ = nullptr;    ///< the event that the caller waits for
   bool caller_is_called_ = false;  ///< for units: it counts as a drainer then
   bool caller_is_expected_ = false;
   bool woken_ = false;

@@ -31,8 +31,8 @@ void UnitQueue::append(std::span<const ReadyUnit> units) {
   if (any_async()) async_waits_.store(true, std::memory_order_relaxed);
 }
 
-/// What has begun makes room before memory is asked for, once it is half of all: each unit is moved a few times at
-/// most.
+/// Units that have begun make room before memory is asked for, once they are half of all: each unit is moved a few
+/// times at most.
 void UnitQueue::append_async(const ReadyUnit& unit) {
   if (async_.size() == async_.capacity() && async_begun_ >= async_.size() / 2) {
     async_.erase(async_.begin(), async_.begin() + static_cast<std::ptrdiff_t>(async_begun_));
@@ -60,8 +60,8 @@ ReadyUnit UnitQueue::pop() noexcept {
   return unit;
 }
 
-/// One thread for each expensive unit, and one for all that is cheap. A caller that waits is always called before
-/// helpers are thought of: those that were scheduled may be behind other work of the pool for long.
+/// One thread for each expensive unit, and one for all cheap units. A waiting caller is always called before helpers
+/// are considered: scheduled helpers may be behind other work of the pool for long.
 int UnitQueue::helpers_wanted(bool pusher_goes_on) noexcept {
   if (is_empty()) return 0;
   const bool any_cheap = any_async() || static_cast<int>(work_.size()) > expensive_;
@@ -82,7 +82,7 @@ void UnitQueue::schedule_helpers(int count) {
     try {
       pool_.schedule([self = shared_from_this()] { self->drain(true); });
     } catch (...) {
-      // No thread for a helper, or no memory: what it was wanted for is done here.
+      // No thread for a helper, or no memory: its work is done here.
       drain(true);
     }
   }
@@ -102,7 +102,7 @@ void UnitQueue::push(std::span<const ReadyUnit> units) {
   schedule_helpers(helpers);
 }
 
-/// In a thread of somebody else, which leaves to others what is not brief.
+/// Runs brief units in a foreign thread, and leaves the other units to other threads.
 void UnitQueue::drain_brief(std::unique_lock<std::mutex>& lock) {
   const std::shared_ptr<UnitQueue> keep = shared_from_this();
   UnitQueue* const outer = std::exchange(detail::current_unit_queue(), this);
@@ -124,7 +124,7 @@ void UnitQueue::drain_brief(std::unique_lock<std::mutex>& lock) {
   schedule_helpers(helpers);
 }
 
-/// Counted among `drainers_` already if it is not a helper.
+/// A thread that is not a helper is counted among `drainers_` already.
 void UnitQueue::drain(bool is_helper) {
   const std::shared_ptr<UnitQueue> keep = shared_from_this();
   UnitQueue* const outer = std::exchange(detail::current_unit_queue(), this);
@@ -164,8 +164,8 @@ void UnitQueue::expect_caller() {
 }
 
 void UnitQueue::run_until_woken() {
-  // While this thread waits it may run other tasks of the pool: whatever queue's kernel it is in, it does not go on
-  // with that queue's units now.
+  // While this thread waits it may run other tasks of the pool. It does not go on now with the units of the queue
+  // whose kernel it is in.
   UnitQueue* const outer = std::exchange(detail::current_unit_queue(), nullptr);
   std::unique_lock lock(mutex_);
   caller_is_expected_ = false;

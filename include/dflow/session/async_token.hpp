@@ -13,7 +13,7 @@
 
 namespace dflow::detail {
 
-/// What a step that nobody waits for ends with: its status and one tensor per fetched edge, none after an error.
+/// The result of a step that nobody waits for: its status and one tensor per fetched edge, none after an error.
 using AnyDone = UniqueFunction<void(Status, std::vector<AnyTensor>)>;
 
 /// A token that names an executor, an allocator or a slot to be cancelled by, as Asio's tokens may.
@@ -28,7 +28,7 @@ inline constexpr bool takes_results<Done, std::tuple<Rs...>> = requires(Done& do
   { done(std::declval<Status>(), std::declval<Rs>()...) } -> std::same_as<void>;
 };
 
-/// `void(Status, results...)`, and nothing that asks for more than to be called.
+/// `void(Status, results...)`, callable and without further requirements.
 template <class Done, class Results>
 concept AsyncCallback = takes_results<Done, Results> && !Associated<Done>;
 
@@ -62,7 +62,7 @@ AnyDone typed_done(Done done) {
   };
 }
 
-/// Calls `f(last, others...)` of the others and the last: a pack that is deduced stands at the end of a call alone.
+/// Calls `f(last, others...)` from arguments in the order others, last: only a pack at the end of a call is deduced.
 template <class F, class... Args>
 decltype(auto) last_first(F&& f, Args&&... args) {
   using All = std::tuple<Args&&...>;

@@ -47,7 +47,7 @@ inline void set_element(AnyTensor& tensor, std::int64_t i, std::complex<double> 
   });
 }
 
-/// How far to go, and what may come of it, where a type of elements is the least precise.
+/// The step size and the tolerance for the least precise element type.
 struct CheckPrecision {
   double delta, tolerance;
 };
@@ -106,7 +106,7 @@ class GradientChecker {
     session_.run_erased({}, nullptr, fed_, {&y_, 1}, {}, {&value, 1});
     return value;
   }
-  /// None of them alike, nor 0: errors of two elements do not cancel.
+  /// Weights differ from each other and from 0: errors of two elements do not cancel.
   void draw_weights(const AnyTensor& y) {
     weights_ = AnyTensor(y.dtype(), y.shape());
     for (std::int64_t i = 0; i < y.num_elements(); ++i) {
@@ -129,7 +129,8 @@ class GradientChecker {
     return values;
   }
 
-  /// The real part of the sum of y's elements, each times the conjugate of its weight: what grad_ys differentiates.
+  /// The real part of the sum of y's elements, each times the conjugate of its weight: the function that grad_ys
+  /// differentiates.
   double weighted_sum() {
     const AnyTensor y = value_of_y();
     if (y.shape() != weights_.shape())
@@ -139,7 +140,7 @@ class GradientChecker {
       sum += (element_of(y, i) * std::conj(element_of(weights_, i))).real();
     return sum;
   }
-  /// By how far the element moves as its type can say it.
+  /// The difference quotient, over the distance that the element really moves, as rounded to its type.
   double difference(AnyTensor& x, std::int64_t i, std::complex<double> direction) {
     const std::complex<double> at = element_of(x, i);
     set_element(x, i, at + delta_ * direction);

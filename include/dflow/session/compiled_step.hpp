@@ -17,8 +17,8 @@
 
 namespace dflow {
 
-/// What a step's signature (feeds, fetches, targets) was compiled to: one plan per device that takes part, and what the
-/// client sends, receives and knows.
+/// The compiled form of a step's signature (feeds, fetches, targets): one plan for each device that takes part, and
+/// the client's sends, receives and known values.
 ///
 /// Thread safety: safe; runs take their memory from a pool of idle steps.
 class CompiledStep {
@@ -26,8 +26,8 @@ class CompiledStep {
   struct Part {
     std::shared_ptr<Device> device;
     std::shared_ptr<const Plan> plan;
-    std::vector<std::size_t> feeds;    ///< which of the step's feeds each feed of the plan is
-    std::vector<std::size_t> fetches;  ///< which of the step's fetches each fetch of the plan is
+    std::vector<std::size_t> feeds;    ///< for each feed of the plan, the number of the step's feed
+    std::vector<std::size_t> fetches;  ///< for each fetch of the plan, the number of the step's fetch
   };
   /// The memory of one run: a Step per part, and the queue that their units go through.
   struct Memory {
@@ -35,7 +35,7 @@ class CompiledStep {
     std::shared_ptr<UnitQueue> queue;
   };
 
-  /// An edge that is fed, and what may be put on it.
+  /// An edge that is fed, and the tensors that may be put on it.
   struct FedEdge {
     const Node* node = nullptr;
     std::int32_t index = 0;
@@ -46,14 +46,14 @@ class CompiledStep {
   std::vector<FedEdge> feeds;
   std::vector<const Node*> fetched;   ///< the node of each fetch
   std::shared_ptr<const void> graph;  ///< keeps the nodes of `feeds` and `fetched`
-  /// Runs the units of all parts, whatever pools their devices have.
+  /// Runs the units of all parts, regardless of the pools of their devices.
   ThreadPool* pool = nullptr;
   std::vector<Part> parts;                           ///< of this process
   std::vector<std::shared_ptr<RemoteShare>> shares;  ///< of other tasks
-  std::shared_ptr<RemoteStep> remote;                ///< all of it, where a master in another process runs it
+  std::shared_ptr<RemoteStep> remote;                ///< all of the step, if a master in another process runs it
   std::size_t num_remote_nodes = 0;
   bool streams = false;  ///< for a partial run: feeds come while it runs
-  /// If it streams: for each fetch, which feeds must be there before it can be made.
+  /// If it streams: the feeds that must be there before each fetch can be made.
   std::vector<std::vector<bool>> needed_feeds;
   bool uses_rendezvous = false;  ///< the graph itself holds Sends
   std::vector<ClientEdge> sends;
@@ -62,11 +62,11 @@ class CompiledStep {
 
   /// One synchronous plan in the calling thread, without feeds or fetches that cross into another memory.
   bool is_plain() const noexcept { return is_plain_; }
-  /// Once all members are set.
+  /// To be called when all members are set.
   void settle() noexcept;
   std::size_t num_nodes() const noexcept;
 
-  /// An error of a run, with what is known of nodes that run in other tasks.
+  /// An error of a run, with the known facts of nodes that run in other tasks.
   Status explain(Status status) const;
 
   std::unique_ptr<Memory> take_memory();
@@ -77,14 +77,14 @@ class CompiledStep {
   /// Throws InvalidArgument unless the tensors have the element types and fit the shapes of the fed edges.
   void check_feeds(const FedTensors& tensors) const;
   void check_feed(std::size_t feed, const AnyTensor& tensor) const;
-  /// What is wrong with a fetch that is dead.
+  /// The error for a fetch that is dead.
   Status dead_fetch(std::size_t fetch) const;
-  /// Puts the feeds of parts in their slots, and those that are fetched among the results. A plain step takes those
-  /// that are the run's own.
+  /// Puts the feeds of parts in their slots, and fetched feeds among the results. A plain step takes the feeds that
+  /// are the run's own.
   void feed(Memory& memory, const FedTensors& fed, std::span<AnyTensor> results) const;
-  /// Starts as `handle` says: its parts and what crosses the client's border.
+  /// Sets up `handle`: its parts and the edges that cross the client's border.
   void fill(StepHandle& handle, Memory& memory, const FedTensors& fed, std::span<AnyTensor> results) const;
-  /// The fetches that are slots of plans, or known. What is handed out belongs to the caller: it shares memory with
+  /// Collects the fetches that are slots of plans, or known. The results belong to the caller: they share memory with
   /// nothing else.
   void collect(Memory& memory, std::span<AnyTensor> results) const;
 

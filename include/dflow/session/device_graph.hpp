@@ -7,9 +7,10 @@ namespace dflow {
 
 struct StepGraph;
 
-/// What one device runs of a step, after all passes: to be looked at, drawn (`trace/drawing.hpp`) and tested.
+/// The graph that one device runs in a step, after all passes: to be looked at, drawn (`trace/drawing.hpp`) and
+/// tested.
 ///
-/// Thread safety: immutable, and valid whatever becomes of the session and its graph.
+/// Thread safety: immutable, and valid after the session and its graph are gone.
 struct DeviceGraph {
   std::string device;
   std::shared_ptr<const StepGraph> graph;

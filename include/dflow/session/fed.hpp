@@ -7,7 +7,7 @@
 
 namespace dflow {
 
-/// The edges that a step is fed: a list of their own, or those of a list of feeds.
+/// The edges that a step is fed: a list of edges, or the edges of a list of feeds.
 ///
 /// Thread safety: a view.
 class FedEdges {
@@ -24,7 +24,7 @@ class FedEdges {
   std::size_t size_;
 };
 
-/// The tensors that a run is fed: its own, which it takes, or those of its caller's feeds, which stay.
+/// The tensors that a run is fed: its own, which it takes, or the tensors of its caller's feeds, which stay.
 ///
 /// Thread safety: a view.
 class FedTensors {

@@ -15,11 +15,11 @@ namespace dflow {
 
 namespace detail {
 
-/// What an edge of element type T cannot be fed.
+/// A value that cannot be fed to an edge of element type T.
 template <class V, class T>
 concept NoTensorOf = !std::is_convertible_v<const V&, Tensor<T>>;
 
-/// False, but known only for a type.
+/// Always false, but only when instantiated with a type.
 template <class...>
 inline constexpr bool never = false;
 
@@ -33,7 +33,7 @@ struct Feed {
 
   template <Element T>
   Feed(const Output<T>& edge, const std::type_identity_t<Tensor<T>>& value) : output(edge), tensor(value) {}
-  /// Says so, where a list of overloads that do not fit would say it nowhere.
+  /// States the error, because a list of overloads that do not fit would hide it.
   template <Element T, detail::NoTensorOf<T> V>
   Feed(const Output<T>&, const V&) {
     static_assert(
@@ -99,8 +99,8 @@ inline TargetFetch as_fetch(const Operation& operation) { return {operation}; }
 
 }  // namespace detail
 
-/// What may be fetched: an Output<T> or AnyOutput (its tensor is returned), an Operation (it runs; nothing is
-/// returned), or something that converts to one of them through `as_fetch`, like a Variable.
+/// A thing that may be fetched: an Output<T> or AnyOutput (its tensor is returned), or an Operation (it runs; nothing
+/// is returned). A thing that `as_fetch` converts to one of them, like a Variable, may be fetched too.
 template <class F>
 concept Fetchable =
     requires(const F& fetch) { as_fetch(fetch); } || requires(const F& fetch) { detail::as_fetch(fetch); };
@@ -148,7 +148,7 @@ struct Unpacked<std::tuple<T>> {
 template <class... Fs>
 using Results = decltype(std::tuple_cat(std::declval<typename ResultTuple<Fs>::type>()...));
 
-/// What `run` returns: nothing, one tensor, or a tuple. Constrained, for a compiler may look at the result of an
+/// The result of `run`: nothing, one tensor, or a tuple. Constrained, for a compiler may look at the result of an
 /// overload before its constraints.
 template <Fetchable... Fs>
 using RunResult = typename Unpacked<Results<Fs...>>::type;
@@ -173,7 +173,7 @@ struct FetchLists {
     };
     (add(fetch_of(fetches)), ...);
   }
-  /// Of edges alone, one for each fetch.
+  /// From edges alone, one for each fetch.
   explicit FetchLists(const std::array<AnyOutput, sizeof...(Fs)>& fetched)
     requires(num_edges<Fs...> == sizeof...(Fs))
       : edges(fetched) {}

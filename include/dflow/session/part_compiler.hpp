@@ -15,7 +15,7 @@
 
 namespace dflow {
 
-/// What ends a run from outside, from the moment of the call: compiling counts.
+/// The limits that end a run from outside, counted from the moment of the call: compiling counts.
 struct StepLimits {
   Clock::time_point deadline = Clock::never;
   std::stop_token stop = {};
@@ -23,8 +23,8 @@ struct StepLimits {
   bool any() const noexcept { return deadline != Clock::never || stop.stop_possible(); }
 };
 
-/// Makes plans for the devices of this process, of one session: its own, or the share that another task gives this one.
-/// Kernels that keep state, and constants in the devices' memories, are shared by all its plans.
+/// Makes plans for the devices of this process, for one session: its own, or the share that another task gives to this
+/// task. All its plans share kernels that keep state, and constants in the devices' memories.
 ///
 /// Thread safety: safe.
 class PartCompiler {
@@ -45,8 +45,8 @@ class PartCompiler {
   std::span<const KernelTables> kernels() const noexcept { return kernels_; }
   ThreadPool& pool() const noexcept { return *options_.pool; }
 
-  /// `part.device` is the position among `devices`; `streams` as of `PlanOptions`. Errors: those of `Plan::compile`,
-  /// and what `check` throws, which is called now and then; null: nothing to call.
+  /// `part.device` is the position among `devices`; `streams` is as in `PlanOptions`. `check` is called now and then;
+  /// null: no calls. Errors: the errors of `Plan::compile`, and exceptions of `check`.
   CompiledStep::Part compile(Partition part, const StepLimits& limits, FunctionRef<void()>* check,
                              bool streams = false);
 

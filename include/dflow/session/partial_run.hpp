@@ -13,8 +13,8 @@
 
 namespace dflow {
 
-/// One step that is fed and fetched call by call: what it has computed waits for what comes. `Session::partial_run`
-/// makes it, with all that may be fed, fetched and run.
+/// One step that is fed and fetched call by call: its computed tensors wait for the next feeds. `Session::partial_run`
+/// makes it, with all edges that may be fed or fetched and all operations to run.
 ///
 /// ```cpp
 /// auto run = session.partial_run(df::feeds(observation, reward), df::fetches(action, loss));
@@ -23,22 +23,22 @@ namespace dflow {
 /// ```
 ///
 /// Each edge is fed once and fetched once, in any order. The step begins when it is made; each node runs once, as soon
-/// as what it needs is there. The call that takes the last fetch of a step that has been fed all ends it: it returns
-/// when all operations have run, and throws what has gone wrong in them.
+/// as its inputs are there. The step is ended by the call that takes the last fetch, if all feeds have been fed. That
+/// call returns when all operations have run, and throws their error if there was one.
 ///
-/// A tensor handed in is taken where nobody else holds it (`std::move(value)`), else copied, so the caller may write
-/// what it has. A tensor handed out is the caller's.
+/// A tensor handed in is taken if nobody else holds it (`std::move(value)`), else copied, so the caller may write its
+/// own tensor. A tensor handed out is the caller's.
 ///
 /// Thread safety: all functions but moving may be called from several threads at once.
-/// Errors: `Error` with InvalidArgument for an edge that is none of the run's, for one that is fed or fetched twice,
-/// for a tensor that does not fit, and for a fetch that needs what has not been fed; the run goes on after these. What
-/// ends the step (an error of a kernel, the deadline, a stop; at a remote master, its loss) is thrown by every call
-/// from then on. FailedPrecondition if the run was moved from.
+/// Errors: `Error` with InvalidArgument for an edge that is none of the run's, or is fed or fetched twice, for a
+/// tensor that does not fit, and for a fetch that needs a missing feed. The run goes on after InvalidArgument. An
+/// error that ends the step (an error of a kernel, the deadline, a stop; at a remote master, its loss) is thrown by
+/// every call from then on. FailedPrecondition if the run was moved from.
 class PartialRun {
  public:
   PartialRun(PartialRun&&) noexcept;
   PartialRun& operator=(PartialRun&&) noexcept;
-  /// Waits for nothing. A step that has been fed all goes on to its end; any other is cancelled.
+  /// Waits for nothing. If all feeds have been fed, the step goes on to its end; else it is cancelled.
   ~PartialRun();
 
   /// Puts a tensor on an edge: `run.feed(x, value)`.
@@ -53,8 +53,8 @@ class PartialRun {
     return *this;
   }
 
-  /// Returns what was fetched: nothing, one `Tensor<T>`, or a tuple. Blocks until it has been made. An operation is
-  /// known to have run when the step has ended, so all must have been fed.
+  /// Returns the fetches: nothing, one `Tensor<T>`, or a tuple. Blocks until they have been made. An operation is
+  /// known to have run when the step has ended, so all feeds must have been fed.
   template <Fetchable F, Fetchable... Fs>
   detail::RunResult<F, Fs...> fetch(const F& first, const Fs&... more) {
     const detail::FetchLists<F, Fs...> lists(first, more...);
@@ -63,19 +63,19 @@ class PartialRun {
     return detail::unpack<F, Fs...>(results.data());
   }
 
-  /// Blocks until the step has ended. What has not been fetched can be fetched afterwards. Errors: InvalidArgument, and
-  /// the run goes on, if something has not been fed.
+  /// Blocks until the step has ended. Remaining fetches can be taken afterwards. Errors: InvalidArgument, and the run
+  /// goes on, if a feed is missing.
   void finish();
 
   /// The erased forms. Errors: InvalidArgument also unless `results` has one element per edge.
   void feed_erased(const AnyOutput& edge, AnyTensor value);
-  /// Puts all of them on their edges, or none if one is wrong.
+  /// Puts all tensors on their edges, or none if one is wrong.
   void feed_erased(std::vector<std::pair<AnyOutput, AnyTensor>> values);
   void fetch_erased(std::span<const AnyOutput> edges, std::span<const Operation> targets, std::span<AnyTensor> results);
-  /// Feeds all of `values`, or none if one of them or of `edges` is wrong, and returns at once: `done` is called once,
-  /// on a thread that is made for callbacks, with the status and one tensor per edge, when these have been made; with
-  /// `until_end` when the step has ended, which may be asked for before all has been fed. Takes the last fetch without
-  /// waiting for the end. Errors, also of the call, are given to `done`.
+  /// Feeds all of `values`, or none if one of them or of `edges` is wrong, and returns at once. `done` is called once,
+  /// on a thread that is made for callbacks, with the status and one tensor per edge. It is called when the tensors
+  /// have been made or, with `until_end`, when the step has ended; `until_end` is allowed before all feeds have been
+  /// fed. Takes the last fetch without waiting for the end. Errors, also of the call, are given to `done`.
   void fetch_async_erased(std::vector<std::pair<AnyOutput, AnyTensor>> values, std::span<const AnyOutput> edges,
                           bool until_end, detail::AnyDone done);
 

@@ -18,11 +18,11 @@
 
 namespace dflow {
 
-/// Its step's completion holds it, so it lives as long as anything runs.
+/// The completion of its step holds it, so it lives as long as anything runs.
 struct PartialRun::State : std::enable_shared_from_this<PartialRun::State> {
   enum class FetchState { pending, made, taken };
 
-  /// A call that waits for fetches, or for the end of the step, which comes to all who wait.
+  /// A call that waits for fetches, or for the end of the step, which wakes all waiters.
   struct Waiter {
     std::vector<std::size_t> fetches;
     bool for_end = false;
@@ -33,14 +33,14 @@ struct PartialRun::State : std::enable_shared_from_this<PartialRun::State> {
   /// A call that has returned.
   struct LateFetch {
     std::vector<std::size_t> wanted;
-    std::vector<std::size_t> pending;  ///< of these
+    std::vector<std::size_t> pending;  ///< of `wanted`
     bool until_end = false;
-    Status wrong;  ///< with the call
+    Status wrong;  ///< an error of the call
     detail::AnyDone done;
   };
   using LateFetches = std::vector<std::shared_ptr<LateFetch>>;
   using Values = std::vector<std::pair<AnyOutput, AnyTensor>>;
-  /// What is fed, as the run's own, and which feed it is.
+  /// The run's own tensor to feed, and the number of its feed.
   struct Fed {
     std::size_t number;
     AnyTensor value;
@@ -53,11 +53,11 @@ struct PartialRun::State : std::enable_shared_from_this<PartialRun::State> {
   std::vector<Operation> targets;
   std::shared_ptr<StepHandle> handle;
   std::vector<std::shared_ptr<LocalPart>> parts;  ///< like the step's
-  std::shared_ptr<RemotePartialRun> remote;       ///< all of it, where a master in another process runs it
-  PoolEvent remote_begun;                         ///< or not to begin
+  std::shared_ptr<RemotePartialRun> remote;       ///< all of the step, if a master in another process runs it
+  PoolEvent remote_begun;                         ///< or failed to begin
   std::unique_ptr<CompiledStep::Memory> memory;
 
-  std::mutex mutex;  ///< guards what follows, `parts` and `remote`
+  std::mutex mutex;  ///< guards the following members, `parts` and `remote`
   RunMetadata* metadata = nullptr;
   std::vector<bool> is_fed;
   std::vector<FetchState> fetch_states;
@@ -80,33 +80,33 @@ struct PartialRun::State : std::enable_shared_from_this<PartialRun::State> {
   void let_go();
 
  private:
-  /// Throws unless it may be fed, by its edge and type.
+  /// Throws unless the tensor may be fed, by its edge and type.
   Fed to_fed(const AnyOutput& edge, AnyTensor value) const;
   std::vector<Fed> to_fed(Values values) const;
   void feed(std::span<const Fed> fed);
-  /// With the mutex held. Throws, and notes nothing, if one of them was fed before or stands twice.
+  /// With the mutex held. Throws, and notes nothing, if one of the edges was fed before or appears twice.
   void note_fed(std::span<const Fed> fed);
-  /// With the mutex held, when they have been noted: the fetches that they are themselves.
+  /// With the mutex held, after `note_fed`: notes the feeds that are fetched themselves.
   [[nodiscard]] LateFetches note_fetched(std::span<const Fed> fed);
-  /// Gives them to the step. Precondition: it is held.
+  /// Gives the feeds to the step. Precondition: the step is held.
   void hand_on(std::span<const Fed> fed);
   void add_remote_part();
   void await_remote();
   void make(std::size_t fetch, AnyTensor tensor);
-  /// With the mutex held. Returns those that wait for nothing more.
+  /// With the mutex held. Returns the calls that wait for nothing more.
   [[nodiscard]] LateFetches note_made(std::size_t fetch, AnyTensor tensor);
   void make_from_part(std::size_t part, std::size_t fetch);
   void end(const Status& status);
   void wait(Waiter& waiter);
   std::vector<std::size_t> numbers_of(std::span<const AnyOutput> edges) const;
-  /// With the mutex held. Throws unless these can be made and have not been taken.
+  /// With the mutex held. Throws unless the fetches can be made and have not been taken.
   void check_wanted(std::span<const std::size_t> wanted, std::span<const AnyOutput> edges) const;
-  /// With the mutex held, when they have been made. Throws if another call has been quicker.
+  /// With the mutex held, when the fetches have been made. Throws if another call has been quicker.
   std::vector<AnyTensor> take(std::span<const std::size_t> wanted);
   void deliver(const LateFetches& ready) noexcept;
   void hand_out(LateFetch& late) noexcept;
   bool is_all_fed() const { return std::find(is_fed.begin(), is_fed.end(), false) == is_fed.end(); }
-  /// Throws unless all has been fed of which `needed` says so; null: all.
+  /// Throws unless all feeds marked in `needed` have been fed; null: all feeds.
   void require_fed(const std::vector<bool>* needed, const std::string& wanted) const;
   std::size_t number_of(const AnyOutput& edge, std::span<const AnyOutput> among, std::string_view what) const;
 };
@@ -133,7 +133,7 @@ std::shared_ptr<PartialRun::State> PartialRun::State::start(std::shared_ptr<Sess
   run->memory = run->step->take_memory();
   run->handle = run->session->make_handle(step, limits, traces);
   StepHandle& handle = *run->handle;
-  // The step's completion keeps the run as long as these may be called.
+  // The completion of the step keeps the run as long as these callbacks may be called.
   for (const ClientEdge& edge : step.receives) {
     handle.receive_at_client(
         edge, [run = run.get(), fetch = edge.index](AnyTensor tensor) { run->make(fetch, std::move(tensor)); },
@@ -152,7 +152,7 @@ std::shared_ptr<PartialRun::State> PartialRun::State::start(std::shared_ptr<Sess
   const bool is_remote = run->remote != nullptr;
   handle.start([run](const Status& status) mutable {
     run->end(status);
-    // The session, if this is the last that holds it, goes on a thread that is none of its pool's.
+    // If the run holds the session last, the session is freed on a thread that is none of its pool's.
     ThreadPool& callbacks = *run->session->options.callbacks;
     try {
       callbacks.schedule([run = std::move(run)] {});
@@ -165,7 +165,7 @@ std::shared_ptr<PartialRun::State> PartialRun::State::start(std::shared_ptr<Sess
 
 // ---- at a remote master ----
 
-/// The step's completion keeps the run as long as these may be called.
+/// The completion of the step keeps the run as long as these callbacks may be called.
 void PartialRun::State::add_remote_part() {
   RemotePartialRun::Events events;
   events.begun = [this] {
@@ -180,7 +180,7 @@ void PartialRun::State::add_remote_part() {
   handle->add_part(remote);
 }
 
-/// What the master finds wrong with the step is the error of beginning it.
+/// If the master refuses the step, its error is the error of beginning the run.
 void PartialRun::State::await_remote() {
   try {
     session->pool->wait(remote_begun);
@@ -201,7 +201,7 @@ std::size_t PartialRun::State::number_of(const AnyOutput& edge, std::span<const 
                                        " is none of the edges ", what, " in this partial run")));
 }
 
-// ---- what is made ----
+// ---- fetches that are made ----
 
 void PartialRun::State::make(std::size_t fetch, AnyTensor tensor) {
   LateFetches ready;
@@ -240,7 +240,7 @@ void PartialRun::State::make_from_part(std::size_t part, std::size_t fetch) {
 }
 
 void PartialRun::State::end(const Status& status) {
-  // A part without a unit to run has said nothing of its fetches.
+  // A part without a unit to run has not reported its fetches.
   if (status.ok()) {
     for (std::size_t p = 0; p < parts.size(); ++p) {
       for (std::size_t f = 0; f < step->parts[p].fetches.size(); ++f) make_from_part(p, f);
@@ -272,7 +272,7 @@ void PartialRun::State::end(const Status& status) {
 
 namespace detail {
 
-/// The tensor, or a copy where somebody else has its memory too.
+/// The tensor, or a copy if somebody else has its memory too.
 AnyTensor as_own(AnyTensor tensor) {
   const bool is_shared = tensor.buffer() && !tensor.buffer_is_unique();
   return is_shared ? tensor.deep_copy() : std::move(tensor);
@@ -392,7 +392,7 @@ void PartialRun::State::feed(const AnyOutput& edge, AnyTensor value) {
 void PartialRun::State::feed(Values values) { feed(std::span<const Fed>(to_fed(std::move(values)))); }
 
 void PartialRun::State::feed(std::span<const Fed> fed) {
-  // Nothing of it ends while this is fed.
+  // Nothing of the step ends while it is fed.
   const StepHandle::Hold hold(*handle);
   LateFetches ready;
   std::exception_ptr lost;
@@ -410,7 +410,7 @@ void PartialRun::State::feed(std::span<const Fed> fed) {
   try {
     if (lost != nullptr) std::rethrow_exception(lost);
     if (hold) hand_on(fed);
-  } catch (...) {  // half of it is there, and it counts as fed
+  } catch (...) {  // half of the feeds are there, and all count as fed
     handle->cancel(status_of_current_exception());
     throw;
   }
@@ -510,13 +510,13 @@ void PartialRun::State::fetch_async(Values values, std::span<const AnyOutput> ed
     if (!hold || !*hold) return;
     try {
       hand_on(fed);
-    } catch (...) {  // half of it is there: `done` is told by the end of the step
+    } catch (...) {  // half of the feeds are there: the end of the step calls `done`
       handle->cancel(status_of_current_exception());
     }
     return;
   } catch (...) {
     late->wrong = status_of_current_exception();
-    if (counts_as_fed) handle->cancel(late->wrong);  // and nobody has it
+    if (counts_as_fed) handle->cancel(late->wrong);  // counted as fed, but not handed on
   }
   deliver({late});
 }

@@ -25,13 +25,13 @@
 namespace dflow {
 
 namespace detail {
-/// Takes out what a run before has left. Throws InvalidArgument where a trace is asked for that would go nowhere.
+/// Clears the result of an earlier run. Throws InvalidArgument if a trace is asked for without metadata to hold it.
 void begin_metadata(const RunOptions& run_options, RunMetadata* metadata);
-/// Gives `done` an error of a call that no session is there for; what it throws is a line of the log.
+/// Gives `done` an error of a call without a session; an exception of `done` becomes a line of the log.
 void refuse(AnyDone done, Status error) noexcept;
 }  // namespace detail
 
-/// What a Session is made of. Prepared steps and runs under way hold it too.
+/// The members of a Session. Prepared steps and runs under way hold the state too.
 ///
 /// Thread safety: all functions may be called from several threads at once.
 struct Session::State : std::enable_shared_from_this<Session::State> {
@@ -45,8 +45,8 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
   DeviceInfo client;
   ThreadPool* pool = nullptr;            ///< runs the units of steps
   Allocator* host_allocator = nullptr;   ///< of fetches that come from other memories
-  std::unique_ptr<Placement> placement;  ///< null where the master is another's
-  std::vector<KernelTables> kernels;     ///< by device, those of this process first
+  std::unique_ptr<Placement> placement;  ///< null if another process is the master
+  std::vector<KernelTables> kernels;     ///< by device, devices of this process first
   Fusions fusions;                       ///< of `kernels`
   Chains chains;                         ///< the same
   std::unique_ptr<PartCompiler> compiler;
@@ -57,13 +57,13 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
   std::atomic<std::uint64_t> next_step{0};
 
   StepLimits limits_of(const RunOptions& run_options) const;
-  /// Unlike those of other clients of the same devices.
+  /// Differs from the ids of other clients of the same devices.
   std::uint64_t new_step_id() noexcept {
     return spread_bits(options.incarnation + (next_step.fetch_add(1, std::memory_order_relaxed) + 1) * spread_step);
   }
 
-  /// From the cache, or compiled here and now, without a lock: other steps go on meanwhile. One that streams is for a
-  /// partial run, and no other.
+  /// From the cache, or compiled here and now, without a lock: other steps go on meanwhile. A step that streams is for
+  /// one partial run only.
   std::shared_ptr<CompiledStep> compile(const FedEdges& fed, std::span<const AnyOutput> edges,
                                         std::span<const Operation> targets, const StepLimits& limits,
                                         bool streams = false);
@@ -72,27 +72,27 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
            const FedTensors& fed, std::span<AnyTensor> results);
   void run_async(const RunOptions& run_options, RunMetadata* metadata, std::span<const Feed> feed_list,
                  std::span<const AnyOutput> edges, std::span<const Operation> targets, AnyDone done);
-  /// Of a step that is compiled.
+  /// Runs a step that is compiled already.
   void run_async(std::shared_ptr<CompiledStep> step, const RunOptions& run_options, RunMetadata* metadata,
                  std::vector<AnyTensor> feeds, std::size_t num_results, AnyDone done);
 
-  /// Of what a callback has thrown.
+  /// Reports an exception that a callback has thrown.
   void report(const Status& thrown) noexcept;
 
  private:
   struct AsyncRun;
 
-  /// What `step_of` throws is delivered like what goes wrong in the step.
+  /// An exception of `step_of` is delivered like an error in the step.
   void start_async(const RunOptions& run_options, RunMetadata* metadata, const FedTensors& fed, std::size_t num_results,
                    AnyDone done, FunctionRef<std::shared_ptr<CompiledStep>(const StepLimits&)> step_of);
 
   void make_devices();
   void take_target();
-  /// Every name that a device goes by says the same, and the session makes no settings for devices of others.
+  /// Throws unless all names of a device agree, and the session makes no settings for devices of others.
   void check_devices(std::span<const DeviceInfo> infos) const;
   void choose_pool();
-  /// `owner` is the graph of number `i` of what is fed, fetched or run, as `what` says. It is not looked into: another
-  /// graph may be gone.
+  /// Throws unless `of` belongs to the session's graph. `i` is its number among the feeds, fetches or targets, as
+  /// `what` says. The other graph is not read: it may be gone.
   void check_belongs(const Operation& of, std::string_view what, std::size_t i) const;
   void check_edge(const AnyOutput& edge, std::string_view what, std::size_t i) const;
   /// Throws DeadlineExceeded or Cancelled if the run is to end.
@@ -102,11 +102,12 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
   /// Errors: InvalidArgument for a target in the body of a function.
   StepRequest request_of(const FedEdges& fed, std::span<const AnyOutput> edges, std::span<const Operation> targets,
                          bool streams) const;
-  /// A step without parts. Errors: InvalidArgument for an edge of another graph, and for one that carries a handle.
+  /// A step without parts. Errors: InvalidArgument for an edge of another graph, and for an edge that carries a
+  /// handle.
   std::shared_ptr<CompiledStep> describe_step(const FedEdges& fed, std::span<const AnyOutput> edges) const;
   void add_parts(CompiledStep& step, std::vector<Partition> parts, const StepLimits& limits,
                  FunctionRef<void()>* check);
-  /// For `last_placed`.
+  /// Updates `last_placed`.
   void note_placed(const StepGraph& step);
   std::shared_ptr<CompiledStep> make_step(const FedEdges& fed, std::span<const AnyOutput> edges,
                                           std::span<const Operation> targets, const StepLimits& limits, bool streams);

@@ -28,7 +28,7 @@ void begin_metadata(const RunOptions& run_options, RunMetadata* metadata) {
 
 }  // namespace detail
 
-// ---- what a session is made with ----
+// ---- options of a session ----
 
 Session::State::State(const Graph& session_graph, SessionOptions session_options)
     : graph(session_graph.store()), options(std::move(session_options)), cache(options.step_cache) {
@@ -58,7 +58,7 @@ Session::State::State(const Graph& session_graph, SessionOptions session_options
       devices, o.ops.kernels(),
       PartCompiler::Options{pool, o.clock.get(), o.inter_op, o.passes.buffer_reuse, o.passes.joint_kernels});
   kernels.assign(compiler->kernels().begin(), compiler->kernels().end());
-  // In the memory of the devices' process, but none of them.
+  // In the memory of the devices' process, but no device of it.
   DeviceName here = DeviceName::parse(o.target != nullptr ? o.target->task() : devices.front()->name());
   here.type = client.type = "CLIENT";
   here.id = 0;
@@ -114,13 +114,13 @@ void Session::State::make_devices() {
 
 namespace detail {
 
-/// As names of devices have it: in upper case.
+/// In upper case, as in names of devices.
 bool is_device_type(std::string_view type) {
   const StatusOr<DeviceName> name = DeviceName::try_parse(str_cat("/device:", type, ":0"));
   return name.ok() && name->type == type;
 }
 
-/// What a device says of itself, in its context and in its info, holds together.
+/// Checks that a device's context and its info agree.
 void check_device(const DeviceContext& context, const DeviceInfo& info) {
   const DeviceName name = DeviceName::parse(context.name);
   const auto reject = [](std::string message) { throw_error(Status::invalid_argument(std::move(message))); };
@@ -173,8 +173,9 @@ void Session::State::check_devices(std::span<const DeviceInfo> infos) const {
   }
 }
 
-/// The caller's, or the widest of its devices': one that computes on a thread of its own may have a pool that runs
-/// everything in place, and would keep the units of all others, and the thread of an asynchronous run.
+/// The caller's pool, or the widest pool of its devices. A device that computes on a thread of its own may have a pool
+/// that runs everything in place. It would hold up the units of all other devices, and the thread of an asynchronous
+/// run.
 void Session::State::choose_pool() {
   pool = options.pool.get();
   for (const std::shared_ptr<Device>& device : devices) {
@@ -266,7 +267,7 @@ std::shared_ptr<CompiledStep> Session::State::compile(const FedEdges& fed, std::
 
 namespace detail {
 
-/// A body runs when it is called, with values of its own each time.
+/// A body runs when it is called, with new values each time.
 inline void require_outside(const Node& node, std::string_view what) {
   if (!node.function.is_valid()) return;
   throw_error(Status::invalid_argument(str_cat("'", node.name, "' is part of the body of a function and cannot be ",
@@ -371,12 +372,12 @@ void Session::State::note_placed(const StepGraph& step) {
   placed->graph = step.graph;
   placed->made = step.made;
   placed->calls = step.calls;
-  std::shared_ptr<const StepGraph> last = std::move(placed);  // what it replaces goes without the lock
+  std::shared_ptr<const StepGraph> last = std::move(placed);  // the old value is destroyed without the lock
   const std::lock_guard lock(log_mutex);
   last_placed.swap(last);
 }
 
-/// Its parts are the master's to make: here it is names.
+/// The master makes the parts: here the step is names.
 std::shared_ptr<CompiledStep> Session::State::make_remote_step(const FedEdges& fed, std::span<const AnyOutput> edges,
                                                                std::span<const Operation> targets, bool streams) {
   std::shared_ptr<CompiledStep> step = describe_step(fed, edges);
@@ -459,8 +460,8 @@ void Session::State::run(CompiledStep& step, const StepLimits& limits, const Run
   throw_if_error(status);
 }
 
-/// The tensors, memory and end of a step that nobody waits for. Whoever holds it last, on whatever thread, the callback
-/// is called, and what the run keeps alive goes on the callback's thread.
+/// The tensors, memory and end of a step that nobody waits for. The callback is called in any case, whichever thread
+/// holds the run last. The objects that the run keeps alive are destroyed on the callback's thread.
 struct Session::State::AsyncRun {
   AsyncRun() = default;
   AsyncRun(const AsyncRun&) = delete;
@@ -538,7 +539,7 @@ void Session::State::start_async(const RunOptions& run_options, RunMetadata* met
     return deliver(std::move(run));
   }
   const std::shared_ptr<StepHandle> handle = run->handle;
-  run->outcome = Status::out_of_memory();  // of a step that could not even be started
+  run->outcome = Status::out_of_memory();  // if the step cannot even be started
   try {
     handle->start([run = std::move(run)](const Status& status) mutable {
       run->finish(status);
@@ -548,8 +549,8 @@ void Session::State::start_async(const RunOptions& run_options, RunMetadata* met
   }
 }
 
-/// This thread lets go of the run before the callback can end, so that nothing is destroyed here but the callback where
-/// no thread can be started for it.
+/// This thread lets go of the run before the callback can end. Therefore nothing is destroyed here, except the
+/// callback if no thread can be started for it.
 void Session::State::deliver(std::shared_ptr<AsyncRun> run) noexcept {
   ThreadPool& callbacks = *run->state->options.callbacks;
   try {
@@ -568,7 +569,7 @@ void Session::State::report(const Status& thrown) noexcept {
   try {
     if (options.on_callback_error) return options.on_callback_error(thrown);
     detail::log_callback_error(thrown);
-  } catch (...) {  // whoever is told has thrown: there is nobody left to tell
+  } catch (...) {  // the error handler has thrown: there is nobody left to tell
   }
 }
 
@@ -579,7 +580,7 @@ void detail::refuse(AnyDone done, Status error) noexcept {
   } catch (...) {
     try {
       log_callback_error(status_of_current_exception());
-    } catch (...) {  // without memory to say so
+    } catch (...) {  // no memory for the message
     }
   }
 }

@@ -12,9 +12,9 @@
 
 namespace dflow {
 
-/// Compiled steps by signature, bounded: those used longest ago go first, and those used only once before all others,
-/// so that a program that builds a node for each run does not push out the step it trains with. What is in use, or held
-/// by a PreparedStep, lives on outside.
+/// Compiled steps by signature, bounded. Steps that were used only once go first, then the steps used longest ago.
+/// Therefore a program that builds a node for each run does not push out the step that it trains with. A step that is
+/// in use, or held by a PreparedStep, lives on outside.
 ///
 /// Thread safety: safe.
 class StepCache {
@@ -22,7 +22,7 @@ class StepCache {
   explicit StepCache(const StepCacheOptions& options) : options_(options) {}
 
   std::shared_ptr<CompiledStep> find(const std::string& signature);
-  /// What is kept under the signature: `step`, or what another thread was quicker to put there.
+  /// Returns the step that is kept under the signature: `step`, or the step of another thread that was quicker.
   std::shared_ptr<CompiledStep> insert(std::string signature, std::shared_ptr<CompiledStep> step);
   std::size_t size() const;
   /// Frees the memory of runs that are not under way.

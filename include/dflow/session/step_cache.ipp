@@ -45,7 +45,7 @@ void StepCache::drop_last(Segment& segment, Order& dropped) {
   dropped.splice(dropped.begin(), segment.order, last);
 }
 
-/// The last `keep` stay, whatever their size.
+/// The last `keep` stay, regardless of their size.
 void StepCache::trim(Segment& segment, std::size_t max_nodes, std::size_t keep, Order& dropped) {
   while (segment.order.size() > keep && segment.num_nodes > max_nodes) drop_last(segment, dropped);
 }

@@ -21,13 +21,13 @@ class GraphStore;
 class OpTable;
 struct SessionOptions;
 
-/// What one device of another task runs of a step.
+/// The part of a step that one device of another task runs.
 struct RemotePartition {
   std::string device;
   StepGraph graph;
 };
 
-/// The share of a compiled step that one other task runs; it forgets it when this goes.
+/// The share of a compiled step that one other task runs; the task forgets the share when this object is destroyed.
 ///
 /// Thread safety: safe.
 class RemoteShare {
@@ -37,9 +37,9 @@ class RemoteShare {
   RemoteShare& operator=(const RemoteShare&) = delete;
   virtual ~RemoteShare();
 
-  /// One run of it. Whatever is wrong with the share, also that it could not be brought there, is the part's error.
+  /// One run of the share. Any error of the share, also a failure to bring it to the task, is the part's error.
   virtual std::shared_ptr<StepPart> make_part() = 0;
-  /// The error with what is known of its node here: the line of the program.
+  /// The error with the known facts of its node here: the line of the program.
   virtual Status explain(const Status& status) const = 0;
 };
 
@@ -51,34 +51,35 @@ class RemoteTasks {
   RemoteTasks() = default;
   RemoteTasks(const RemoteTasks&) = delete;
   RemoteTasks& operator=(const RemoteTasks&) = delete;
-  /// The tasks forget what they keep for the session; variables and other resources stay.
+  /// The tasks forget the session's data; variables and other resources stay.
   virtual ~RemoteTasks();
 
-  /// Of the other tasks, in order of preference.
+  /// The devices of the other tasks, in order of preference.
   virtual std::span<const DeviceInfo> devices() const noexcept = 0;
-  /// A share that its first run brings there: this sends nothing. `partitions` are all of the step that devices of
-  /// `task` run.
+  /// A share that its first run brings to the task: this call sends nothing. `partitions` are all partitions of the
+  /// step that devices of `task` run.
   virtual std::shared_ptr<RemoteShare> share(const std::string& task, std::vector<RemotePartition> partitions) = 0;
-  /// Where the tensors of one step of the session meet that has parts in other tasks.
+  /// The rendezvous for the tensors of one step of the session that has parts in other tasks.
   virtual std::shared_ptr<Rendezvous> begin_step(std::uint64_t id) = 0;
 };
 
-/// A run of a step that a master in another process keeps, which is fed call by call; what it makes comes unasked.
+/// A run of a step that a master in another process keeps. It is fed call by call; its fetches come unasked.
 ///
 /// Thread safety: safe.
 class RemotePartialRun : public StepPart {
  public:
-  /// What is told of it, from any thread, until it is done.
+  /// The events that the run reports, from any thread, until it is done.
   struct Events {
-    /// Once: the master has begun the step, and it may be fed.
+    /// Called once: the master has begun the step, and it may be fed.
     UniqueFunction<void()> begun;
-    /// For each fetch once, as soon as it has been made, and before the part is done without an error. Does not throw.
+    /// Called once for each fetch, as soon as it has been made, and before the part is done without an error. Does not
+    /// throw.
     UniqueFunction<void(std::size_t fetch, AnyTensor)> made;
   };
 
   ~RemotePartialRun() override;
 
-  /// Sends a feed, each once, and does not wait. The caller holds the step, and writes the tensor no more.
+  /// Sends a feed, each once, and does not wait. The caller holds the step, and does not write the tensor any more.
   virtual void feed(std::size_t feed, AnyTensor value) = 0;
 };
 
@@ -92,24 +93,24 @@ class RemoteStep {
   RemoteStep& operator=(const RemoteStep&) = delete;
   virtual ~RemoteStep();
 
-  /// One run of it, as the only part of its step. `results`, one for each fetch, are set before the part is done, and
-  /// left alone after that. Whatever is wrong with the session, also that it could not be brought there, is the part's
-  /// error.
+  /// One run of the step, as the only part of its step. `results`, one for each fetch, are set before the part is
+  /// done, and left alone after that. Any error of the session, also a failure to bring it to the master, is the
+  /// part's error.
   virtual std::shared_ptr<StepPart> make_part(std::vector<AnyTensor> feeds, std::span<AnyTensor> results) = 0;
-  /// One run of it as a partial one, the only part of its step, too. `needed_feeds` says for each fetch which feeds
-  /// must be there before it can be made.
+  /// One run of the step as a partial run, also the only part of its step. `needed_feeds` says for each fetch which
+  /// feeds must be there before it can be made.
   virtual std::shared_ptr<RemotePartialRun> make_partial_run(std::vector<std::vector<bool>> needed_feeds,
                                                              RemotePartialRun::Events events) = 0;
-  /// The error with what is known of its node here: the line of the program.
+  /// The error with the known facts of its node here: the line of the program.
   virtual Status explain(const Status& status) const = 0;
 };
 
-/// A session that a master in another process keeps: it prunes, places and runs what is named here.
+/// A session that a master in another process keeps: it prunes, places and runs the nodes that are named here.
 ///
 /// Thread safety: safe.
 class RemoteSession {
  public:
-  /// What is fed, fetched and run: "node" or "node:1", and names of nodes.
+  /// The feeds, fetches and targets: "node" or "node:1", and names of nodes.
   struct StepNames {
     std::vector<std::string> feeds;
     std::vector<std::string> fetches;
@@ -127,9 +128,9 @@ class RemoteSession {
   virtual std::shared_ptr<RemoteStep> step(const GraphStore& graph, StepNames names) = 0;
 };
 
-/// Where a session's steps run, beyond its own process: what `SessionOptions::target` takes. `net::Server::target()`
-/// gives one whose sessions are masters themselves, `net::remote_master()` one whose sessions are kept by another
-/// task's.
+/// Where a session's steps run, beyond its own process: the value of `SessionOptions::target`. `net::Server::target()`
+/// gives a target whose sessions are masters themselves. `net::remote_master()` gives a target whose sessions are kept
+/// by another task.
 ///
 /// Thread safety: safe.
 class SessionTarget {
@@ -139,20 +140,21 @@ class SessionTarget {
   SessionTarget& operator=(const SessionTarget&) = delete;
   virtual ~SessionTarget();
 
-  /// The devices of this process that belong to the cluster; none where it is a client only.
+  /// The devices of this process that belong to the cluster; none if the process is a client only.
   virtual std::vector<std::shared_ptr<Device>> local_devices() const = 0;
-  /// The task, or the name as of one, by which the others know this process: "/job:worker/replica:0/task:1".
+  /// The name by which the other tasks know this process: its task, or a name of the same form,
+  /// "/job:worker/replica:0/task:1".
   virtual std::string task() const = 0;
-  /// What stands in the keys of tensors that the client sends.
+  /// The number in the keys of tensors that the client sends.
   virtual std::uint64_t incarnation() const noexcept = 0;
 
-  /// Looks for the other tasks, and blocks until all have been found. Errors: Unavailable when they have not in time,
-  /// with a list of those that are missing, among them who has another table of ops; InvalidArgument if the target
-  /// itself has another one than `ops`.
+  /// Looks for the other tasks, and blocks until all have been found. Errors: Unavailable if some are not found in
+  /// time, with a list of the missing tasks, which includes tasks with another table of ops. InvalidArgument if the
+  /// target itself has a table other than `ops`.
   virtual std::unique_ptr<RemoteTasks> open_tasks(const OpTable& ops) = 0;
-  /// Instead of `open_tasks`, where a master in another process is to keep the session; null, as by default, where this
-  /// process does. Blocks until the master has the graph and has found the other tasks. Errors: as of `open_tasks`;
-  /// InvalidArgument for what the master's ops cannot make a graph of.
+  /// Used instead of `open_tasks` if a master in another process is to keep the session. Null, as by default, if this
+  /// process keeps it. Blocks until the master has the graph and has found the other tasks. Errors: as of
+  /// `open_tasks`; InvalidArgument if the master's ops cannot make a graph of `graph`.
   virtual std::unique_ptr<RemoteSession> open_session(const GraphStore& graph, const SessionOptions& options);
 };
 

@@ -17,37 +17,38 @@ namespace dflow {
 
 /// A gradient that waits in an accumulator: of all elements, or of the rows `indices` [n].
 struct AccumulatedGradient {
-  std::int64_t rank = -1;  ///< of the replica that it comes from; -1: it names none
+  std::int64_t rank = -1;  ///< of the replica that it comes from; -1: no replica is named
   std::int64_t local_step = 0;
-  AnyTensor indices;  ///< empty where all elements have one
+  AnyTensor indices;  ///< empty if the gradient is of all elements
   AnyTensor values;
 };
 
-/// What is taken out of an accumulator: gradients in the order of their ranks, and those without one behind them,
-/// summed as far as they were.
+/// The gradients that a call takes out of an accumulator, in the order of their ranks. Gradients without a rank come
+/// last, summed as far as they were.
 struct TakenGradients {
   std::vector<AccumulatedGradient> gradients;
   std::int64_t count = 0;  ///< how many were given
 };
 
-/// What a ConditionalAccumulator or SparseConditionalAccumulator node keeps across steps: gradients, until there are as
-/// many as somebody wants. What was computed for a step before the accumulator's own is dropped.
+/// The state that a ConditionalAccumulator or SparseConditionalAccumulator node keeps across steps: gradients, until
+/// there are as many as a taker wants. A gradient that was computed for a step before the accumulator's own is
+/// dropped.
 ///
-/// A gradient with a rank takes the place of the one with that rank that waits already: a replica that does a step
-/// again counts once. Those without a rank are added up as they come.
+/// A gradient with a rank replaces the waiting gradient of that rank: a replica that does a step again counts once.
+/// Gradients without a rank are added up as they come.
 ///
 /// Thread safety: all functions may be called from any thread.
 class AccumulatorState final : public AwaitedResource {
  public:
-  /// Adds up gradients without a rank, the sum of the earlier ones in front: all of them or, of rows, as soon as it
-  /// pays. `new_rows` counts the rows behind the first one, and is 0 after they were added. Before it throws it changes
-  /// nothing.
+  /// Adds up gradients without a rank, with the sum of the earlier ones in front. It adds all of them or, if they are
+  /// of rows, adds as soon as it pays. `new_rows` counts the rows behind the first gradient, and is 0 after they were
+  /// added. Before it throws it changes nothing.
   using Combine = FunctionRef<void(std::vector<AccumulatedGradient>& gradients, std::int64_t& new_rows)>;
   using TakeDone = UniqueFunction<void(Status, TakenGradients)>;
 
   struct Kind {
     bool is_sparse = false;
-    bool is_mean = true;  ///< of what is taken; else the sum
+    bool is_mean = true;  ///< the mean of the gradients taken; else the sum
   };
 
   AccumulatorState(std::string name, DType dtype, const PartialShape& shape, const Kind& kind);
@@ -57,23 +58,24 @@ class AccumulatorState final : public AwaitedResource {
   const PartialShape& shape() const noexcept { return shape_; }
   const Kind& kind() const noexcept { return kind_; }
   std::string debug_string() const override;
-  /// Its step and the gradients that wait: int64 [n], and the gradients' indices, int64, and values, flat.
+  /// Its step and the waiting gradients: int64 [n], and the gradients' indices, int64, and values, flat.
   std::vector<AnyTensor> saved_state() const override;
-  /// Puts these in the place of what waits.
+  /// Replaces the waiting gradients with the saved ones.
   void restore_state(std::span<const AnyTensor> state) override;
   void abandon(const Status& why) override;
 
-  /// The tensors are nobody else's to write. `combine` runs under the accumulator's lock. If it throws, nothing was
-  /// given.
+  /// Nobody else may write the tensors. `combine` runs under the accumulator's lock. If it throws, nothing was given.
   void apply(AccumulatedGradient gradient, Combine combine);
-  /// Calls `done` once, from any thread: when at least `num_required` gradients wait, with all of them, whereupon the
-  /// accumulator goes on to its next step, or with the status that `cancellation` was cancelled with: then, also where
-  /// it was before the call, they stay. Who came first is served first.
+  /// Calls `done` once, from any thread. When at least `num_required` gradients wait, `done` gets all of them, and the
+  /// accumulator goes on to its next step. If `cancellation` is cancelled, also before the call, `done` gets its
+  /// status, and the gradients stay. Takers are served in the order in which they came.
   void take_async(std::int64_t num_required, const CancellationToken& cancellation, TakeDone done);
-  /// The gradients that the replicas `ranks` gave for `step`; drops others of that step and of those before, and goes
-  /// on to the next. Errors: Aborted, naming the rank, if one is not there: its task was started anew since.
+  /// The gradients that the replicas `ranks` gave for `step`. Drops other gradients of that step and of earlier steps,
+  /// and goes on to the next step. Errors: Aborted, naming the rank, if one is not there: its task was started anew
+  /// since.
   TakenGradients take(std::span<const std::int32_t> ranks, std::int64_t step);
-  /// What was computed for steps before is dropped from now on; what waits is dropped too if `drops_waiting`.
+  /// From now on gradients computed for earlier steps are dropped. Waiting gradients are dropped too if
+  /// `drops_waiting`.
   void set_global_step(std::int64_t step, bool drops_waiting);
 
   std::int64_t num_accumulated() const;

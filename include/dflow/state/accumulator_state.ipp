@@ -42,7 +42,7 @@ struct AccumulatorState::State {
     ++num_unranked;
     new_rows = rows;
   }
-  /// What waits, if it is as much as the first taker wants.
+  /// Takes the waiting gradients, if there are as many as the first taker wants.
   bool serve(Taker& served, TakenGradients& taken) {
     if (takers.is_empty() || count() < takers.front().num_required) return false;
     taken = take_all();
@@ -64,7 +64,7 @@ struct AccumulatorState::State {
     taker.done(status, {});
     serve_next();
   }
-  /// Who stood behind one that waits no more may want less.
+  /// When a taker waits no more, the next taker may want less.
   void serve_next() {
     for (;;) {
       Taker served;
@@ -83,7 +83,7 @@ AccumulatorState::AccumulatorState(std::string name, DType dtype, const PartialS
 AccumulatorState::~AccumulatorState() = default;
 
 void AccumulatorState::abandon(const Status& why) {
-  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
+  const std::shared_ptr<State> kept = state_;  // the receiver of a call may let go of this
   detail::end_waiting(kept, &State::takers, why);
 }
 
@@ -133,7 +133,7 @@ std::vector<AnyTensor> AccumulatorState::saved_state() const {
 }
 
 void AccumulatorState::restore_state(std::span<const AnyTensor> state) {
-  // With room for what is counted up from there.
+  // With room to count up from there.
   constexpr std::int64_t most = std::int64_t{1} << 62, least = -most;
   detail::FlatState saved(debug_string(), state, std::array{DType::int64, dtype_});
   const std::int64_t global_step = saved.number(least, most);

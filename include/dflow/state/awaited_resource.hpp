@@ -4,13 +4,13 @@
 
 namespace dflow {
 
-/// A resource whose users wait for what others do with it: a queue, an accumulator, a barrier.
+/// A resource (a queue, an accumulator, a barrier) with users that wait for actions of other users.
 ///
 /// Thread safety: as of SavableResource.
 class AwaitedResource : public SavableResource {
  public:
-  /// No container has it any more, so that nobody else will find it: those who wait are told `why`, now and from now
-  /// on. What needs no waiting goes on.
+  /// No container holds the resource any more, and nobody else will find it. Waiting calls are told `why`, now and
+  /// from now on. A call that needs no waiting goes on.
   virtual void abandon(const Status& why) = 0;
 };
 

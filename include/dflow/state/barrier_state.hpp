@@ -14,8 +14,8 @@
 
 namespace dflow {
 
-/// What a Barrier node keeps across steps: elements by key, of which all components have come or only some, and who
-/// waits for complete ones. They are served in the order in which they came.
+/// The state that a Barrier node keeps across steps: elements by key, complete or with only some of their components,
+/// and the calls that wait for complete elements. Calls are served in the order in which they came.
 ///
 /// Thread safety: all functions may be called from any thread. A `done` is called once, from any thread, also with the
 /// status that its token was cancelled with; it has taken nothing then.
@@ -31,10 +31,10 @@ class BarrierState final : public AwaitedResource {
   struct Element {
     std::int64_t index = 0;  ///< of the call that brought its first component, from the least int64 on
     std::string key;
-    std::vector<AnyTensor> components;  ///< those that have not come are uninitialised
+    std::vector<AnyTensor> components;  ///< missing ones are uninitialised
     std::size_t num_missing = 0;
   };
-  /// How many are taken, and what of a closed barrier.
+  /// How many elements to take, and how a closed barrier is treated.
   struct Wanted {
     std::int64_t count = 0;
     bool allow_small_batch = false;
@@ -47,22 +47,24 @@ class BarrierState final : public AwaitedResource {
 
   const Kind& kind() const noexcept { return kind_; }
   std::string debug_string() const override;
-  /// What it holds, and whether it is closed: int64 [n], all keys, and of each component the elements' values, flat.
+  /// The barrier's elements, and whether it is closed: int64 [n], all keys, and the elements' values of each
+  /// component, flat.
   std::vector<AnyTensor> saved_state() const override;
   void restore_state(std::span<const AnyTensor> state) override;
   void abandon(const Status& why) override;
 
   /// Gives elements one of their components, a row of `values` for each key: all of them, or none if that fails.
-  /// Errors: InvalidArgument for other element types or shapes, or for a component that an element has; Cancelled if
-  /// the barrier is closed, and the key new.
+  /// Errors: InvalidArgument for other element types or shapes, or for a component that an element has already;
+  /// Cancelled if the barrier is closed and the key is new.
   void insert_many(std::int64_t component, std::span<const std::string> keys, const AnyTensor& values);
-  /// Takes complete elements out, those of the least index first, and of these those that were completed first.
-  /// Errors: OutOfRange if the barrier is closed and too few can be complete, at once if that is so when it is called.
+  /// Takes complete elements out. The least index comes first; among equal indices, the element that was completed
+  /// first. Errors: OutOfRange if the barrier is closed and too few elements can be complete, at once if that is true
+  /// at the call.
   void take_async(const Wanted& wanted, const CancellationToken& cancellation, TakeDone done);
-  /// What a `take_async` has taken is back in its place: who took it cannot use it. What there is no memory for is
-  /// lost.
+  /// Puts the elements of a `take_async` back in their place, because the caller cannot use them. Elements for which
+  /// there is no memory are lost.
   void give_back(std::vector<Element> taken) noexcept;
-  /// No new key can be inserted. If `cancels_pending`, those that are not complete are dropped.
+  /// No new key can be inserted. If `cancels_pending`, incomplete elements are dropped.
   void close(bool cancels_pending);
 
   std::int64_t ready_size() const;

@@ -24,10 +24,10 @@ struct BarrierState::State {
     Wanted wanted;
     TakeDone done;
   };
-  /// What is to be told when the lock is released.
+  /// The calls to complete when the lock is released.
   struct Due {
     std::vector<std::pair<Taker, Status>> takers;
-    std::vector<std::vector<Element>> taken;  ///< by each of them
+    std::vector<std::vector<Element>> taken;  ///< by each call
 
     Due() = default;
     Due(const Due&) = delete;
@@ -45,7 +45,7 @@ struct BarrierState::State {
   mutable std::mutex mutex;
   Elements ready;  ///< by index
   Elements incomplete;
-  std::map<std::string_view, Elements::iterator> by_key;  ///< of those that are incomplete; the keys are theirs
+  std::map<std::string_view, Elements::iterator> by_key;  ///< of incomplete elements, which own the keys
   std::int64_t next_index = std::numeric_limits<std::int64_t>::min();
   bool is_closed = false;
   bool takes_nothing_in = false;
@@ -58,7 +58,7 @@ struct BarrierState::State {
     ready.splice(at, incomplete, element);
   }
 
-  /// So many will the first one get, or none if it is to wait; -1 if there will never be enough.
+  /// How many elements the first call gets, or none if it is to wait; -1 if there will never be enough.
   std::optional<std::int64_t> num_for(const Wanted& wanted) const {
     const auto num_ready = static_cast<std::int64_t>(ready.size());
     const auto num_incomplete = static_cast<std::int64_t>(incomplete.size());
@@ -72,7 +72,7 @@ struct BarrierState::State {
     return Status::out_of_range(
         str_cat("barrier '", name, "' is closed and has only ", ready.size(), " of ", wanted.count, " elements"));
   }
-  /// InvalidArgument where the first `count` that are ready differ in a component's shape.
+  /// InvalidArgument if the first `count` ready elements differ in a component's shape.
   Status unlike(std::int64_t count) const {
     auto element = ready.begin();
     for (std::int64_t i = 0; i < count; ++i, ++element) {
@@ -108,7 +108,7 @@ struct BarrierState::State {
     while (take_out(due)) {
     }
   }
-  /// Those who are not served because there is no memory are with the next call.
+  /// If memory runs out, the remaining calls are served with the next call.
   void serve_if_possible(Due& due) noexcept {
     try {
       serve(due);
@@ -130,7 +130,7 @@ BarrierState::BarrierState(std::string name, Kind kind)
 BarrierState::~BarrierState() = default;
 
 void BarrierState::abandon(const Status& why) {
-  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
+  const std::shared_ptr<State> kept = state_;  // the receiver of a call may let go of this
   detail::end_waiting(kept, &State::takers, why);
 }
 
@@ -171,7 +171,7 @@ void BarrierState::insert_many(std::int64_t component, std::span<const std::stri
   std::map<std::string_view, State::Elements::iterator> fresh_by_key;
   std::vector<State::Elements::iterator> targets;
   targets.reserve(keys.size());
-  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
+  const std::shared_ptr<State> kept = state_;  // the receiver of a call may let go of this
   State::Due due;
   const std::lock_guard lock(state_->mutex);
   State& state = *state_;
@@ -210,14 +210,14 @@ void BarrierState::take_async(const Wanted& wanted, const CancellationToken& can
   if (wanted.count < 0) {
     return done(Status::invalid_argument(str_cat(debug_string(), ": cannot take ", wanted.count, " elements")), {});
   }
-  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
+  const std::shared_ptr<State> kept = state_;  // the receiver of a call may let go of this
   State::Due due;
   std::unique_lock lock(state_->mutex);
   if (cancellation.is_cancelled()) {
     lock.unlock();
     return done(cancellation.status(), {});
   }
-  if (kept->num_for(wanted) == -1) {  // no wait for those who came before changes that
+  if (kept->num_for(wanted) == -1) {  // waiting for earlier calls does not change that
     const Status too_few = kept->too_few(wanted);
     lock.unlock();
     return done(too_few, {});
@@ -235,7 +235,7 @@ void BarrierState::take_async(const Wanted& wanted, const CancellationToken& can
 }
 
 void BarrierState::give_back(std::vector<Element> taken) noexcept {
-  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
+  const std::shared_ptr<State> kept = state_;  // the receiver of a call may let go of this
   State::Due due;
   const std::lock_guard lock(kept->mutex);
   try {
@@ -250,7 +250,7 @@ void BarrierState::give_back(std::vector<Element> taken) noexcept {
 }
 
 void BarrierState::close(bool cancels_pending) {
-  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
+  const std::shared_ptr<State> kept = state_;  // the receiver of a call may let go of this
   State::Elements dropped;
   State::Due due;
   const std::lock_guard lock(state_->mutex);
@@ -329,7 +329,7 @@ void BarrierState::restore_state(std::span<const AnyTensor> state) {
     }
   }
   saved.end();
-  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
+  const std::shared_ptr<State> kept = state_;  // the receiver of a call may let go of this
   State::Due due;
   const std::lock_guard lock(state_->mutex);
   state_->by_key.swap(by_key);

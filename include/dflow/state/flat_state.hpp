@@ -13,17 +13,17 @@ namespace dflow::detail {
 /// Copies `count` elements of tensors of one element type.
 void copy_elements(const AnyTensor& from, std::int64_t begin, std::int64_t count, AnyTensor& to, std::int64_t at);
 
-/// The elements of tensors of that type, one tensor's behind the other's: [n].
+/// The elements of tensors of that type, one tensor behind the other: [n].
 AnyTensor flattened(DType dtype, std::span<const AnyTensor> tensors);
 
-/// Takes a saved state apart: the numbers that say what it is, in their order, and tensors out of flat ones. What does
-/// not fit, of a damaged file maybe, is InvalidArgument, and nothing is allocated for it.
+/// Takes a saved state apart: the numbers that describe it, in their order, and tensors out of flat ones. Data that
+/// does not fit, perhaps of a damaged file, is InvalidArgument, and nothing is allocated for it.
 ///
 /// Thread safety: used by one thread.
 class FlatState {
  public:
-  /// Errors: InvalidArgument unless `state` is int64 [n] and tensors [...] of `dtypes`. `of` says what it is the state
-  /// of, in errors.
+  /// Errors: InvalidArgument unless `state` is int64 [n] and tensors [...] of `dtypes`. `of` names the owner of the
+  /// state in errors.
   FlatState(std::string of, std::span<const AnyTensor> state, std::span<const DType> dtypes);
 
   /// The next number, if it is in [least, most].
@@ -46,7 +46,7 @@ class FlatState {
   std::vector<Flat> flat_;
 };
 
-/// The numbers that say what a shape is.
+/// The numbers that describe a shape.
 void put_shape(std::vector<std::int64_t>& numbers, const Shape& shape);
 /// int64 [n].
 AnyTensor numbers_tensor(const std::vector<std::int64_t>& numbers);

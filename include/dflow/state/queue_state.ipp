@@ -38,7 +38,7 @@ std::unique_ptr<HeldElements> held_elements(QueueKind kind, const std::shared_pt
   return held_in_order();
 }
 
-/// Of one element, with what its strings hold.
+/// The size of one element, with the contents of its strings.
 std::int64_t bytes_of(const QueuedElements& element) {
   std::size_t bytes = 0;
   for (const AnyTensor& component : element.components) {
@@ -53,7 +53,7 @@ std::int64_t bytes_of(const QueuedElements& element) {
 
 struct QueueState::State {
   struct Enqueuer {
-    QueuedElements elements;  ///< what is not in yet
+    QueuedElements elements;  ///< the elements that are not in yet
     EnqueueDone done;
   };
   struct Dequeuer {
@@ -62,7 +62,7 @@ struct QueueState::State {
     std::vector<QueuedElements> taken;
     DequeueDone done;
   };
-  /// What is to be told when the lock is released.
+  /// The calls to complete when the lock is released.
   struct Due {
     std::vector<std::pair<Enqueuer, Status>> enqueuers;
     std::vector<std::pair<Dequeuer, Status>> dequeuers;
@@ -70,7 +70,7 @@ struct QueueState::State {
     Due() = default;
     Due(const Due&) = delete;
     Due& operator=(const Due&) = delete;
-    /// So that nothing fails when one has been taken out to be told.
+    /// Makes room first, so that nothing fails after a call has been taken out to be told.
     void make_room_for_enqueuer() {
       if (enqueuers.size() == enqueuers.capacity()) enqueuers.reserve(2 * enqueuers.size() + 1);
     }
@@ -96,17 +96,17 @@ struct QueueState::State {
   const std::shared_ptr<RandomStream> stream;
   mutable std::mutex mutex;
   std::unique_ptr<detail::HeldElements> held;
-  std::int64_t num_bytes = 0;  ///< of what is held, where there is a limit
+  std::int64_t num_bytes = 0;  ///< of held elements, if there is a limit
   bool is_closed = false;
   detail::WaitList<Enqueuer> enqueuers;
   detail::WaitList<Dequeuer> dequeuers;
 
-  // Each of these does all of it or, out of memory, nothing.
+  // Each of the following does all of it or, out of memory, nothing.
 
   std::int64_t bytes_of(const QueuedElements& element) const {
     return kind.memory_limit < 0 ? 0 : detail::bytes_of(element);
   }
-  /// So many of them fit in now.
+  /// How many of the elements fit in now.
   std::int64_t room_for(const QueuedElements& elements) const {
     if (kind.memory_limit >= 0 && bytes_of(elements) > kind.memory_limit - num_bytes) return 0;
     return kind.capacity < 0 ? elements.size() : std::min(elements.size(), kind.capacity - held->size());
@@ -125,7 +125,7 @@ struct QueueState::State {
     if (is_in) due.enqueuers.emplace_back(enqueuers.take_front(), Status());
     return room > 0 || is_in;
   }
-  /// Nothing more will come.
+  /// No more elements will come.
   bool is_at_end() const { return is_closed && enqueuers.is_empty(); }
   std::int64_t num_free() const {
     return is_at_end() ? held->size() : std::max<std::int64_t>(0, held->size() - kind.min_after_dequeue);
@@ -157,7 +157,7 @@ struct QueueState::State {
     status = std::move(failed);
     return true;
   }
-  /// InvalidArgument for elements of different shapes, where they are not padded.
+  /// InvalidArgument for elements of different shapes, if they are not padded.
   Status unlike(const std::vector<QueuedElements>& taken) const {
     const std::size_t num_components =
         kind.kind == QueueKind::padding_fifo || taken.size() < 2 ? 0 : kind.dtypes.size();
@@ -188,14 +188,14 @@ struct QueueState::State {
     }
   }
 
-  /// Those who are not served because there is no memory are with the next call.
+  /// If memory runs out, the remaining calls are served with the next call.
   void serve_if_possible(Due& due) noexcept {
     try {
       serve(due);
     } catch (...) {
     }
   }
-  /// Serves all, with waiter `id` of `list`, who has just come and is given up if there is no memory for it.
+  /// Serves all calls. Waiter `id` of `list`, which has just come, is given up if there is no memory for it.
   template <class Waiter>
   void serve_newest(detail::WaitList<Waiter> State::*list, std::uint64_t id, std::unique_lock<std::mutex>& lock,
                     Due& due) {
@@ -224,7 +224,7 @@ struct QueueState::State {
       const std::lock_guard lock(mutex);
       try {
         put_back(dequeuer);
-      } catch (...) {  // what there is no memory for is lost
+      } catch (...) {  // elements for which there is no memory are lost
       }
       serve_if_possible(due);
     }
@@ -237,7 +237,7 @@ QueueState::QueueState(std::string name, Kind kind, const RandomStreamState& ran
 QueueState::~QueueState() = default;
 
 void QueueState::abandon(const Status& why) {
-  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
+  const std::shared_ptr<State> kept = state_;  // the receiver of a call may let go of this
   detail::end_waiting(kept, &State::enqueuers, why);
   detail::end_waiting(kept, &State::dequeuers, why);
 }
@@ -279,7 +279,7 @@ void QueueState::check(const QueuedElements& elements) const {
 
 void QueueState::enqueue_async(QueuedElements elements, const CancellationToken& cancellation, EnqueueDone done) {
   check(elements);
-  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
+  const std::shared_ptr<State> kept = state_;  // the receiver of a call may let go of this
   State::Due due;
   std::unique_lock lock(state_->mutex);
   if (state_->is_closed) {
@@ -290,7 +290,7 @@ void QueueState::enqueue_async(QueuedElements elements, const CancellationToken&
     lock.unlock();
     return done(cancellation.status());
   }
-  // Who finds room does not wait: it is served by the same rules, in its turn.
+  // A call that finds room does not wait: it is served by the same rules, in its turn.
   const std::uint64_t id = state_->enqueuers.add({std::move(elements), std::move(done)});
   kept->serve_newest(&State::enqueuers, id, lock, due);
   detail::wait_for(kept, &State::enqueuers, lock, id, cancellation);
@@ -301,7 +301,7 @@ void QueueState::dequeue_async(std::int64_t count, bool up_to, const Cancellatio
   if (count < 0) {
     return done(Status::invalid_argument(str_cat(debug_string(), ": cannot take ", count, " elements")), {});
   }
-  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
+  const std::shared_ptr<State> kept = state_;  // the receiver of a call may let go of this
   State::Due due;
   std::unique_lock lock(state_->mutex);
   if (cancellation.is_cancelled()) {
@@ -314,7 +314,7 @@ void QueueState::dequeue_async(std::int64_t count, bool up_to, const Cancellatio
 }
 
 void QueueState::give_back(std::vector<QueuedElements> taken) noexcept {
-  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
+  const std::shared_ptr<State> kept = state_;  // the receiver of a call may let go of this
   State::Due due;
   const std::lock_guard lock(kept->mutex);
   State::Dequeuer from{0, false, std::move(taken), {}};
@@ -327,7 +327,7 @@ void QueueState::give_back(std::vector<QueuedElements> taken) noexcept {
 
 void QueueState::clear() {
   std::unique_ptr<detail::HeldElements> dropped = detail::held_elements(kind_.kind, state_->stream);
-  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
+  const std::shared_ptr<State> kept = state_;  // the receiver of a call may let go of this
   State::Due due;
   const std::lock_guard lock(state_->mutex);
   state_->held.swap(dropped);
@@ -355,7 +355,7 @@ std::vector<AnyTensor> QueueState::saved_state() const {
   bool is_closed = false;
   {
     const std::lock_guard lock(state_->mutex);
-    // Only the first of those who take out has anything yet.
+    // Only the first call that takes out has any elements yet.
     std::span<const QueuedElements> taken;
     if (!state_->dequeuers.is_empty()) taken = state_->dequeuers.front().taken;
     held = state_->held->with(taken);
@@ -412,7 +412,7 @@ void QueueState::restore_state(std::span<const AnyTensor> state) {
     held->put(element, 1);
   }
   saved.end();
-  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
+  const std::shared_ptr<State> kept = state_;  // the receiver of a call may let go of this
   State::Due due;
   const std::lock_guard lock(state_->mutex);
   if (!state_->dequeuers.is_empty()) {
@@ -438,7 +438,7 @@ bool QueueState::is_closed() const {
 
 namespace detail {
 
-/// The largest extents of the elements' component where they are padded, else the extents of all.
+/// The largest extents of the elements' component if they are padded, else the extents of all.
 Shape joined_shape(const std::vector<QueuedElements>& parts, std::size_t component, const QueueState::Kind& kind) {
   const PartialShape shape = kind.shapes.empty() ? PartialShape::unknown() : kind.shapes[component];
   const bool pads = kind.kind == QueueKind::padding_fifo;
@@ -467,7 +467,7 @@ Shape joined_shape(const std::vector<QueuedElements>& parts, std::size_t compone
   return Shape(std::span<const std::int64_t>(largest));
 }
 
-/// from[begin, ...), elements of a shape, to the corner of a larger one at `to[at, ...)`.
+/// Copies from[begin, ...), elements of a shape, to the corner of a larger one at `to[at, ...)`.
 void copy_into_corner(const AnyTensor& from, std::int64_t begin, const Shape& shape, AnyTensor& to, std::int64_t at,
                       const Shape& larger) {
   if (shape == larger || shape.rank() < 2) return copy_elements(from, begin, shape.num_elements(), to, at);

@@ -13,7 +13,7 @@
 
 namespace dflow::detail {
 
-// Shared by the resources at which replicas meet.
+// Shared by the resources where replicas meet.
 
 /// Errors: InvalidArgument unless it is in [0, replicas).
 inline void require_rank(std::int64_t rank, std::int64_t replicas, const Resource& of) {
@@ -21,7 +21,7 @@ inline void require_rank(std::int64_t rank, std::int64_t replicas, const Resourc
   throw_error(Status::invalid_argument(str_cat(of.debug_string(), ": rank ", rank, " is outside [0, ", replicas, ")")));
 }
 
-/// The ranks of those of whom `is(replica)` is true, ascending.
+/// The ranks of the replicas with a true `is(replica)`, ascending.
 template <class Replica, class Is>
 std::vector<std::int32_t> ranks_where(const std::vector<Replica>& replicas, const Is& is) {
   std::vector<std::int32_t> ranks;
@@ -39,7 +39,7 @@ inline std::string ranks_text(const std::vector<std::int32_t>& ranks) {
   return text;
 }
 
-/// A state to save: who has left, bool [replicas]; nobody where all have.
+/// A state to save: the replicas that have left, bool [replicas]; all false if all have left.
 template <class Replica, class HasLeft>
 std::vector<AnyTensor> left_state(const std::vector<Replica>& replicas, const HasLeft& has_left) {
   Tensor<bool> left = Tensor<bool>::full({static_cast<std::int64_t>(replicas.size())}, false);
@@ -49,7 +49,7 @@ std::vector<AnyTensor> left_state(const std::vector<Replica>& replicas, const Ha
   return {left};
 }
 
-/// Who has left, of such a state. Errors: InvalidArgument if it is none.
+/// The replicas that have left, from a saved state. Errors: InvalidArgument if `state` is not one.
 inline std::span<const bool> left_in(std::span<const AnyTensor> state, std::int64_t replicas, const Resource& of) {
   if (state.size() != 1 || state[0].dtype() != DType::boolean || state[0].shape() != Shape{replicas}) {
     throw_error(Status::invalid_argument(str_cat(

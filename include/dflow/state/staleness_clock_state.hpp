@@ -12,13 +12,14 @@
 
 namespace dflow {
 
-/// What a StalenessClock node keeps across steps: how many steps each replica has finished, its clock, and who waits
-/// because the slowest is too far behind (Ho et al. 2013, "More Effective Distributed ML via a Stale Synchronous
-/// Parallel Parameter Server"). A replica may begin its step t when all that are present have finished step
-/// t - staleness - 1.
+/// The state that a StalenessClock node keeps across steps: each replica's clock, which counts the steps that it has
+/// finished, and the replicas that wait because the slowest is too far behind (Ho et al. 2013, "More Effective
+/// Distributed ML via a Stale Synchronous Parallel Parameter Server"). A replica may begin its step t when all present
+/// replicas have finished step t - staleness - 1.
 ///
-/// A replica is present from `join` until it leaves or is given up, and `join` sets it where the slowest one is: so a
-/// clock that was started anew holds back nobody for those who have left, and one that joins late nobody for itself.
+/// A replica is present from `join` until it leaves or is given up. `join` sets its clock to the clock of the slowest
+/// replica. Therefore a clock that was started anew holds back nobody for replicas that have left, and a replica that
+/// joins late holds back nobody.
 ///
 /// Thread safety: all functions may be called from any thread. A `done` is called once, from any thread, also with the
 /// status that its token was cancelled with.
@@ -36,35 +37,36 @@ class StalenessClockState final : public AwaitedResource {
   std::int64_t replicas() const noexcept { return replicas_; }
   std::int64_t staleness() const noexcept { return staleness_; }
   std::string debug_string() const override;
-  /// Who has left: bool [replicas]; nobody where all have.
+  /// The replicas that have left: bool [replicas]; all false if all have left.
   std::vector<AnyTensor> saved_state() const override;
-  /// They have left here too, if they have not been here.
+  /// The replicas of `state` have left here too, if they have not been here.
   void restore_state(std::span<const AnyTensor> state) override;
   void abandon(const Status& why) override;
 
-  /// A new member of that rank, which takes the place of the one before. Who waits as that one is told Aborted, and who
-  /// is leaving as it AlreadyExists.
+  /// A new member of that rank, which takes the place of the earlier member. A call that waits as the earlier member
+  /// is told Aborted, and a call that leaves as it is told AlreadyExists.
   std::int64_t join(std::int64_t rank);
-  /// Tells the member's clock, the step that it does next, as soon as that may begin. Errors: DeadlineExceeded, naming
-  /// them, when others were too late (`drop_late`).
+  /// Tells the member's clock, the step that it does next, as soon as that step may begin. Errors: DeadlineExceeded,
+  /// naming the late replicas, when others were too late (`drop_late`).
   void wait_async(std::int64_t member, const CancellationToken& cancellation, WaitDone done);
   /// The member has finished its step.
   void tick(std::int64_t member);
-  /// The replica is waited for no more, from now on. Calls `done` when who watches knows; at once if nobody has watched
-  /// yet. Errors: AlreadyExists if another one joins under its rank before that.
+  /// The replica is waited for no more, from now on. Calls `done` when the watcher knows; at once if nobody has
+  /// watched yet. Errors: AlreadyExists if another one joins under its rank before that.
   void leave_async(std::int64_t rank, const CancellationToken& cancellation, LeaveDone done);
-  /// Tells who has left or was given up, ascending, as soon as that is not `known`, ascending too, or is all replicas.
-  /// Known ranks that this clock has never seen have left it too: who watches knew them from the clock before. Who
-  /// watches once more, knowing nobody, when all have left and that was known, finds a clock that nobody has joined.
+  /// Tells the watcher which replicas have left or were given up, ascending, as soon as the list differs from `known`,
+  /// ascending too, or holds all replicas. Known ranks that this clock has never seen have left it too: the watcher
+  /// knew them from the clock before. If all have left and the watcher knew it, a watcher that calls once more with an
+  /// empty `known` finds a clock that nobody has joined.
   void watch_async(std::vector<std::int32_t> known, const CancellationToken& cancellation, WatchDone done);
-  /// Gives up the slowest if others wait for them or have left, or those who have never joined if all others are gone,
-  /// and nothing has happened since the call that returned `since`; returns a number for the next one, -1 where nobody
-  /// waits. If it `fails`, nobody is given up: it throws DeadlineExceeded that names them, and those who wait are told
-  /// the same, until somebody joins.
+  /// Gives up the slowest replicas if others wait for them or have left. If all other replicas are gone, gives up the
+  /// replicas that have never joined. Does so only if nothing has happened since the call that returned `since`.
+  /// Returns a number for the next call, -1 if nobody waits. If it `fails`, nobody is given up: the call throws
+  /// DeadlineExceeded that names the replicas, and waiting calls are told the same, until a replica joins.
   std::int64_t drop_late(std::int64_t since, bool fails);
 
   std::int64_t num_present() const;
-  /// Of the slowest that is present; where nobody is, of the last one that was.
+  /// The clock of the slowest present replica; if none is present, of the last one that was.
   std::int64_t least_clock() const;
 
  private:

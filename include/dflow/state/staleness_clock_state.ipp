@@ -31,7 +31,7 @@ struct StalenessClockState::State {
   struct Watcher {
     WatchDone done;
   };
-  /// What is to be told when the lock is released.
+  /// The calls to complete when the lock is released.
   struct Due {
     std::vector<Waiter> waiters, others;
     std::vector<Leaver> leavers;
@@ -57,11 +57,11 @@ struct StalenessClockState::State {
   std::vector<Replica> of;  ///< by rank
   std::int64_t last_member = 0;
   std::int64_t least = 0;
-  std::int64_t num_changes = 0;     ///< of who is present, and of clocks
+  std::int64_t num_changes = 0;     ///< of present replicas, and of clocks
   Status failed = Status();         ///< others were too late
   bool is_watched = false;          ///< or was
-  bool have_all_left = false;       ///< and who watches knows
-  std::vector<std::int32_t> known;  ///< to who watches
+  bool have_all_left = false;       ///< and the watcher knows
+  std::vector<std::int32_t> known;  ///< to the watcher
   detail::WaitList<Waiter> waiters;
   detail::WaitList<Leaver> leavers;
   detail::WaitList<Watcher> watchers;
@@ -86,7 +86,7 @@ struct StalenessClockState::State {
     return detail::ranks_where(
         of, [](const Replica& one) { return one.standing == Standing::left || one.standing == Standing::given_up; });
   }
-  /// Tells all who are concerned of a change of who is present or of a clock.
+  /// Tells the calls that are concerned: a replica joined or left, or a clock changed.
   void note_change(Due& due) {
     ++num_changes;
     std::int64_t slowest = -1;
@@ -134,7 +134,7 @@ void StalenessClockState::restore_state(std::span<const AnyTensor> state) {
 }
 
 void StalenessClockState::abandon(const Status& why) {
-  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
+  const std::shared_ptr<State> kept = state_;  // the receiver of a call may let go of this
   detail::end_waiting(kept, &State::waiters, why);
   detail::end_waiting(kept, &State::leavers, why);
   detail::end_waiting(kept, &State::watchers, why);
@@ -155,7 +155,7 @@ std::int64_t StalenessClockState::join(std::int64_t rank) {
   due.leavers_status = Status::already_exists(taken);
   const std::lock_guard lock(state_->mutex);
   due.leavers = state_->leavers.take_if([&](const State::Leaver& leaver) { return leaver.rank == rank; });
-  // The one before, if it is the slowest, has not finished its step: its successor begins with that.
+  // If the earlier member is the slowest, it has not finished its step: its successor begins with that step.
   state_->replica(rank) = {State::Standing::present, ++state_->last_member, state_->least};
   state_->failed = Status();
   state_->have_all_left = false;
@@ -242,7 +242,7 @@ std::int64_t StalenessClockState::drop_late(std::int64_t since, bool fails) {
   };
   const bool are_others_gone = !has(Standing::present) && (has(Standing::left) || has(Standing::given_up));
   const Standing of_late = are_others_gone ? Standing::unknown : Standing::present;
-  // Who has left waits for the rest too: one that died on the way would never leave.
+  // A replica that has left waits for the rest too: if one died on the way, it would never leave.
   const bool is_one_left = has(Standing::present) && has(Standing::left);
   if (state_->waiters.is_empty() && !is_one_left && !(are_others_gone && has(Standing::unknown))) return -1;
   if (since != state_->num_changes) return state_->num_changes;

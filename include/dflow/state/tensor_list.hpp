@@ -10,14 +10,14 @@
 
 namespace dflow {
 
-/// A list of tensors, of which some may not be set. A value: what is made from one shares its tensors.
+/// A list of tensors, some of which may not be set. It is a value: a copy shares the tensors.
 ///
 /// Thread safety: const member functions from any thread.
 class TensorList {
  public:
-  /// Bounds what a number in a graph may ask for.
+  /// Bounds the size that a number in a graph may ask for.
   static constexpr std::int64_t max_size = (std::int64_t{1} << 31) - 1;
-  /// Of lists in lists.
+  /// The most levels of lists in lists.
   static constexpr int max_depth = 256;
 
   TensorList() = default;
@@ -27,16 +27,16 @@ class TensorList {
   std::int64_t size() const noexcept { return size_; }
   /// At most so many elements are set.
   std::int64_t num_set() const noexcept { return static_cast<std::int64_t>(elements_.size()); }
-  /// Null for one that is not set, and outside of the list.
+  /// Null for an element that is not set, and outside of the list.
   const AnyTensor* find(std::int64_t i) const noexcept;
-  /// Makes the list long enough. Memory is taken for what lies between the first and the last that are set.
+  /// Makes the list long enough. Takes memory for the elements between the first and the last set one.
   /// Errors: ResourceExhausted beyond `max_size`, far from all others, and beyond `max_depth`.
   void set(std::int64_t i, AnyTensor element);
   void unset(std::int64_t i) noexcept;
-  /// What lies behind is dropped; what is new is not set. Errors: as `set`; InvalidArgument for less than nothing.
+  /// Drops the elements behind; new elements are not set. Errors: as `set`; InvalidArgument for a negative size.
   void resize(std::int64_t size);
-  /// Adds to each element that of the other list, by `add_elements(sum, more)`; one that is not set is zero.
-  /// Errors: InvalidArgument for elements of other types or shapes; those of `add_elements`.
+  /// Adds the other list's elements to the elements, by `add_elements(sum, more)`; an unset element is zero. Errors:
+  /// InvalidArgument for elements of other types or shapes; the errors of `add_elements`.
   void add(const TensorList& more, FunctionRef<void(AnyTensor& sum, const AnyTensor& more)> add_elements);
 
  private:
@@ -51,12 +51,12 @@ class TensorList {
 
 /// A tensor that carries a list along an edge.
 AnyTensor make_list(TensorList list);
-/// Errors: InvalidArgument for what is no list.
+/// Errors: InvalidArgument if the tensor is no list.
 const TensorList& list_of(const AnyTensor& tensor);
 
 namespace detail {
-/// sum += more, of equal types and shapes, where `sum` is if nobody else has it. Integers wrap, 16-bit floats are
-/// rounded once. Errors: InvalidArgument for what are no numbers.
+/// sum += more, of equal types and shapes, in place if nobody else has `sum`. Integers wrap, 16-bit floats are rounded
+/// once. Errors: InvalidArgument if the tensors are no numbers.
 void add_list_elements(AnyTensor& sum, const AnyTensor& more, Allocator& allocator);
 }  // namespace detail
 

@@ -61,7 +61,7 @@ TensorList::TensorList(std::vector<AnyTensor> all)
   for (const AnyTensor& element : elements_) note_depth(element);
 }
 
-/// Deeper ones would not be destroyed on a thread's stack.
+/// A thread's stack is too small to destroy deeper lists.
 void TensorList::note_depth(const AnyTensor& element) {
   if (element.dtype() != DType::variant) return;
   depth_ = std::max(depth_, list_of(element).depth_ + 1);
@@ -75,7 +75,7 @@ const AnyTensor* TensorList::find(std::int64_t i) const noexcept {
   return element.is_initialized() ? &element : nullptr;
 }
 
-/// What lies between elements takes memory too.
+/// The gaps between elements take memory too.
 void TensorList::require_near(std::int64_t i) const {
   constexpr std::int64_t max_gap = std::int64_t{1} << 22;
   const auto count = static_cast<std::int64_t>(elements_.size());

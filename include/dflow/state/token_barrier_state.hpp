@@ -12,19 +12,21 @@
 
 namespace dflow {
 
-/// What a TokenBarrier node keeps across steps: which replicas have brought what the current step wants, and who waits
-/// for the next one. It is not open until somebody leads: the one who opened it last collects the arrivals and moves it
-/// on. Leaders have numbers, so that one whose place another has taken does nothing here any more.
+/// The state that a TokenBarrier node keeps across steps: which replicas have brought their share of the current step,
+/// and which replicas wait for the next step. The barrier is not open until a leader opens it. The leader that opened
+/// it last collects the arrivals and moves it on. Leaders have numbers, so a leader that has been replaced does
+/// nothing here any more.
 ///
-/// A replica is present until it leaves or is given up, and again when it arrives or waits. So many arrivals are
-/// wanted: `aggregate`, or all that are left where those are fewer. Who leads remembers who has left, for a barrier
-/// that is started anew; so a replica's leaving is done when the leader knows. Until then the steps it has made may be
-/// lost, and it is to make them again: who is leaving when another leader opens the barrier, or the leader fails, is
-/// told Aborted, and is present again, as who is cancelled then. Of two processes of one rank the one that began last
-/// counts: who waits or is leaving as that replica is told AlreadyExists.
+/// A replica is present until it leaves or is given up, and is present again when it arrives or waits. The barrier
+/// wants `aggregate` arrivals, or all replicas that are left if they are fewer. The leader remembers which replicas
+/// have left, for a barrier that is started anew. Therefore a replica's leaving is done when the leader knows of it.
+/// Until then the steps that the replica has made may be lost, and it is to make them again. If another leader opens
+/// the barrier, or the leader fails, a replica that is leaving is told Aborted and is present again. A replica whose
+/// leaving is cancelled is present again too. If two processes have one rank, the process that began last counts: a
+/// call of the other one that waits or leaves is told AlreadyExists.
 ///
-/// From the moment that the leader is told who has arrived until it moves the barrier on, a step is being made: who has
-/// not arrived at it waits for the next one, so that it reads nothing of a step half made.
+/// A step is being made from the moment that the leader is told the arrivals until it moves the barrier on. A replica
+/// that has not arrived at this step waits for the next one, so it reads nothing of a step half made.
 ///
 /// Thread safety: all functions may be called from any thread. A `done` is called once, from any thread, also with the
 /// status that its token was cancelled with.
@@ -36,8 +38,8 @@ class TokenBarrierState final : public AwaitedResource {
   using LeaveDone = UniqueFunction<void(Status)>;
   /// Ranks, ascending.
   struct Collected {
-    std::vector<std::int32_t> arrived;  ///< empty where there are not enough
-    std::vector<std::int32_t> left;     ///< all who have left so far
+    std::vector<std::int32_t> arrived;  ///< empty if there are not enough
+    std::vector<std::int32_t> left;     ///< all replicas that have left so far
   };
   using CollectDone = UniqueFunction<void(Status, Collected)>;
 
@@ -47,44 +49,45 @@ class TokenBarrierState final : public AwaitedResource {
   std::int64_t replicas() const noexcept { return replicas_; }
   std::int64_t aggregate() const noexcept { return aggregate_; }
   std::string debug_string() const override;
-  /// Who has left, as the leader knows: bool [replicas]; nobody where all have.
+  /// The replicas that have left, as far as the leader knows: bool [replicas]; all false if all have left.
   std::vector<AnyTensor> saved_state() const override;
-  /// They have left here too, if they have not been here.
+  /// The replicas of `state` have left here too, if they have not been here.
   void restore_state(std::span<const AnyTensor> state) override;
   void abandon(const Status& why) override;
 
-  /// `leader` leads from now on. The current step is `step`, and all arrivals are forgotten. Those who wait are told
-  /// the step, so that they do it again. Who collects is told AlreadyExists. `left` have left, as far as the leader
-  /// knows; who else is leaving is told Aborted.
+  /// `leader` leads from now on. The current step is `step`, and all arrivals are forgotten. Replicas that wait are
+  /// told the step, so that they do it again. A call that collects is told AlreadyExists. The replicas `left` have
+  /// left, as far as the leader knows. Any other replica that is leaving is told Aborted.
   void open(std::int64_t step, std::int64_t leader = 0, std::span<const std::int32_t> left = {});
-  /// Replica `rank` has brought what it has for `local_step`. It counts if that is the current step.
+  /// Replica `rank` has brought its share of `local_step`. It counts if that is the current step.
   void arrive(std::int64_t rank, std::int64_t local_step);
-  /// Tells the current step as soon as it is open and another one than `local_step`, at which the replica has arrived;
-  /// if it has not, or no more, as soon as that step is not being made: it is to do the step again. -1 is for a replica
-  /// that has no step yet, and takes the place of the one that waits under its rank. Errors: why it was closed;
-  /// AlreadyExists if another one takes its place.
+  /// Tells the current step as soon as the barrier is open and its step is not `local_step`, at which the replica has
+  /// arrived. If the replica has not arrived at it, or its arrival was forgotten, it is told as soon as that step is
+  /// not being made: the replica is to do the step again. A `local_step` of -1 is for a replica that has no step yet;
+  /// its call takes the place of the call that waits under its rank. Errors: why the barrier was closed; AlreadyExists
+  /// if another call takes its place.
   void wait_async(std::int64_t rank, std::int64_t local_step, const CancellationToken& cancellation, WaitDone done);
-  /// Tells who has arrived as soon as there are enough, or somebody has left of whom the leader was not told. What it
-  /// was told before it knows now. Errors: OutOfRange if all replicas have left; AlreadyExists if somebody else
-  /// collects; Aborted if it is not open.
+  /// Tells which replicas have arrived, as soon as there are enough or a replica has left without the leader having
+  /// been told. The call also says that the leader knows what it was told before. Errors: OutOfRange if all replicas
+  /// have left; AlreadyExists if somebody else collects; Aborted if the barrier is not open.
   void collect_async(std::int64_t leader, const CancellationToken& cancellation, CollectDone done);
-  /// The next step begins: those who wait for it go on.
+  /// The next step begins: replicas that wait for it go on.
   void advance(std::int64_t step, std::int64_t leader = 0);
-  /// Replica `rank` brings no more, from now on. What it has brought counts. Calls `done` when the leader knows, or
-  /// when nobody has ever led, or the last step has been done. Errors: AlreadyExists if the replica waits or arrives
-  /// again before that, in another process; Aborted when who led has failed, or another one leads, before that.
+  /// Replica `rank` brings no more, from now on. Its arrivals so far count. Calls `done` when the leader knows, when
+  /// nobody has ever led, or when the last step has been done. Errors: AlreadyExists if the replica waits or arrives
+  /// again before that, in another process; Aborted when the leader has failed, or another one leads, before that.
   void leave_async(std::int64_t rank, const CancellationToken& cancellation, LeaveDone done);
-  /// Those who are present and have not arrived at the current step, ascending.
+  /// The replicas that are present and have not arrived at the current step, ascending.
   std::vector<std::int32_t> missing() const;
-  /// Gives up those who are missing, if anybody has arrived; who they were.
+  /// Gives up the missing replicas if any replica has arrived, and returns their ranks.
   std::vector<std::int32_t> drop_missing(std::int64_t leader = 0);
   /// Why a barrier ends all waiting.
   enum class Close : std::uint8_t {
-    late,  ///< DeadlineExceeded that names those who are missing
+    late,  ///< DeadlineExceeded that names the missing replicas
     done,  ///< OutOfRange: the last step has been done. All are present again when somebody opens it or waits anew.
-    lost,  ///< Aborted: who led has failed
+    lost,  ///< Aborted: the leader has failed
   };
-  /// Nobody waits any more, until it is opened, but for those who have no step yet.
+  /// Ends all waiting until the barrier is opened, except for replicas that have no step yet.
   void close(Close why, std::int64_t leader = 0);
 
   std::int64_t step() const;

@@ -24,7 +24,7 @@ struct TokenBarrierState::State {
     std::int64_t rank;
     LeaveDone done;
   };
-  enum class Left : std::uint8_t { no, untold, told, known };  ///< to who leads
+  enum class Left : std::uint8_t { no, untold, told, known };  ///< to the leader
   struct Replica {
     bool is_present = true;
     bool has_arrived = false;
@@ -32,7 +32,7 @@ struct TokenBarrierState::State {
     bool is_leaving = false;  ///< and has not been told that it is known
     bool was_here = false;
   };
-  /// What is to be told when the lock is released.
+  /// The calls to complete when the lock is released.
   struct Due {
     std::vector<Waiter> waiters;
     std::vector<Collector> collectors;
@@ -59,9 +59,9 @@ struct TokenBarrierState::State {
   std::int64_t step = -1;
   std::int64_t leader = 0;  ///< that opened it last
   bool is_open = false;
-  bool is_advancing = false;  ///< who leads knows who has arrived, and makes the step
+  bool is_advancing = false;  ///< the leader knows the arrivals, and makes the step
   bool is_over = false;       ///< the last step has been done
-  Status closed = Status();   ///< why, where it was open before
+  Status closed = Status();   ///< why, if it was open before
   detail::WaitList<Waiter> waiters;
   detail::WaitList<Collector> collectors;
   detail::WaitList<Leaver> leavers;
@@ -85,7 +85,7 @@ struct TokenBarrierState::State {
   std::vector<std::int32_t> missing() const {
     return detail::ranks_where(of, [](const Replica& one) { return one.is_present && !one.has_arrived; });
   }
-  /// Who `begins` takes the place of the one that waits under its rank. `barrier` is what the others are told of.
+  /// A call that `begins` takes the place of the call that waits under its rank. Other calls are told of `barrier`.
   void return_to(std::int64_t rank, bool begins, const TokenBarrierState& barrier, Due& due) {
     stay(rank);
     replica(rank).was_here = true;
@@ -100,7 +100,7 @@ struct TokenBarrierState::State {
     if (!std::exchange(is_over, false)) return;
     for (Replica& one : of) one = {};
   }
-  /// Whether the collector may be served, and what it is told.
+  /// Whether the collector may be served, with its result.
   bool is_collected(std::int64_t aggregate, Collected& collected, Status& status) {
     collected.arrived = detail::ranks_where(of, [](const Replica& one) { return one.has_arrived; });
     collected.left = detail::ranks_where(of, [](const Replica& one) { return one.left != Left::no; });
@@ -123,7 +123,7 @@ struct TokenBarrierState::State {
       due.collectors = collectors.take_all();
     }
   }
-  /// Who leads has come again, so it knows what it was told.
+  /// The leader has come again, so it knows the leavers that it was told of.
   void note_known(Due& due) {
     for (Replica& one : of) {
       if (one.left != Left::told) continue;
@@ -138,13 +138,13 @@ struct TokenBarrierState::State {
     replica(rank).left = Left::no;
     replica(rank).is_leaving = false;
   }
-  /// Who is leaving is to come back.
+  /// Replicas that are leaving are to come back.
   void call_back_leavers(Due& due, Status why) {
     due.leavers = leavers.take_all();
     due.leavers_status = std::move(why);
     for (const Leaver& leaver : due.leavers) stay(leaver.rank);
   }
-  /// No step is being made: who has not arrived is to do this one.
+  /// No step is being made: a replica that has not arrived is to do this one.
   void release_latecomers(Due& due) {
     due.waiters = waiters.take_if(
         [&](const Waiter& waiter) { return waiter.local_step != step || !replica(waiter.rank).has_arrived; });
@@ -170,7 +170,7 @@ TokenBarrierState::TokenBarrierState(std::string name, std::int64_t replicas, st
 TokenBarrierState::~TokenBarrierState() = default;
 
 void TokenBarrierState::abandon(const Status& why) {
-  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
+  const std::shared_ptr<State> kept = state_;  // the receiver of a call may let go of this
   detail::end_waiting(kept, &State::waiters, why);
   detail::end_waiting(kept, &State::collectors, why);
   detail::end_waiting(kept, &State::leavers, why);
@@ -269,7 +269,7 @@ void TokenBarrierState::wait_async(std::int64_t rank, std::int64_t local_step, c
     lock.unlock();
     return done(closed, step);
   }
-  // Who has not arrived, maybe because the barrier was opened again since, would wait for itself.
+  // A replica that has not arrived (the barrier may have been opened again since) would wait for itself.
   if (state_->is_open && !state_->is_advancing && (step != local_step || !one.has_arrived)) {
     lock.unlock();
     return done(Status(), step);

@@ -22,7 +22,7 @@ bool VariableState::is_initialized() const {
 
 namespace detail {
 
-/// A small variable is one of a graph that has declared it so: its value may be larger all the same.
+/// A small variable is declared so in a graph: its value may be larger all the same.
 void check_is_brief(const AnyTensor& value) {
   constexpr std::size_t large_bytes = std::size_t{1} << 20;
   if (value.is_initialized() && value.bytes() > large_bytes) NoWaiting::check();
@@ -51,7 +51,7 @@ AnyTensor VariableState::read_value(bool& has_any_shape) const {
   for (;;) {
     {
       const detail::SpinGuard guard(lock_);
-      // Acquires what an update has written in place.
+      // Acquires the data that an update has written in place.
       std::uint32_t writing = writing_.load(std::memory_order_acquire);
       if (writing != nothing) copies_due_ = copies_after_read;
       if (writing == nothing || writing == a_copy) {

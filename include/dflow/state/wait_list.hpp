@@ -16,7 +16,7 @@
 
 namespace dflow::detail {
 
-/// Those who wait for something that a resource will have, in the order in which they came.
+/// The waiters for something that a resource will have, in their order of arrival.
 ///
 /// Thread safety: guarded by the mutex of its owner.
 template <class Waiter>
@@ -33,7 +33,7 @@ class WaitList {
                        [&](const auto& entry) { return is_meant(entry.second.waiter); });
   }
 
-  /// Those of whom `is_due(waiter)` is true.
+  /// The waiters for which `is_due(waiter)` is true.
   template <std::predicate<const Waiter&> IsDue>
   std::vector<Waiter> take_if(const IsDue& is_due) {
     std::vector<Waiter> taken;
@@ -57,13 +57,13 @@ class WaitList {
   /// Ok unless all waiting has been ended.
   const Status& ended() const noexcept { return ended_; }
   void set_ended(const Status& why) { ended_ = why; }
-  /// Nobody if somebody else has taken it.
+  /// Empty if another caller has taken the waiter.
   std::optional<Waiter> take(std::uint64_t id) {
     const auto entry = entries_.find(id);
     if (entry == entries_.end()) return std::nullopt;
     return take(entry);
   }
-  /// Keeps what must live as long as the waiter waits; false if it does no more.
+  /// Keeps the registration as long as the waiter waits; false if it waits no more.
   bool keep(std::uint64_t id, CancellationRegistration& registration) {
     const auto entry = entries_.find(id);
     if (entry == entries_.end()) return false;
@@ -79,7 +79,7 @@ class WaitList {
   using Entries = std::map<std::uint64_t, Entry>;  ///< by id: in the order in which they came
 
   Waiter take(typename Entries::iterator entry) {
-    // A callback that runs right now finds nobody, so nobody waits for it.
+    // A callback that runs right now finds no waiter, so nobody waits for it.
     static_cast<void>(entry->second.registration.try_deregister());
     Waiter waiter = std::move(entry->second.waiter);
     entries_.erase(entry);
@@ -91,13 +91,13 @@ class WaitList {
   Status ended_;
 };
 
-/// Lets waiter `id` of `list`, a member of `*owner`, wait until somebody takes it out or `token` is cancelled: then
-/// `owner->give_up(waiter, status)` is called, without the lock; so it is where there is no memory to listen to the
-/// token. `lock` holds `owner->mutex` and is released.
+/// Lets waiter `id` of `list`, a member of `*owner`, wait until it is taken out or `token` is cancelled. If the token
+/// is cancelled, `owner->give_up(waiter, status)` is called without the lock. It is also called if there is no memory
+/// to listen to the token. `lock` holds `owner->mutex` and is released.
 template <class Owner, class Waiter>
 void wait_for(const std::shared_ptr<Owner>& owner, WaitList<Waiter> Owner::*list, std::unique_lock<std::mutex>& lock,
               std::uint64_t id, const CancellationToken& token) {
-  // Who is told may let go of the resource, and of `owner` with it.
+  // The receiver of a call may let go of the resource, and of `owner` with it.
   const std::shared_ptr<Owner> kept = owner;  // NOLINT(performance-unnecessary-copy-initialization): it keeps it alive
   Owner& state = *kept;
   if (const Status ended = (state.*list).ended(); !ended.ok()) {
@@ -128,7 +128,7 @@ void wait_for(const std::shared_ptr<Owner>& owner, WaitList<Waiter> Owner::*list
   if (!is_kept) static_cast<void>(registration.try_deregister());
 }
 
-/// Gives up all who wait in `list`, now and from now on, by `owner->give_up(waiter, why)` without the lock. Out of
+/// Gives up all waiters in `list`, now and from now on, by `owner->give_up(waiter, why)` without the lock. Out of
 /// memory it does nothing.
 template <class Owner, class Waiter>
 void end_waiting(const std::shared_ptr<Owner>& owner, WaitList<Waiter> Owner::*list, const Status& why) {

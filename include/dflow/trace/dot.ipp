@@ -17,7 +17,7 @@ namespace dflow {
 
 namespace detail {
 
-/// Throws InvalidArgument unless all that the drawing's parts name is there, and boxes stand behind their parents.
+/// Throws InvalidArgument unless the parts name only things that exist, and boxes stand behind their parents.
 void check_drawing(const Drawing& drawing) {
   const auto check = [](std::int32_t number, std::int32_t least, std::size_t end, std::string_view what) {
     if (number >= least && (number < 0 || static_cast<std::size_t>(number) < end)) return;
@@ -34,8 +34,8 @@ void check_drawing(const Drawing& drawing) {
   }
 }
 
-/// A light colour for device `i`, "#rrggbb": hues a golden angle apart, so that those of the first devices are far from
-/// each other.
+/// A light colour for device `i`, "#rrggbb". Hues are a golden angle apart, so that colours of the first devices are
+/// far from each other.
 std::string device_color(std::size_t i) {
   constexpr std::string_view digits = "0123456789abcdef";
   constexpr double golden_share = 0.6180339887498949, saturation = 0.72, first_hue = 0.58;
@@ -54,7 +54,7 @@ std::string device_color(std::size_t i) {
   return color;
 }
 
-/// One line of UTF-8 without control characters and what XML has no characters for.
+/// One line of UTF-8 without control characters and characters that XML does not allow.
 std::string drawn_text(std::string_view text) {
   std::string out = printable(valid_utf8(text), text.size() * 3);
   for (const std::string_view no_character : {"\xef\xbf\xbe", "\xef\xbf\xbf"}) {
@@ -74,7 +74,7 @@ std::vector<std::string> drawn_lines(std::string_view text) {
   return lines;
 }
 
-/// The lines of a node: label, op unless that says the same, calls.
+/// The lines of a node: label, op (unless it equals the label), calls.
 std::vector<std::string> label_lines(const Drawing::Node& node) {
   std::vector<std::string> lines;
   for (const std::string* line : {&node.label, &node.op, &node.calls}) {
@@ -84,7 +84,7 @@ std::vector<std::string> label_lines(const Drawing::Node& node) {
   return lines;
 }
 
-/// One line inside of a quoted string: Graphviz takes backslashes for escapes, and names of HTML entities for those.
+/// One line inside of a quoted string: Graphviz reads backslashes as escapes, and names of HTML entities as entities.
 std::string dot_escaped(std::string_view line) {
   std::string out;
   for (const char c : line) {

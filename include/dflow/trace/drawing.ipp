@@ -17,7 +17,7 @@ namespace dflow {
 
 namespace detail {
 
-/// The first `max_bytes` or fewer, so that no character is cut in two, and an ellipsis if that is not all.
+/// The first `max_bytes` or fewer, so that no character is cut in two, and an ellipsis if the text was cut.
 std::string cut_text(std::string_view text, std::size_t max_bytes) {
   if (text.size() <= max_bytes) return std::string(text);
   const auto continues = [&](std::size_t i) { return (static_cast<unsigned char>(text[i]) & 0xc0) == 0x80; };
@@ -26,7 +26,7 @@ std::string cut_text(std::string_view text, std::size_t max_bytes) {
   return str_cat(text.substr(0, end), "\xe2\x80\xa6");
 }
 
-/// The scopes of a node's name, "a/b" of "a/b/c". Of one that passes have named after several the first counts.
+/// The scopes of a node's name, "a/b" of "a/b/c". If passes have named the node after several nodes, the first counts.
 std::string_view scope_of(std::string_view name) {
   const std::size_t end = name.substr(0, name.find(' ')).rfind('/');
   return end == std::string_view::npos ? std::string_view() : name.substr(0, end);
@@ -36,7 +36,7 @@ std::size_t scope_depth(std::string_view scope) {
   return scope.empty() ? 0 : 1 + static_cast<std::size_t>(std::count(scope.begin(), scope.end(), '/'));
 }
 
-/// The outermost `depth` scopes. Precondition: there are as many, and one at least.
+/// The outermost `depth` scopes. Precondition: `depth` is at least 1, and there are as many scopes.
 std::string_view outer_scopes(std::string_view scope, std::size_t depth) {
   std::size_t end = 0;
   for (std::size_t i = 0; i < depth; ++i) end = std::min(scope.find('/', end), scope.size()) + 1;
@@ -47,7 +47,7 @@ std::string edge_label(const OutputInfo& output) {
   return str_cat(dtype_name(output.dtype), ' ', output.shape.to_string());
 }
 
-/// What an attribute of that name says; "" where there is none.
+/// The text of the attribute of that name; "" if there is none.
 std::string attr_text(const Node& node, std::string_view attr) {
   for (const AttrField& field : node.op->attr_fields) {
     if (field.name == attr) return attr_to_string(attr_of(node, field));
@@ -69,7 +69,7 @@ class DrawingBuilder {
     drawing_.boxes.push_back({label_text(label), kind, parent});
     return static_cast<std::int32_t>(drawing_.boxes.size()) - 1;
   }
-  /// A box for the body of a function, whose name the scopes of its nodes begin with.
+  /// A box for the body of a function. The scopes of its nodes begin with the function's name.
   std::int32_t add_function(const std::string& name, std::int32_t parent) {
     const std::int32_t box = add_box(Drawing::Box::Kind::function, str_cat("function ", name), parent);
     function_names_.emplace(box, name);
@@ -88,7 +88,7 @@ class DrawingBuilder {
     return found_.size() - 1;
   }
   const Node& node(std::size_t i) const { return *found_[i].node; }
-  /// What is said of the node besides what it is.
+  /// Adds a remark about the node.
   void remark(std::size_t i, std::string_view text) { found_[i].remark = text; }
   void add_edge(std::size_t from, std::int32_t output, std::size_t to, Drawing::Edge::Kind kind) {
     edges_.push_back({from, to, output, kind});
@@ -129,7 +129,7 @@ class DrawingBuilder {
   std::string label_text(std::string_view text) const { return cut_text(text, options_.max_label_bytes); }
   static std::string key_of(std::int32_t box, std::string_view scope) { return str_cat(box, ':', scope); }
 
-  /// The key of the scope that the node is drawn as, "" for one that is drawn itself.
+  /// The key of the scope that is drawn in place of the node, "" for a node that is drawn itself.
   std::string closed_scope(const FoundNode& found) const {
     const std::string_view scope = scope_of(found.name);
     return scope_depth(scope) <= depth_ ? std::string() : key_of(found.box, outer_scopes(scope, depth_ + 1));
@@ -208,7 +208,7 @@ class DrawingBuilder {
 
   void join_scope(Drawing::Node& scope, const FoundNode& found) {
     scope.op = str_cat(std::stoull(scope.op) + 1);
-    // Those of several devices have the colour of none.
+    // A scope with nodes of several devices has the colour of none.
     if (scope.device >= 0 && drawing_.devices[static_cast<std::size_t>(scope.device)] != label_text(found.device)) {
       scope.device = -1;
     }
@@ -295,7 +295,7 @@ class DrawingBuilder {
   void join_edge(Drawing::Edge& drawn, std::size_t number, const FoundEdge& edge) {
     ++drawn.count;
     if (drawn.kind != Drawing::Edge::Kind::data || !tensors_.insert(tensor_key(number, edge)).second) return;
-    // Tensors of a scope that is drawn as one node.
+    // Counts the tensors of a scope that is drawn as one node.
     const std::size_t tensors = ++num_tensors_[number];
     drawn.label = str_cat(tensors + 1, " tensors");
   }
@@ -328,7 +328,7 @@ class DrawingBuilder {
   std::vector<FoundNode> found_;
   std::vector<FoundEdge> edges_;
   std::unordered_map<std::int32_t, std::string> function_names_;  ///< by their boxes
-  std::size_t depth_ = 0;                                         ///< scopes in so many scopes are drawn as nodes
+  std::size_t depth_ = 0;                                         ///< scopes nested deeper than this are drawn as nodes
   std::vector<std::int32_t> drawn_;
   std::unordered_map<std::string, std::int32_t> closed_, scopes_, devices_;
   std::unordered_map<std::string, std::size_t> edge_numbers_;
@@ -344,10 +344,10 @@ class StepGraphDrawer {
   StepGraphDrawer(DrawingBuilder& builder, std::span<const DeviceInfo> devices)
       : builder_(builder), devices_(devices) {}
 
-  /// `device` is where all nodes are, unless there are `devices`.
+  /// `device` is the device of all nodes, unless there are `devices`.
   void add(const StepGraph& graph, std::string_view device, std::int32_t box) {
     add_nodes(graph, device, box);
-    for (std::size_t i = 0; i < bodies_.size(); ++i) {  // which adds those of bodies: calls may be nested deeply
+    for (std::size_t i = 0; i < bodies_.size(); ++i) {  // adds the bodies of bodies too: calls may be nested deeply
       const Body body = bodies_[i];
       add_nodes(*body.graph, device, builder_.add_function(body.name, box));
     }

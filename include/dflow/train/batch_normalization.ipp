@@ -21,12 +21,12 @@ namespace dflow {
 
 namespace detail {
 
-/// Mean and unbiased variance of a batch, [channels] each, and the plain variance that it is normalised by.
+/// Mean and unbiased variance of a batch, [channels] each, and the plain variance that normalises the batch.
 struct BatchMoments {
   Expr mean, variance, unbiased_variance;
 };
 
-/// Of x [batch, rows, columns, channels], in the parameters' type; they can be differentiated.
+/// The moments of x [batch, rows, columns, channels], in the parameters' type; they can be differentiated.
 BatchMoments batch_moments(const AnyOutput& x, DType parameter) {
   GraphStore& graph = *x.graph();
   const AnyOutput axes = int32_constant(graph, std::vector<std::int64_t>{0, 1, 2});
@@ -50,7 +50,8 @@ AnyOutput as_images(const AnyOutput& x, std::int64_t channels) {
   return any_reshape(x, IndexList{-1, 1, 1, channels}, {});
 }
 
-/// Whether the batch's moments count: it is trained on and has elements. No edge where that is known to be so.
+/// Whether the batch's moments count: the call trains and the batch has elements. No edge if both are known to be
+/// true.
 AnyOutput has_moments(const AnyOutput& x, const Training& training) {
   if (x.shape().num_elements().value_or(0) > 0) return training.edge();
   GraphStore& graph = *x.graph();

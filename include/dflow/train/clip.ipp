@@ -27,14 +27,15 @@ AnyOutput scaled(const AnyOutput& x, const Expr& factor) {
   return cast_to(product, x.dtype());
 }
 
-/// The root of 1 stands in for that of 0, whose slope is infinite: the gradient of a norm of 0 is 0, as TensorFlow's.
+/// The slope of the root at 0 is infinite, so the root of 1 is computed instead: a norm of 0 has gradient 0, as in
+/// TensorFlow.
 Expr norm_from_half_square(const Expr& half) {
   const Expr is_positive = AnyOutput(build<Greater>({half, scalar_like(half, 0.0)}));
   const Expr rooted = AnyOutput(build<Select>({is_positive, half, scalar_like(half, 1.0)}));
   return AnyOutput(build<Select>({is_positive, AnyOutput(build<Sqrt>({rooted * 2.0})), half}));
 }
 
-/// max_norm / max(norm, max_norm): 1 where the norm is small enough.
+/// max_norm / max(norm, max_norm): 1 if the norm is small enough.
 Expr shrinking_factor(const Expr& norm, double max_norm) {
   const double largest =
       norm.dtype() == DType::float64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
@@ -77,7 +78,7 @@ std::vector<train::GradientAndVariable> train::clip_by_global_norm(std::vector<G
   }
   const Expr norm = global_norm(gradients, where);
   const ScopeGuard place = enter_place(*norm.graph(), where);
-  // The difference is 0 of a finite norm and not a number of any other, for which the factor would be 0.
+  // norm - norm is 0 if the norm is finite, else not a number. Without it the factor of an infinite norm would be 0.
   const Expr factor = dflow::detail::shrinking_factor(norm, max_norm) + (norm - norm);
   for (GradientAndVariable& each : gradients) {
     if (!each.gradient.exists()) continue;

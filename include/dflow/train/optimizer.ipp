@@ -42,7 +42,7 @@ AnyVariable make_slot(const AnyVariable& variable, std::string_view name, DType 
   scope.name_prefix = variable.name() + "/";
   scope.colocate(variable.handle().node_id());
   scope.control_inputs.clear();
-  scope.function = NodeId();  // nor is it part of a body in which the variable is trained
+  scope.function = NodeId();  // the copy is no part of a body in which the variable is trained
   scope.foreign = nullptr;
   const ScopeGuard beside_it = graph.enter(scope);
   const std::string unique = graph.unique_name(name).substr(scope.name_prefix.size());
@@ -137,7 +137,7 @@ Operation Optimizer::update(std::span<const GradientAndVariable> gradients,
     }
     Gradient wide = each.gradient;
     detail::values_of(wide) = dflow::detail::widened(detail::values_of(wide));
-    // A variable that comes again begins with what its last update has left.
+    // If a variable comes again, its update starts from the result of its last update.
     std::vector<Operation>& before = of_copies[each.variable.handle().node_id()];
     const ScopeGuard after = enter_control_dependencies(graph, before);
     const AnyVariable copy = make_slot(each.variable, "master", DType::float32);
@@ -168,14 +168,14 @@ Operation Optimizer::minimize(const AnyOutput& loss, const MinimizeOptions& opti
 
 namespace detail {
 
-/// Nodes that lie before some, by the positions of their ids.
+/// The nodes that lie before given nodes, by the positions of their ids.
 class NodesBefore {
  public:
   explicit NodesBefore(const GraphStore& graph) : graph_(graph), is_before_(graph.num_appended()) {}
 
   bool contains(NodeId id) const { return is_before_[id.position()]; }
-  /// Adds `from` and what lies before it, but for what `stops` says. Each new one is visited; false as soon as a visit
-  /// is.
+  /// Adds `from` and all nodes before it; stops at nodes for which `stops` is true. Visits each new node; returns
+  /// false as soon as a visit does.
   template <class Stops, class Visit>
   bool add(NodeId from, const Stops& stops, const Visit& visit) {
     std::vector<NodeId> pending;
@@ -201,7 +201,7 @@ class NodesBefore {
   std::vector<bool> is_before_;
 };
 
-/// It reads or changes a variable.
+/// True if the node is a variable or reads or changes one.
 bool is_of_variable(const GraphStore& graph, const Node& node) {
   if (node.op->role == OpRole::variable) return true;
   return !node.inputs.empty() && graph.node(node.inputs[0].node).op->role == OpRole::variable;

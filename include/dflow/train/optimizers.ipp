@@ -25,7 +25,7 @@ class SharedScalar {
     for (const AnyOutput& edge : edges_) {
       if (edge.dtype() == dtype) return edge;
     }
-    // It belongs to all variables, not to the one that asks first.
+    // The edge belongs to all variables, not to the first that asks.
     const ScopeGuard outside = graph_.enter(scope_);
     return edges_.emplace_back(value_.edge(graph_, dtype));
   }
@@ -37,8 +37,8 @@ class SharedScalar {
   std::vector<AnyOutput> edges_;
 };
 
-/// beta to the power of the number of the step, which is beta in the first one: a double variable for the updates of
-/// double variables, and a float one for those of all others.
+/// beta to the power of the step's number; the first step has beta. Updates of double variables share a double
+/// variable, and updates of all other variables share a float one.
 class BetaPower {
  public:
   BetaPower(GraphStore& graph, std::string_view name, double beta)
@@ -50,7 +50,7 @@ class BetaPower {
     return power->value.of(dtype);
   }
 
-  /// Appends what makes it the power of the next step.
+  /// Appends the operations that raise it to the power of the next step.
   void raise(SharedScalar& beta, std::vector<Operation>& operations) const {
     for (const std::optional<Power>* const power : {&narrow_, &wide_}) {
       if (!power->has_value()) continue;
@@ -65,11 +65,11 @@ class BetaPower {
     SharedScalar value;
   };
 
-  /// It belongs to all variables, not to the one that asks first.
+  /// The power belongs to all variables, not to the first that asks.
   Power make(DType dtype) const {
     GraphStore::Scope scope = scope_;
     scope.control_inputs.clear();  // its first value waits for nothing of a step
-    scope.function = NodeId();     // nor is it part of a body in which the step is made
+    scope.function = NodeId();     // the variable is no part of a body in which the step is made
     scope.foreign = nullptr;
     const ScopeGuard outside = graph_.enter(std::move(scope));
     const AnyOutput initial = Hyperparameter(beta_).edge(graph_, dtype);

@@ -18,7 +18,7 @@ namespace dflow::detail {
                   .with_location(at.where));
 }
 
-/// What a part is of the whole, as `SaveV2` takes it.
+/// The slice of the whole that a part is, in the form that `SaveV2` takes.
 std::string slice_of_part(const VariablePart& part) {
   std::string dims, ranges;
   for (int d = 0; d < part.whole.rank(); ++d) {
@@ -30,10 +30,10 @@ std::string slice_of_part(const VariablePart& part) {
   return dims + ranges;
 }
 
-/// How far the random nodes of a first value have come is of no use to other parts, for which a checkpoint would have
-/// none: those in the current name scope are not saved.
+/// Leaves random nodes in the current name scope out of checkpoints. The positions of the streams of a first value are
+/// of no use to other parts, and a checkpoint would have no entry for the other parts.
 void leave_out_streams(GraphStore& graph, const AnyOutput& initial) {
-  if (!initial.is_of(&graph)) return;  // which is refused later
+  if (!initial.is_of(&graph)) return;  // refused later
   const std::string scope = graph.scope().name_prefix;
   std::vector<NodeId> next{initial.node_id()};
   std::set<std::size_t> seen;
@@ -52,7 +52,7 @@ MadeParts make_parts(GraphStore& graph, DType dtype, const Shape& shape, int axi
   const ScopeGuard place = enter_place(graph, at.where);
   const ScopeGuard scope = enter_name_scope(graph, options.name, at.where);
   GraphStore::Scope outside = graph.scope();
-  outside.control_inputs.clear();  // the first value does not wait for what a step does
+  outside.control_inputs.clear();  // the first value does not wait for the nodes of a step
   const ScopeGuard without_control_inputs = graph.enter(std::move(outside));
   MadeParts made{.parts = {}, .axis = axis};
   made.parts.reserve(static_cast<std::size_t>(num_parts));

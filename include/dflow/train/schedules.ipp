@@ -20,7 +20,7 @@ namespace dflow::train::detail {
 using dflow::detail::any_constant;
 using dflow::detail::cast_to;
 
-/// Builds what follows at the caller's line; throws unless there is a step to count by.
+/// Builds the following nodes at the caller's line; throws unless there is a step to count by.
 ScopeGuard enter_schedule(const AnyOutput& step, std::int64_t decay_steps, std::source_location where) {
   const auto reject = [where](std::string message) {
     throw_error(Status::invalid_argument(std::move(message)).with_location(where));
@@ -70,7 +70,7 @@ AnyOutput any_polynomial_decay(DType dtype, double rate, const AnyOutput& step, 
   return (rate - options.end_rate) * power + options.end_rate;
 }
 
-/// The sum of the rates, each times 1 where it is meant and 0 elsewhere, which is exact.
+/// The sum of the rates, each times 1 in its own interval and 0 elsewhere, which is exact.
 AnyOutput any_piecewise_constant(DType dtype, const AnyOutput& step, const std::vector<std::int64_t>& boundaries,
                                  const std::vector<double>& rates, std::source_location where) {
   const auto reject = [&](const std::string& message) {

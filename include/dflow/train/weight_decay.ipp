@@ -31,7 +31,7 @@ std::unique_ptr<Optimizer::Updates> DecoupledWeightDecay::start(GraphStore& grap
     std::vector<Operation> finish(std::span<const Operation> updates) override { return updates_->finish(updates); }
 
    private:
-    /// When the gradient has been computed from what the variable was.
+    /// Runs after the gradient has been computed from the old value of the variable.
     Operation decay(const AnyVariable& variable, const Operation& gradient) {
       if (applies_to_ && !applies_to_(variable)) return {};
       const AnyOutput rate = build<Mul>({learning_rate_.of(variable.dtype()), weight_decay_.of(variable.dtype())});

@@ -1,4 +1,4 @@
-// An inference-only table: the linker takes the kernels of these ops and no others.
+// An inference-only table: the linker takes the kernels of the listed ops and no others.
 #include "program.hpp"
 
 int main() {

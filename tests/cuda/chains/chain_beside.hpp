@@ -11,8 +11,8 @@
 
 namespace dflow::testing {
 
-/// The same bits, or elements that are all no number where bits differ: which of two such an operation of the host
-/// gives on is the compiler's choice.
+/// True for the same bits; elements with different bits must both be NaN. When an operation of the host has two NaN
+/// operands, the compiler chooses which of them it gives on.
 inline bool same_elements(const AnyTensor& a, const AnyTensor& b) {
   if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
   const std::size_t size = size_of(a.dtype());
@@ -40,8 +40,8 @@ inline bool same_elements(const AnyTensor& a, const AnyTensor& b) {
   return true;
 }
 
-/// What a step gives on a GPU with chains, which is what it gives there without, or the same error but for its text's
-/// names. Also how often each kernel was launched with them.
+/// The result of a step on a GPU with chains. It is equal to the result there without chains, or the same error but
+/// for the names in its text. Also the number of launches of each kernel with chains.
 struct BesideUnchained {
   std::vector<AnyTensor> values;
   Status status;

@@ -112,7 +112,7 @@ struct MemberCase {
   int num_inputs = 1;
 };
 
-/// Those whose first element type is `dtype`.
+/// The cases with `dtype` as first element type.
 std::vector<MemberCase> member_cases(const KernelTable& table, DType dtype) {
   std::vector<MemberCase> cases;
   table.for_each([&](const KernelEntry& entry) {
@@ -132,7 +132,7 @@ std::vector<MemberCase> member_cases(const KernelTable& table, DType dtype) {
   return cases;
 }
 
-/// The op's node on the inputs that its formula reads, those of its element type first.
+/// The op's node on the inputs that its formula reads; inputs of its element type come first.
 AnyOutput append_member(Graph& graph, const MemberCase& each, std::span<const AnyOutput> inputs) {
   NodeRequest request;
   request.op = each.entry->op;

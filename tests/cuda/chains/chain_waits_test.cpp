@@ -1,4 +1,4 @@
-// What chains of elementwise nodes wait for: nothing that their members did not wait for apart.
+// Chains of elementwise nodes wait for nothing that their members did not wait for apart.
 #include "cuda/chains/chain_beside.hpp"
 
 #include "support/errors.hpp"

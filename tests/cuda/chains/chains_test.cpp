@@ -1,5 +1,5 @@
-// Chains of elementwise nodes as kernels that are made when a step is compiled: what they give, what they touch, and
-// what happens where they cannot be made.
+// Chains of elementwise nodes as kernels that are made when a step is compiled: their results, their memory, and the
+// cases without a chain kernel.
 #include "cuda/chains/chain_beside.hpp"
 
 #include "support/errors.hpp"
@@ -31,7 +31,7 @@ struct QuickGelu : ElementwiseOp<"QuickGelu", FloatTypes> {
   }
 };
 
-/// The same, which says nothing of chains.
+/// The same function, which says nothing of chains.
 struct LoneGelu : ElementwiseOp<"LoneGelu", FloatTypes> {
   template <class T>
   DFLOW_FN static T apply(T x) {
@@ -154,7 +154,7 @@ TEST_CASE("an op of one's own goes into chains where it says so, and so do its d
 }
 
 TEST_CASE("a chain writes into inputs that nobody else reads any more", "[cuda]") {
-  // Three tensors fit: what is fed, and two for others.
+  // Three tensors fit: the feed, and two others.
   const auto driver =
       std::make_shared<FakeDriver>(FakeDriverOptions{.memory_bytes = std::size_t{13} << 18, .has_nvrtc = true});
   {

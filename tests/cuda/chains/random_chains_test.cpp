@@ -23,7 +23,7 @@ class RandomGraph {
     const auto on = graph.device("/gpu:0");
     for (int i = 0; i < 40; ++i) grow();
     for (int i = 0; i < 4; ++i) fetches.push_back(edges_[edges_.size() - 1 - random_() % 20]);
-    // In the middle of what could be a chain, with whatever it has.
+    // Feeds an edge in the middle of a possible chain, with any value.
     if (random_() % 3 == 0) feed_one();
   }
 
@@ -149,7 +149,7 @@ class RandomGraph {
     }
   }
 
-  /// What no chain goes through.
+  /// A node that no chain goes through.
   AnyOutput between() {
     const AnyOutput x = pick(DType::float32);
     if (x.shape().rank() < 1) return {};

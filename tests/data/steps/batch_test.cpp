@@ -95,7 +95,7 @@ TEST_CASE("padded batches fill up to the largest extents of the batch") {
 
 TEST_CASE("buckets collect elements of about one length") {
   // As tf.data.Dataset.bucket_by_sequence_length of TensorFlow 2.21 with bucket_boundaries=[3, 5],
-  // bucket_batch_sizes=[2, 2, 2]: batches as they become full, and at the end what is left by length.
+  // bucket_batch_sizes=[2, 2, 2]: batches as they become full, and at the end the remaining rows by length.
   const auto data = df::data::from_vector(std::vector<int>{1, 3, 6, 2, 7, 4, 1, 8}).map([](int n) { return row(n); });
   const auto length = [](const df::Tensor<int>& x) { return x.dim(0); };
   df::data::BucketOptions options{.boundaries = {3, 5}, .sizes = {2, 2, 2}};
@@ -137,7 +137,7 @@ TEST_CASE("windows of elements that only move are made where they have nothing i
   CHECK(*restored.next()->at(1) == 4);
   const std::string error = error_of([&] { return moved.window(3, {.shift = 1}); });
   CHECK(contains(error, "windows of 3 elements with a shift of 1 have elements in common"));
-  // Windows of windows, and containers that say that they can be copied whatever they hold.
+  // Windows of windows, and containers that say that they can be copied, also with elements that cannot.
   CHECK(all(windows.window(2, {.shift = 2})).size() == 1);
 }
 

@@ -77,7 +77,7 @@ TEST_CASE("a cycle costs what is open of it, however long it is") {
   constexpr std::uint64_t far = std::uint64_t{1} << 60;
   const auto data = range(0, 3).interleave(times(2), {.cycle = far, .block = far});
   CHECK(all(data) == Ints{0, 0, 1, 1, 2, 2});
-  // Of datasets that have come to their end nothing stays, whatever places they had.
+  // The state keeps nothing of datasets that have come to their end, at any place of the cycle.
   const auto empty = range(0, 100'000).interleave([](int i) { return range(0, i / 99'999); }, {.cycle = far});
   auto at = empty.iterate();
   CHECK(at.next() == 0);
@@ -85,7 +85,7 @@ TEST_CASE("a cycle costs what is open of it, however long it is") {
   auto restored = empty.iterate();
   restored.restore(at.state());
   CHECK_FALSE(restored.next());
-  // As many that are open as there are elements: none is looked at for the others.
+  // There are as many open datasets as elements: the search for one looks at no other.
   const auto open = range(0, 100'000).interleave(times(2), {.cycle = far});
   int last = 0;
   for (const int i : open.skip(150'000)) last = i;

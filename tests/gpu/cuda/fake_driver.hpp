@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-/// In the place of the model of a driver: CUDA itself, which counts what it is asked for. So tests that are written for
-/// the model run on the GPUs that are there.
+/// Stands in for the model of a driver: CUDA itself, with a count of the calls. Tests that are written for the model
+/// then run on the GPUs of this machine.
 namespace dflow::testing {
 
-/// What a model would be told; CUDA takes its own.
+/// The options of the model; CUDA takes its own.
 struct FakeDriverOptions {
   int devices = 1;
   std::size_t memory_bytes = 0;

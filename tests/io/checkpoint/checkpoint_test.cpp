@@ -55,7 +55,7 @@ void save_small(FileSystem& files, const std::string& prefix, int seed = 0) {
   merge_checkpoint(files, Texts{prefix, prefix}, prefix);
 }
 
-/// Reads all of it; the seed it was saved with.
+/// Reads the whole checkpoint and returns its seed.
 int load_small(FileSystem& files, const std::string& prefix) {
   const CheckpointReader reader(files, prefix);
   reader.verify();
@@ -74,12 +74,12 @@ int load_small(FileSystem& files, const std::string& prefix) {
 
 const Texts small_files{"/c/m.index", "/c/m.data-00000-of-00002", "/c/m.data-00001-of-00002"};
 
-/// The machine's files, which say so in a pipe before each change.
+/// The machine's files; before each change they write to a pipe.
 class TellingFiles final : public FileSystem {
  public:
   explicit TellingFiles(int pipe_end) : pipe_end_(pipe_end) {}
 
-  /// A number from 1 for a checkpoint that is done, 0 for a change that begins.
+  /// Writes a number: from 1 for a finished checkpoint, 0 for a change that begins.
   void tell(int what) const {
     if (::write(pipe_end_, &what, sizeof(what)) != sizeof(what)) ::_exit(2);
   }
@@ -144,7 +144,7 @@ class TellingFiles final : public FileSystem {
   PosixFileSystem files_;
 };
 
-/// The newest of m-1, m-2, ... that loads; each that has an index must.
+/// The newest of m-1, m-2, ... that loads; each checkpoint that has an index must load.
 int newest_loaded(FileSystem& files, const std::string& folder, int last) {
   int newest = 0;
   for (int i = 1; i <= last; ++i) {
@@ -255,7 +255,7 @@ TEST_CASE("after a loss of power at any change of a save the old or the new chec
       CHECK(newest >= 1);
       if (has_ended) CHECK(newest == 2);
       REQUIRE(files.exists("/c/m-1.index"));
-      // What the crash left is in no next save's way.
+      // The files that the crash left do not block the next save.
       if (newest == 1) {
         save_small(files, "/c/m-2", 2);
         CHECK(newest_loaded(files, "/c", 2) == 2);
@@ -310,7 +310,7 @@ TEST_CASE("a process killed during saves leaves checkpoints that load") {
       }
     }
     ::close(pipe_ends[1]);
-    // Some checkpoints are done, and the child is at another change of the next one each time.
+    // The child finishes some checkpoints. Each round kills it at another change of the next checkpoint.
     int last = newest, told = 0, checkpoints_left = 1 + round % 3, changes_left = round * 7 % 29;
     while ((checkpoints_left > 0 || changes_left > 0) && ::read(pipe_ends[0], &told, sizeof(told)) == sizeof(told)) {
       if (told > 0) {
@@ -383,13 +383,13 @@ TEST_CASE("what is put in the place of a checkpoint's files is refused, and not 
     CHECK(code_with(path, [&] { REQUIRE(::mkfifo(path.c_str(), 0600) == 0); }) == Code::failed_precondition);
     CHECK(code_with(path, [&] { std::filesystem::create_symlink("/dev/zero", path); }) == Code::failed_precondition);
     CHECK(code_with(path, [&] { std::filesystem::create_symlink(path, path); }) == Code::invalid_argument);
-    // A file of holes: an index is not read, and data are of another size.
+    // A file of holes: the index is not read, and the data have another size.
     const Code of_holes = path == index ? Code::resource_exhausted : Code::data_loss;
     CHECK(code_with(path, [&] {
             files.write_file_atomically(path, "DFCKPTIX");
             std::filesystem::resize_file(path, std::uintmax_t{1} << 40);
           }) == of_holes);
-    // A link to the file itself, elsewhere, is as good.
+    // A link to the file itself, elsewhere, is as good as the file.
     std::filesystem::remove_all(folder.path());
     files.create_directories(folder.path() + "/elsewhere");
     save_small(files, prefix, 7);
@@ -409,7 +409,7 @@ TEST_CASE("an index that names files elsewhere is refused") {
 
 namespace {
 
-/// [begin, begin + extent) of the last two dimensions of [3, 4].
+/// The slice [begin, begin + extent) of the last two dimensions of [3, 4].
 CheckpointSlice slice_of_3_by_4(std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns) {
   return {{3, 4}, {row, column}, {rows, columns}};
 }
@@ -499,7 +499,7 @@ TEST_CASE("slices that leave a gap are no tensor") {
   writer.add_slice("x", Tensor<float>({2}, {1, 2}), {5}, later);
   writer.finish();
   CHECK(code_of([&] { merge_checkpoint(files, Texts{"/m"}, "/m"); }) == Code::invalid_argument);
-  // Nor where an index says so.
+  // A reader also refuses an index that has the gap.
   files.rename(checkpoint_shard_index_path("/m", 0, 1), checkpoint_index_path("/m"));
   CHECK(code_of([&] { return CheckpointReader(files, "/m").read("x"); }) == Code::data_loss);
 }
@@ -519,7 +519,7 @@ TEST_CASE("slices at whose end something is missing are no checkpoint") {
   }
 }
 
-// Run by a test of its own, which says that it is not run where there is no Python.
+// A separate test runs this one, and says if it did not because there is no Python.
 TEST_CASE("a reader written from the document alone reads a checkpoint", "[.python]") {
   const std::filesystem::path program = testing::source_folder() + "/tests/tools/read_checkpoint.py";
   REQUIRE(std::filesystem::exists(program));
@@ -554,7 +554,7 @@ TEST_CASE("a checkpoint is replaced where that is asked for, and removed as a wh
   merge_checkpoint(files, Texts{"/c/m.2"}, "/c/m", {.replace = true});
   CHECK(CheckpointReader(files, "/c/m").read("x").span<float>()[0] == 2);
   CHECK(files.list_directory("/c") == Texts{"m.2.data-00000-of-00001", "m.index"});
-  // One that nobody can read is replaced as well, but not removed.
+  // `save` also replaces an unreadable checkpoint; `remove_checkpoint` does not remove it.
   files.write_file_atomically("/c/m.index", "?");
   CHECK(code_of([&] { remove_checkpoint(files, "/c/m"); }) == Code::data_loss);
   save("/c/m.3", 3, {.replace = true});

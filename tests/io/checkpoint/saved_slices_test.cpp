@@ -92,7 +92,8 @@ bool are_expected_slices(const std::vector<NamedTensor>& read) {
   return true;
 }
 
-/// A file of one tensor 'a' of two elements of a type, whose only slice holds what `fill` puts into its TensorProto.
+/// A file of one tensor 'a' of two elements of a type. `fill` writes the content of its only slice into the
+/// TensorProto.
 std::string file_of_slice(std::uint64_t dtype, const std::function<void(ProtoWriter&)>& fill,
                           std::uint64_t min_consumer = 0) {
   std::string meta, value, file;

@@ -20,7 +20,7 @@ using dflow::Tensor;
 
 namespace {
 
-/// The float scalars, and vectors or boxes of one float, of a checkpoint of TensorFlow's.
+/// The float scalars of a TensorFlow checkpoint, and its vectors or boxes of one float.
 std::map<std::string, float> floats_of_golden(const std::string& path) {
   dflow::PosixFileSystem files;
   const auto saved = dflow::open_saved_tensors(files, path);
@@ -37,7 +37,7 @@ std::map<std::string, float> floats_of_golden(const std::string& path) {
 
 }  // namespace
 
-// tensorflow/serving, servables/tensorflow/testdata, whose values are those of its README and of the models' names.
+// Files from tensorflow/serving, servables/tensorflow/testdata. The values are from its README and the models' names.
 TEST_CASE("checkpoints that TensorFlow published with its models are read, of both versions") {
   const char* root = std::getenv("DFLOW_DATA");
   if (root == nullptr) {

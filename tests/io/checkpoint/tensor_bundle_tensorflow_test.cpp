@@ -1,4 +1,4 @@
-// What TensorFlow itself reads of a tensor bundle that the library wrote.
+// TensorFlow itself reads a tensor bundle that the library wrote.
 #include <dflow/io/checkpoint/tensorflow/tensor_bundle.hpp>
 
 #include "catch.hpp"
@@ -25,7 +25,7 @@ using namespace dflow;
 
 namespace {
 
-/// The ends of the element type's range, what is no number, and ordinary ones.
+/// The ends of the element type's range, NaN and infinities, and ordinary numbers.
 template <class T>
 T number_of_each_kind(std::int64_t i) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -70,7 +70,7 @@ std::string hexadecimal(std::string_view bytes) {
   return text;
 }
 
-/// What read_bundle.py prints of a tensor.
+/// The line that read_bundle.py prints for a tensor.
 std::string line_of(const NamedTensor& named) {
   std::string line = str_cat(named.name, " ", static_cast<int>(named.tensor.dtype()), " [");
   for (int d = 0; d < named.tensor.shape().rank(); ++d)
@@ -91,7 +91,7 @@ std::string line_of(const NamedTensor& named) {
 
 }  // namespace
 
-// Run by a test of its own, which says that it is not run where there is no TensorFlow.
+// A separate test runs this one, and says if it did not because there is no TensorFlow.
 TEST_CASE("TensorFlow reads a tensor bundle of every element type", "[.tensorflow]") {
   const std::filesystem::path program = testing::source_folder() + "/tests/tools/read_bundle.py";
   REQUIRE(std::filesystem::exists(program));
@@ -102,7 +102,7 @@ TEST_CASE("TensorFlow reads a tensor bundle of every element type", "[.tensorflo
       tensors.push_back({str_cat("layers/", dtype_name(dtype_of<T>), "/", number++), tensor_of_each_kind<T>(shape)});
     }
   });
-  // Names that no scope would make, and one whose index entry fills a block of the table.
+  // Names that no scope would make, and a name with an index entry that fills a block of the table.
   for (const char* odd : {"0", "a b", "Gr\xc3\xb6\xc3\x9f\x65", "a/b:0", "~"}) {
     tensors.push_back({odd, tensor_of_each_kind<float>({2})});
   }

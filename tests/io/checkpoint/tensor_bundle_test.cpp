@@ -86,7 +86,7 @@ std::string bundle_proto(const BundleFields& fill) {
   return bytes;
 }
 
-/// An index with these entries behind its header.
+/// An index with the given entries behind its header.
 std::string bundle_index_of(
     const std::map<std::string, BundleFields>& entries,
     const BundleFields& header = [](ProtoWriter& out) { out.uint64(1, 1); }) {
@@ -98,7 +98,7 @@ std::string bundle_index_of(
   return bytes;
 }
 
-/// An entry of a vector of floats in eight bytes of ones.
+/// An entry of a vector of floats in eight bytes, all ones.
 BundleFields floats_at(std::uint64_t offset, std::int64_t count) {
   return [=](ProtoWriter& out) {
     out.uint64(1, 1);
@@ -109,7 +109,7 @@ BundleFields floats_at(std::uint64_t offset, std::int64_t count) {
   };
 }
 
-/// What a vector of two floats is that is stored in slices of [begin, begin + length).
+/// The entry of a vector of two floats that is stored in slices of [begin, begin + length).
 BundleFields floats_in_slices(const std::vector<std::pair<std::int64_t, std::int64_t>>& slices) {
   return [=](ProtoWriter& out) {
     out.uint64(1, 1);
@@ -173,7 +173,7 @@ TEST_CASE("tensors of every type go to a tensor bundle and back") {
 TEST_CASE("the data file of a tensor bundle is TensorFlow's, to the byte") {
   BundleFiles own;
   std::vector<NamedTensor> tensors = bundle_tensors();
-  tensors.pop_back();  // TensorFlow wrote what is last here first, and in slices
+  tensors.pop_back();  // TensorFlow wrote the last tensor here first, and in slices
   dflow::write_tensor_bundle(own.files, "/n", tensors);
   const std::string data = own.files.read_file("/n.data-00000-of-00001");
   CHECK(data ==
@@ -263,7 +263,7 @@ TEST_CASE("a tensor bundle whose header or entries cannot be is an error") {
   CHECK(entry(3, 1) == Code::data_loss);       // no such shard
   CHECK(entry(1, 20) == Code::unimplemented);  // a handle of a resource
   CHECK(entry(1, 24) == Code::unimplemented);  // an 8-bit float
-  CHECK(entry(1, 7) == Code::data_loss);       // strings, whose lengths' checksum is wrong
+  CHECK(entry(1, 7) == Code::data_loss);       // strings with a wrong checksum of the lengths
   std::string no_header;
   dflow::SortedTableWriter table(no_header);
   table.add("a", "");

@@ -15,7 +15,7 @@ using dflow::Shape;
 using dflow::Tensor;
 using dflow::TensorSlice;
 
-// The keys are those of tables that TensorFlow 2.21 wrote.
+// The keys are from tables that TensorFlow 2.21 wrote.
 TEST_CASE("the key of a slice is TensorFlow's") {
   CHECK(TensorSlice::whole(0).key("Variable") == "\0Variable\0\1\0"sv);
   CHECK(TensorSlice::whole(1).key("b") == "\0b\0\1\1\1\x80\x7f"sv);
@@ -23,7 +23,7 @@ TEST_CASE("the key of a slice is TensorFlow's") {
   CHECK(TensorSlice{{130, 0}, {70, TensorSlice::all}}.key("w") == "\0w\0\1\1\2\xc0\x82\xc0\x46\x80\x7f"sv);
 }
 
-// The bytes are those that TensorFlow 2.21 wrote for slices that begin there: a number of n bytes begins with n ones.
+// The bytes are from TensorFlow 2.21, for slices that begin at the number: a number of n bytes begins with n ones.
 TEST_CASE("numbers in keys take the fewest bytes, and sort as numbers do") {
   const auto key = [](std::int64_t begin) { return TensorSlice{{begin}, {1}}.key("").substr(5); };
   CHECK(key(63) == "\xbf\x81"sv);

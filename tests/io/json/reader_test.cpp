@@ -31,7 +31,7 @@ namespace json = dflow::json;
 
 namespace {
 
-/// Writes events down, each with the offset at which it comes.
+/// Notes each event with its offset.
 class JsonNotes final : public json::Events {
  public:
   explicit JsonNotes(const std::size_t& at) : at_(at) {}
@@ -63,7 +63,7 @@ std::vector<std::string> json_notes(std::string_view text) {
   return events.notes;
 }
 
-/// "offset: what", or nothing for what is JSON.
+/// The error as "offset: text", or an empty string for valid JSON.
 std::string json_problem(std::string_view text, const json::Limits& limits = {}) {
   std::size_t at = 0;
   JsonNotes events(at);

@@ -37,7 +37,7 @@ std::string proto_sample() {
   return bytes;
 }
 
-/// Reads all of it, as one who knows the fields.
+/// Reads the whole message, as a caller that knows the fields.
 std::string read_proto_sample(std::string_view bytes, int max_depth = ProtoReader::default_max_depth) {
   std::string seen;
   std::vector<std::int64_t> more_integers;
@@ -184,7 +184,7 @@ TEST_CASE("fields that are not read are skipped, groups too", "[proto]") {
 }
 
 TEST_CASE("an error names the offset in the outermost message", "[proto]") {
-  // Field 1, a message at 2: field 2, a text of 9 bytes of which one is there.
+  // Field 1, a message at 2: field 2, a text of 9 bytes, but only one byte is there.
   constexpr std::string_view nested = "\x0a\x03\x12\x09x"sv;
   const Status cut = status_of([&] {
     ProtoReader in(nested);
@@ -250,7 +250,7 @@ TEST_CASE("a message cut at any byte is a shorter message or DataLoss", "[proto]
   std::vector<std::size_t> ends{0};
   for (ProtoReader in(whole); in.next();) ends.push_back(in.offset());
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    // A copy of its own, so that AddressSanitizer sees a read past the end.
+    // A separate copy, so that AddressSanitizer sees a read past the end.
     const std::vector<char> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
     const bool is_between_fields = std::find(ends.begin(), ends.end(), size) != ends.end();
     CHECK(code_of_proto_sample({cut.data(), cut.size()}) == (is_between_fields ? Code::ok : Code::data_loss));

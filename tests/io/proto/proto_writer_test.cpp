@@ -34,7 +34,7 @@ TEST_CASE("what is written are the bytes that protocol buffers' own library writ
     inner.bytes(9, "in");
     inner.message(1000, [](ProtoWriter& innermost) { innermost.uint64(1, 1); });
   });
-  // Python's google.protobuf 7.36, a message with these fields, SerializeToString.
+  // By Python's google.protobuf 7.36: SerializeToString of a message with the same fields.
   CHECK(bytes ==
         "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x10\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\x18\x05\x20\x01"
         "\x2d\xef\xbe\xad\xde\x31\xef\xcd\xab\x89\x67\x45\x23\x01\x3d\x00\x00\xc0\x3f\x41\x00\x00\x00\x00\x00\x00"

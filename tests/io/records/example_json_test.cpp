@@ -10,8 +10,8 @@
 
 using namespace dflow;
 
-// Which texts are Examples, and which, was tried with DecodeJSONExample of TensorFlow 2.21.0, whose JSON is more
-// lenient than RFC 8259 (names without quotes, a comma at the end): see the last test.
+// We tried with DecodeJSONExample of TensorFlow 2.21.0 which texts are Examples, and the content of each Example.
+// TensorFlow's JSON is more lenient than RFC 8259 (names without quotes, a comma at the end): see the last test.
 
 namespace {
 

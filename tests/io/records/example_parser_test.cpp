@@ -15,7 +15,7 @@
 using namespace dflow;
 using namespace std::string_view_literals;
 
-// What is expected is what tf.io.parse_example and tf.io.parse_single_sequence_example of TensorFlow 2.21 give.
+// The expected values are from tf.io.parse_example and tf.io.parse_single_sequence_example of TensorFlow 2.21.
 namespace {
 
 using Integers = std::vector<std::int64_t>;

@@ -43,7 +43,7 @@ std::vector<std::string> read_records(FileSystem& files, const std::string& path
   return records;
 }
 
-/// The error of reading all of a file with these bytes.
+/// The error of reading a whole file with these bytes.
 Status status_of_file(std::string_view bytes, const RecordReaderOptions& options = {}) {
   MemoryFileSystem files;
   files.write_file_atomically("/file", bytes);
@@ -58,7 +58,7 @@ bool can_compress_records() {
          }) != Code::unimplemented;
 }
 
-/// A record whose length is a lie with a right checksum.
+/// A record with a false length and the right checksum of that length.
 std::string record_of_length(std::uint64_t length, std::string_view content) {
   std::string bytes;
   ByteWriter out(bytes);
@@ -133,7 +133,7 @@ TEST_CASE("compressed files are read as TensorFlow writes them", "[record_file]"
     for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
       std::string damaged(bytes);
       damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
-      // Some bits say nothing: the header's time, padding, other ways to repeat the same letter.
+      // Some bits have no effect: the header's time, padding, other ways to repeat the same letter.
       MemoryFileSystem other;
       other.write_file_atomically("/file", damaged);
       std::vector<std::string> records;
@@ -142,7 +142,7 @@ TEST_CASE("compressed files are read as TensorFlow writes them", "[record_file]"
       CHECK((is_same || code == Code::data_loss));
     }
     CHECK(status_of_file(std::string(bytes) + "x", {.compression = compression}).code() == Code::data_loss);
-    // What is not compressed, or otherwise.
+    // Content that is not compressed, or is compressed in another way.
     CHECK(status_of_file(record_of_length(3, "foo"), {.compression = compression}).code() == Code::data_loss);
   }
   CHECK(status_of_file(zlib, {.compression = RecordCompression::gzip}).code() == Code::data_loss);
@@ -412,7 +412,7 @@ TEST_CASE("a file that grows is followed by who reads ahead", "[record_file]") {
 
 namespace {
 
-/// Files of which every third read throws what is no Error, as somebody else's may.
+/// Files that throw something other than an Error at every third read, as a user's own files may.
 class ThrowingFiles final : public dflow::testing::ChangedFiles {
  public:
   std::unique_ptr<RandomAccessFile> open_for_reading(const std::string& path) override {

@@ -20,7 +20,7 @@ using Buckets = std::vector<double>;
 
 }  // namespace
 
-// The histograms are those of TensorFlow 2.21's HistogramSummary.
+// The histograms are from TensorFlow 2.21's HistogramSummary.
 TEST_CASE("a histogram has TensorFlow's limits, and one bucket for empty ones side by side", "[histogram]") {
   const Histogram histogram = histogram_of(Tensor<float>({5}, {-1, 0, 0.5f, 0.5f, 2}));
   CHECK(histogram.min == -1);

@@ -23,7 +23,7 @@ Code code_of_png(std::size_t pixels, std::int64_t height, std::int64_t width, st
   return code_of([&] { return encode_png(values, height, width, channels); });
 }
 
-/// What the chunk IDAT holds of an image whose header and end have their fixed sizes.
+/// The content of the chunk IDAT, in an image with a header and an end of fixed sizes.
 std::string_view content_of(std::string_view png) { return png.substr(41, png.size() - 41 - 16); }
 
 }  // namespace
@@ -65,7 +65,7 @@ TEST_CASE("the content of a PNG file are its rows without filters", "[png]") {
 }
 
 TEST_CASE("what is stored without compression is a zlib stream", "[png]") {
-  // Python's zlib.compress(b"a" * 3, 0) but for the header's check of the level.
+  // Python's zlib.compress(b"a" * 3, 0), except for the header's check of the level.
   CHECK(detail::stored_in_zlib("aaa") == "\x78\x01\x01\x03\x00\xfc\xff\x61\x61\x61\x02\x49\x01\x24"sv);
   for (const std::size_t size : {0u, 1u, 65534u, 65535u, 65536u, 200'000u}) {
     std::string content(size, 'x');

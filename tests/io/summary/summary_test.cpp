@@ -75,7 +75,7 @@ TEST_CASE("a histogram is the bytes that TensorFlow writes", "[summary]") {
   CHECK(mentions(bad, "layer/w"));
 }
 
-// The pixels are those of tf.compat.v1.summary.image of TensorFlow 2.21, decoded.
+// The pixels are from tf.compat.v1.summary.image of TensorFlow 2.21, decoded.
 TEST_CASE("images of floats are scaled as TensorFlow does", "[summary]") {
   CHECK(shows_grey({0, 0.5f, 1, 2}, {0, 63, 127, 255}));
   CHECK(shows_grey({-1, 0.5f, 1, 2}, {64, 159, 191, 255}));

@@ -20,7 +20,7 @@ struct Small {
   static constexpr std::string_view type = "SMALL";
 };
 
-/// One whose kernels need a pool.
+/// A device type with kernels that need a pool.
 struct Pooled {
   static constexpr std::string_view type = "POOLED";
   static Status check(const DeviceContext& device) {
@@ -59,7 +59,7 @@ struct dflow::Kernel<Add, Pooled, float> {
   void operator()(KernelContext&, const Tensor<float>&, const Tensor<float>&, Tensor<float>&) const {}
 };
 
-/// A shape in host memory, whatever the elements; their cost is known for doubles.
+/// A shape in host memory, for all element types; the cost is known for doubles.
 template <class U>
 struct dflow::Kernel<Reshape, Small, float, U> {
   static constexpr std::uint64_t host_inputs = 2;
@@ -104,7 +104,7 @@ TEST_CASE("a kernel says of its arguments which are in host memory, and what a r
   };
   CHECK(cost(d).flops == 2);
   CHECK(cost(d).bytes == 1e6);
-  CHECK(cost(f).flops == 6);                // an element each
+  CHECK(cost(f).flops == 6);                // one for each element
   CHECK(cost(f).bytes == 4 * (6 + 1 + 6));  // every input and output once
 }
 
@@ -130,7 +130,7 @@ TEST_CASE("a run's time is what the kernel says, else estimated by the row's cos
   KernelEntry trusted = add;
   trusted.is_trusted = true;
   CHECK(ns(trusted, sum, {matrix, matrix}) == KernelRates::unknown_ns);
-  device.is_asynchronous = true;  // it returns when the work is issued
+  device.is_asynchronous = true;  // the call returns when the work is issued
   CHECK(ns(add, sum, {matrix, matrix}) == KernelRates::unknown_ns);
 }
 

@@ -23,7 +23,7 @@ NodeDef node(std::string name, std::string op, std::vector<std::string> inputs =
   return def;
 }
 
-/// Sends a fed x, of any shape, receives it as y, and computes -y.
+/// Sends a fed x of any shape, receives it as y, and computes -y.
 struct SentAs {
   SentAs(DType sent, DType received, const PartialShape& shape) {
     NodeDef x = node("x", "Placeholder"), send = node("send", "_Send", {"x"}), recv = node("y", "_Recv");
@@ -46,7 +46,7 @@ struct SentAs {
   Graph graph;
 };
 
-/// What the error says, or nothing.
+/// The error's text, or an empty string.
 std::string refusal(const auto& action) {
   try {
     action();

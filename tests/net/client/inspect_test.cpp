@@ -32,7 +32,7 @@ struct InspectHolds : df::Op<"InspectHolds", df::TypeList<float>> {
 };
 constexpr auto inspect_ops = df::standard_ops + df::ops<InspectHolds>;
 
-/// Two tasks of which the worker waits for what the ps never makes, until it is stopped.
+/// Two tasks. The worker waits for a tensor that the ps never makes, until the step is stopped.
 struct HeldCluster {
   std::shared_ptr<df::VirtualClock> clock = std::make_shared<df::VirtualClock>();
   MemoryCluster cluster{{{"ps", 1}, {"worker", 2}}, options_with(clock)};
@@ -85,7 +85,7 @@ TEST_CASE("a cluster says which sessions it has, which steps run, and who waits 
     return made * 2.0f;
   }();
 
-  for (const TaskReport& report : held.reports()) {  // those who have no ops are answered too
+  for (const TaskReport& report : held.reports()) {  // tasks without ops are answered too
     CHECK(report.status.ok());
     CHECK(report.said.num_sessions == 0);
     CHECK(report.said.devices.size() == 1);
@@ -222,7 +222,7 @@ TEST_CASE("what tasks say of themselves stays in its line of the text, and tells
   busy.said.waits = {{1, odd, odd, odd, odd}};
   const std::string text = df::net::to_text(std::vector<TaskReport>{lost, busy});
   CHECK(text.find('\x1b') == std::string::npos);
-  CHECK(std::count(text.begin(), text.end(), '\n') == 7);  // two for each task, and one for each of what is listed
+  CHECK(std::count(text.begin(), text.end(), '\n') == 7);  // two for each task, and one for each listed item
   df::net::LogReport log;
   log.said.records = {{.step = 1, .name = odd, .peer = odd}};
   const std::string records = df::net::to_text(std::vector<df::net::LogReport>{log});

@@ -1,4 +1,4 @@
-// A session of a remote master over connections that are lost.
+// A session of a remote master over connections that get lost.
 #include <catch2/catch.hpp>
 #include <dflow/dflow.hpp>
 #include <dflow/net/client/remote_master.hpp>
@@ -90,7 +90,7 @@ TEST_CASE("a session of a remote master goes on over a new connection, with the 
       CHECK(status.ok());
       CHECK(value == 2);
     }
-    // More often than a client may have sessions: those of connections that are gone do not count.
+    // More often than a client may have sessions: the sessions of lost connections do not count.
     int num_failed = 0;
     for (int round = 0; round < 300; ++round) {
       network.forget("client0", "worker0");

@@ -24,7 +24,7 @@ using df::testing::MemoryCluster;
 
 namespace {
 
-/// An op that no server of these tests knows.
+/// An op that the servers in this file do not know.
 struct Homemade : df::Op<"Homemade", df::TypeList<float>> {
   static df::PartialShape infer(const Attrs&, df::PartialShape x) { return x; }
 };
@@ -65,7 +65,7 @@ TEST_CASE("a session of a remote master is run as any other: typed, prepared, as
   CHECK(doubled(1) == 4);
   CHECK(more(0) == 3);
   CHECK(session.run({{y, two}}, z)(0) == 2);  // an edge in the middle
-  // The graph grows, by what lies on what is there.
+  // The graph grows by nodes on top of the old nodes.
   auto grown = df::reduce_sum(z * z);
   CHECK(session.run({{x, two}}, grown).scalar() == 34);
   auto words = df::constant(graph, df::Tensor<std::string>({2}, {"a", "bc"}));
@@ -197,7 +197,7 @@ TEST_CASE("a step at a remote master ends at its deadline and when it is stopped
                     [&](const df::Status& status, const df::Tensor<float>&) { ended.set_value(status); });
   stop.request_stop();
   CHECK(ended.get_future().get().code() == df::Code::cancelled);
-  // Nobody waits for an element any more who would take it.
+  // No step that would take an element waits any more.
   const auto running = [&] {
     for (const auto& report : df::net::inspect(cluster.spec(), {.transport = cluster.options().transport})) {
       if (report.task == "/job:ps/replica:0/task:0") return report.said.num_steps;
@@ -331,7 +331,7 @@ TEST_CASE("a reset leaves variables without values, and sessions as they are") {
   CHECK(mentions(status, "1 of 3 tasks are missing, and were not reset: /job:ps/replica:0/task:1"));
   df::Session first(graph,
                     {.target = master_of(cluster, "/job:worker/task:0", {"/job:ps/task:0"}), .soft_placement = true});
-  CHECK_FALSE(has_value(first, 0));  // whoever was reached was reset
+  CHECK_FALSE(has_value(first, 0));  // each task that was reached was reset
 }
 
 TEST_CASE("who waits in a queue that is reset is told, and others find a new one") {

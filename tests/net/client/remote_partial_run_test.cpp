@@ -1,4 +1,4 @@
-// Partial runs of sessions that the master of another task keeps: as those of any session.
+// Partial runs of sessions that the master of another task keeps, with the same behaviour as in any session.
 #include <dflow/net/client/remote_master.hpp>
 
 #include <catch2/catch.hpp>
@@ -66,7 +66,7 @@ std::uint64_t steps_in_ps(MemoryCluster& cluster) {
   return ~std::uint64_t{0};
 }
 
-/// a and b lie where the client says, y = a + 1 on a parameter server, z = y + b at the master.
+/// The client decides where a and b lie; y = a + 1 on a parameter server, z = y + b at the master.
 struct TwoHalves {
   df::Graph graph;
   df::Output<float> a, b, y, z;
@@ -106,7 +106,7 @@ TEST_CASE("a partial run at a remote master computes what it is asked for from w
     CHECK(run.fetch(three)(1) == 3);
     df::Tensor<float> x({2}, {1, 2});
     run.feed(a, x);
-    x(1) = 100;  // the caller's
+    x(1) = 100;  // the caller's own tensor
     CHECK(run.fetch(doubled)(1) == 4);
     CHECK(run.feed(b, df::Tensor<float>({2}, {10, 20})).fetch(sum)(1) == 24);
     CHECK(run.feed(c, 3.0f).fetch(total).scalar() == 3 * (12 + 24));
@@ -159,7 +159,7 @@ TEST_CASE("nodes of a partial run at a remote master run once, and its operation
     expected += 21;
     CHECK(session.run(w).scalar() == expected);
   }
-  // Without being asked for: whoever takes the last fetch waits.
+  // Without a request: the caller that takes the last fetch waits.
   auto run = session.partial_run(df::feeds(x, y), df::fetches(after_x, last));
   CHECK(run.feed(y, 2.0f).feed(x, 1.0f).fetch(after_x).scalar() == expected + 1);
   CHECK(session.run(w).scalar() == expected + 21);
@@ -260,7 +260,7 @@ TEST_CASE("a stop and a deadline end a partial run at a remote master that waits
   CHECK(code_of([&] { stopped.feed(model.b, 1.0f).fetch(model.z); }) == df::Code::cancelled);
   while (steps_in_ps(cluster) != 0) std::this_thread::yield();
 
-  // How late it is by another clock does not matter, but the master's own counts, too.
+  // The master counts the time by its own clock. The time by another clock does not matter.
   clock->advance(std::chrono::hours(24 * 365));
   auto last = session.partial_run(limits, nullptr, df::feeds(model.a, model.b), df::fetches(model.z));
   CHECK(last.feed(model.a, 1.0f).feed(model.b, 1.0f).fetch(model.z).scalar() == 3);
@@ -296,7 +296,7 @@ TEST_CASE("a partial run at a remote master that is let go of is cancelled, or g
   }
   while (session->run(w).scalar() != 6) std::this_thread::yield();
   while (steps_in_ps(cluster) != 0) std::this_thread::yield();
-  // More often than a session may have partial runs: those that are gone do not count.
+  // More often than a session may have partial runs: the ended partial runs do not count.
   for (int round = 0; round < 300; ++round) {
     auto run = session->partial_run(df::feeds(a, b), df::fetches(y));
     if (round % 2 == 0) CHECK(run.feed(a, 1.0f).fetch(y).scalar() == 2);

@@ -26,7 +26,7 @@ namespace df = dflow;
 
 namespace {
 
-/// A client of HTTP that says what it is told and reads to the end.
+/// An HTTP client that sends a given text and reads to the end.
 class RawClient {
  public:
   RawClient(df::net::Transport& transport, const std::string& address) {
@@ -116,7 +116,7 @@ TEST_CASE("a request may come in pieces, and one that does not come is given up"
     silent.push_back(std::make_unique<RawClient>(served.transport, "metrics"));
     REQUIRE(silent.back()->say("GET /metrics"));
   }
-  // As many as may be are there: one more is closed, whatever it says, once they have been accepted.
+  // All allowed connections are open. Once they are accepted, one more is closed, regardless of its request.
   while (!served.asked("GET / HTTP/1.0\r\n\r\n").empty()) {
   }
   served.clock->advance(std::chrono::minutes(1));
@@ -138,7 +138,7 @@ TEST_CASE("whatever is sent, the metrics are still answered", "[net][metrics]") 
     if (random() % 2 == 0 && bad.find("\r\n\r\n") != std::string::npos) static_cast<void>(client.read_all());
   }
   std::string answer;
-  while (answer.empty()) answer = served.asked(good);  // those who have gone may still hold places
+  while (answer.empty()) answer = served.asked(good);  // closed connections may still hold places
   CHECK_THAT(answer, Catch::EndsWith("the_text 1\n"));
 }
 

@@ -30,7 +30,7 @@ constexpr auto log_off = LogRequest::Switch::off;
 
 LogRecord record_of_step(std::uint64_t step) { return {.step = step, .name = "t", .peer = "p"}; }
 
-/// A worker that multiplies what it is fed on a ps, once as a small tensor that is sent unasked and once as one of an
+/// A worker that multiplies its feeds on a ps: once as a small tensor that is sent unasked, and once as a tensor of
 /// unknown size.
 struct LoggedCluster {
   df::testing::MemoryCluster cluster{{{"ps", 1}, {"worker", 1}}};
@@ -139,7 +139,8 @@ TEST_CASE("logs of a cluster say what was run, sent and received, by both ends",
   CHECK(runs[0].code == df::Code::ok);
   CHECK(of_kind(worker, What::ran).empty());
 
-  // Each tensor that came was sent, in this step and of this size, and not before that but for half a round trip.
+  // Each tensor that came was sent in this step with this size. By the clocks, it came at most half a round trip
+  // before it was sent.
   const std::vector<LogRecord> sent = of_kind(ps, What::sent), received = of_kind(worker, What::received);
   REQUIRE(sent.size() == 1);
   REQUIRE(received.size() == 1);

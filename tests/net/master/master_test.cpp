@@ -1,4 +1,4 @@
-// A task's master as its messages have it.
+// Tests of a task's master through its messages.
 #include <dflow/net/master/master.hpp>
 
 #include <catch2/catch.hpp>
@@ -77,7 +77,7 @@ class ThinClient {
   Reply try_create(const df::GraphDef& graph, const net::CreateSession& create = {}) {
     return call(net::Method::create_session, net::to_body(create), payload_of(graph));
   }
-  /// The session's number.
+  /// Creates a session and returns its number.
   std::uint64_t create(const df::GraphDef& graph) {
     const Reply reply = try_create(graph);
     df::throw_if_error(reply.status);
@@ -174,7 +174,7 @@ df::GraphDef graph_def(std::vector<df::NodeDef> nodes) {
   return def;
 }
 
-/// Takes from a queue into which nobody puts anything.
+/// A graph that takes from a queue into which nobody puts elements.
 df::GraphDef waiting_graph(const std::string& device) {
   df::Graph graph;
   const auto on = graph.device(device);
@@ -197,7 +197,7 @@ df::GraphDef partial_graph(const std::string& device) {
   return df::to_graph_def(graph);
 }
 
-/// The last node that is no constant.
+/// The last node that is not a constant.
 std::string last_of(const df::GraphDef& graph) { return graph.nodes.back().name; }
 
 /// Waits until as many steps run in the task as `count` says.
@@ -293,7 +293,7 @@ TEST_CASE("what is wrong with a graph, a name or a feed is said, and the session
   const auto repeated = client.begin_extend(session, 0, graph_def({node_def("y", "Neg", {"x"})})).get();
   CHECK(mentions(repeated.status, "'y' already"));
   CHECK(mentions(client.begin_extend(session, 0, graph_def({node_def("v", "Neg", {"w"})})).get().status, "'w'"));
-  // Nothing of a graph that was refused is there, and its version is as it was.
+  // Nothing of a refused graph is there, and the graph's version has not changed.
   CHECK(client.begin_extend(session, 0, graph_def({node_def("v", "NoSuchOp", {"x"})})).get().status.code() ==
         df::Code::invalid_argument);
   df::NodeDef beside = node_def("v", "Neg", {"x", "^y"});
@@ -364,7 +364,7 @@ TEST_CASE("three clients have a session each, of the same numbers of nodes, and 
   for (std::size_t i = 0; i < 3; ++i) {
     CHECK(clients[i]->run(sessions[i], {}, {read.name()}).at(0).as<float>().scalar() == 8);
   }
-  // A session is its client's alone.
+  // A session belongs to its client alone.
   CHECK(clients[1]->begin_run(sessions[2], {}, {read.name()}).get().status.code() == df::Code::not_found);
 }
 
@@ -461,7 +461,7 @@ TEST_CASE("what is wrong with a request for a partial run is said, and the run g
     CHECK(code(method, "cut") == df::Code::data_loss);
     CHECK(code(method, net::to_body(run) + "and more") == df::Code::data_loss);
   }
-  // Of what is refused nothing is fed.
+  // A refused request feeds nothing.
   CHECK(client.continued(run, {{"a", 5.0f}, {"y", 1.0f}}, {}).code() == df::Code::invalid_argument);
   CHECK(client.continued(run, {{"a", 5.0f}, {"a", 1.0f}}, {"y"}).code() == df::Code::invalid_argument);
   CHECK(client.continued(run, {{"a", 5.0f}}, {"z"}).code() == df::Code::invalid_argument);

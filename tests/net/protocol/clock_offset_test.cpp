@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t second = 1'000'000'000;
 
-/// What both see of a trip that is asked for at `at` of true time, when the peer's clock shows `ahead` more.
+/// The times that both peers note of a trip at true time `at`, when the peer's clock is `ahead` of this one.
 RoundTrip trip_at(std::int64_t at, std::int64_t there, std::int64_t held, std::int64_t back, std::int64_t ahead) {
   return {at, at + there + ahead, at + there + held + ahead, at + there + held + back};
 }
@@ -41,10 +41,10 @@ TEST_CASE("of several trips the shortest says the offset") {
 TEST_CASE("a trip that is long ago is trusted less than one that took longer") {
   ClockOffset offset;
   offset.add(trip_at(0, 0, 0, 0, 0));
-  // Since then the clocks have parted by 10 us, and this one is not sure by 5.
+  // Since then the clocks have parted by 10 us, and this trip is uncertain by 5 us.
   const RoundTrip late = trip_at(second, 6'000, 0, 4'000, 10'000);
   CHECK(offset.during(late) == 11'000);
-  // With 30 us it is less sure than what may be true after a second of drift.
+  // A trip that is uncertain by 30 us is trusted less than the old trip after a second of drift.
   CHECK(offset.during(trip_at(second, 10'000, 0, 50'000, 2'000)) == 0);
 }
 
@@ -75,7 +75,7 @@ TEST_CASE("nothing begins before it was asked for or ends after its reply") {
 }
 
 TEST_CASE("what a clock gains in a long step is shared between its begin and its end") {
-  // An hour that the peer's clock takes for 100 ms more.
+  // By the peer's clock, an hour lasts 100 ms longer.
   const RoundTrip trip{0, 50, 3600 * second + 100'000'000, 3600 * second + 100};
   const std::int64_t offset = ClockOffset().during(trip);
   CHECK(offset > 0);

@@ -1,4 +1,4 @@
-// Connections in memory, and a peer that says what a test wants it to.
+// Connections in memory, and a peer that a test controls.
 #pragma once
 
 #include <dflow/base/threads/thread_pool.hpp>
@@ -48,7 +48,7 @@ class Lines {
   std::vector<std::string> lines_;
 };
 
-/// What a connection tells its owner. Requests go to `answer`, else they come back as they are.
+/// Records the calls of a connection to its owner. Requests go to `answer`; without one they come back unchanged.
 class Owner final : public Connection::Handler {
  public:
   using Answer = std::function<void(const std::shared_ptr<Connection>&, Incoming, Responder)>;
@@ -66,7 +66,7 @@ class Owner final : public Connection::Handler {
     if (also_closed) also_closed(connection);
     if (++num_closed == 1) closed_.set_value(why);
   }
-  /// Once.
+  /// Waits for the end and returns its status; call it once.
   Status closed() {
     auto future = closed_.get_future();
     return future.wait_for(patience) == std::future_status::ready ? future.get()
@@ -82,7 +82,7 @@ class Owner final : public Connection::Handler {
   std::promise<Status> closed_;
 };
 
-/// Of `Connection::open`.
+/// The outcome of `Connection::open`.
 class Opening {
  public:
   Connection::Opened done() {
@@ -101,7 +101,7 @@ class Opening {
   std::shared_ptr<std::promise<Result>> state_ = std::make_shared<std::promise<Result>>();
 };
 
-/// Of `Connection::call`.
+/// The outcome of `Connection::call`.
 class Answered {
  public:
   CallDone done() {
@@ -208,7 +208,7 @@ inline std::string reply_bytes(std::uint64_t request, std::string_view body, std
   return frame_bytes(FrameType::reply, request, u64_bytes(payload).append(body));
 }
 
-/// A connector that is no Connection, and the acceptor that it speaks with.
+/// A connector that is not a Connection, and the acceptor at the other end.
 struct Raw : Wire {
   explicit Raw(ConnectionOptions options = options_of("far"), std::shared_ptr<Owner> its_owner = nullptr,
                std::uint64_t window_bytes = 1 << 20)
@@ -234,7 +234,7 @@ struct Raw : Wire {
     frame.payload = read(*stream, frame.header.length);
     return frame.payload.size() == frame.header.length;
   }
-  /// The next frame of that type; others are passed over. An empty one of type hello if there is none.
+  /// The next frame of this type; other frames are passed over. If there is none, an empty frame of type hello.
   Frame next(FrameType type) {
     Frame frame;
     while (read_frame(frame)) {
@@ -242,14 +242,14 @@ struct Raw : Wire {
     }
     return {{.type = FrameType::hello}, {}};
   }
-  /// What it says when it goes.
+  /// The status in the goodbye frame.
   Status goodbye() {
     const Frame frame = next(FrameType::goodbye);
     if (frame.header.type != FrameType::goodbye) return {};
     ByteReader in(frame.payload);
     return read_status(in);
   }
-  /// The hello and the proof, as they are to be sent.
+  /// The hello and the proof, ready to be sent.
   std::string introduction() {
     const Frame hello = next(FrameType::hello);
     const Sha256Digest proof = handshake->take_hello(hello.payload);
@@ -264,7 +264,7 @@ struct Raw : Wire {
     REQUIRE(status.ok());
     return opened;
   }
-  /// Everything that was sent before has been read when this returns.
+  /// When this returns, the peer has read everything that was sent before.
   Frame ping(std::uint64_t number = 77) {
     REQUIRE(send(frame_bytes(FrameType::ping, number, "")).ok());
     return next(FrameType::pong);
@@ -277,7 +277,7 @@ struct Raw : Wire {
   Opening opening;
 };
 
-/// Blocks until nobody but the caller holds it.
+/// Blocks until only the caller holds the object.
 template <class T>
 bool comes_to_be_alone(const std::shared_ptr<T>& token) {
   const auto until = std::chrono::steady_clock::now() + patience;
@@ -285,7 +285,7 @@ bool comes_to_be_alone(const std::shared_ptr<T>& token) {
   return token.use_count() == 1;
 }
 
-/// Options whose connection holds `token` as long as it is there.
+/// Options that make a connection hold `token` as long as the connection is there.
 inline ConnectionOptions holding(ConnectionOptions options, std::shared_ptr<int> token) {
   options.log = [token = std::move(token)](std::string_view) {};
   return options;

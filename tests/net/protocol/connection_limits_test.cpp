@@ -1,4 +1,4 @@
-// What a connection costs, whatever the peer does: credit, silence, answers that nobody reads, handshakes given up.
+// The costs of a connection, whatever the peer does: credit, silence, unread answers, abandoned handshakes.
 #include <dflow/net/protocol/connection.hpp>
 
 #include "catch.hpp"
@@ -40,7 +40,7 @@ std::size_t read_chunks(Raw& raw, std::size_t bytes) {
   return have;
 }
 
-/// True if the next two pongs come with no chunk between: so there was none to send when the second ping came.
+/// True if the next two pongs come with no chunk between: there was then no chunk to send when the second ping came.
 bool is_quiet(Raw& raw) {
   test::Frame frame;
   if (!raw.send(test::frame_bytes(FrameType::ping, 1, "")).ok()) return false;
@@ -258,7 +258,7 @@ TEST_CASE("a goodbye comes after what is being sent, or is given up when nobody 
 TEST_CASE("a peer that asks and does not read the answers is given up", "[net]") {
   auto options = test::options_of("far");
   options.max_answer_bytes = 100'000;
-  options.heartbeat_interval = std::chrono::milliseconds(50);  // so long it waits to say why
+  options.heartbeat_interval = std::chrono::milliseconds(50);  // the connection waits this long to say why
   Raw raw(options);
   raw.shake();
   const bool pings = GENERATE(true, false);
@@ -275,7 +275,7 @@ TEST_CASE("a peer that does not read what it is sent unasked is sent no more, an
   const auto clock = std::make_shared<VirtualClock>();
   auto options = test::options_of("far", clock);
   options.max_request_bytes = 100'000;
-  options.heartbeat_timeout = options.stall_timeout * 2;  // it shows that it lives
+  options.heartbeat_timeout = options.stall_timeout * 2;  // the peer shows that it lives
   Raw raw(options);
   const auto connection = raw.shake();
   Status status;
@@ -367,7 +367,7 @@ TEST_CASE("posts are remembered until the peer has shown that it has read them, 
   CHECK(connection->unread_posts().size() == 128);
   CHECK(connection->post(1, "a post", 200).code() == Code::resource_exhausted);
   CHECK(connection->post(1, "without a mark").ok());
-  // It asks, for all that it has sent before, not only when there is no room left.
+  // The connection asks by ping about all that it has sent, not only when there is no room left.
   const test::Frame first = raw.next(FrameType::ping), second = raw.next(FrameType::ping);
   REQUIRE(second.header.type == FrameType::ping);
   CHECK(first.header.request < second.header.request);
@@ -379,7 +379,7 @@ TEST_CASE("posts are remembered until the peer has shown that it has read them, 
   CHECK(left.front() == 128 - left.size());
   CHECK(left.back() == 127);
   CHECK(connection->post(1, "a post", 200).ok());
-  // Any answer says it too.
+  // Any answer also says which posts the peer has read.
   test::Answered answered;
   connection->call({}, answered.done());
   CHECK(connection->post(1, "a post", 201).ok());

@@ -1,4 +1,4 @@
-// Bytes that are no conversation: the connection ends, says why, and nothing of them reaches the owner.
+// Bytes that are not a conversation: the connection ends, says why, and passes nothing to the owner.
 #include <dflow/net/protocol/connection.hpp>
 
 #include "catch.hpp"
@@ -18,7 +18,7 @@ using test::Raw;
 
 namespace {
 
-/// A frame whose header says what no writer says, with the right checksum.
+/// A frame with a header that no writer sends, and the right checksum.
 std::string odd_frame(const std::function<void(FrameHeader&)>& change, std::string_view payload = {}) {
   FrameHeader header{.type = FrameType::request, .request = 1};
   const std::span<const std::byte> part = test::bytes_of(payload);

@@ -35,7 +35,7 @@ Payload shared_payload(std::string bytes) {
   return payload;
 }
 
-/// Where the payload of a reply is put.
+/// The place for the payload of a reply.
 struct Landing {
   std::shared_ptr<std::string> bytes = std::make_shared<std::string>();
 
@@ -135,7 +135,7 @@ TEST_CASE("payloads go both ways, from where they are to where they are wanted",
     CHECK(status.ok());
     CHECK(body == "body");
     CHECK(*landing.bytes == bytes);
-    CHECK(test::comes_to_be_alone(landing.bytes));  // what the connection kept of it, it has let go of
+    CHECK(test::comes_to_be_alone(landing.bytes));  // the connection has released its references to it
   }
 }
 
@@ -346,7 +346,7 @@ TEST_CASE("who closes a connection tells the other side why, and ends all calls"
 TEST_CASE("the end of a connection is told to all who listen for it, after its calls, and to those who come later",
           "[net]") {
   std::mutex mutex;
-  std::vector<Responder> unanswered;  // dropped they would answer
+  std::vector<Responder> unanswered;  // if dropped, they would answer
   Pair pair(nullptr, [&](const auto&, Incoming, Responder respond) {
     const std::lock_guard lock(mutex);
     unanswered.push_back(std::move(respond));

@@ -26,7 +26,7 @@ std::string_view as_text(const Sha256Digest& digest) {
   return {reinterpret_cast<const char*>(digest.data()), digest.size()};
 }
 
-/// Why `refuser` turns the other away, when each has got what the other sends.
+/// The reason why `refuser` refuses the other side, when each side has got the other's messages.
 Status outcome(const Handshake::Options& refuser, const Handshake::Options& other) {
   Handshake one(refuser), two(other);
   return status_of([&] {
@@ -37,7 +37,7 @@ Status outcome(const Handshake::Options& refuser, const Handshake::Options& othe
   });
 }
 
-/// Why two connections do not come about: what the connector, and what the acceptor is told.
+/// The reasons why two connections do not come about: the connector's status and the acceptor's status.
 std::pair<Status, Status> both_told(const ConnectionOptions& near, const ConnectionOptions& far) {
   test::Wire wire;
   test::Ends ends = wire.ends();
@@ -142,7 +142,7 @@ TEST_CASE("a handshake says why a peer is turned away", "[net]") {
   }
   refused(Code::failed_precondition, "calls itself 'near', as this process does",
           [](auto& o) { o.self.task = "near"; });
-  // Another start of the same task is let in: who keeps what of which start is the business of those above.
+  // Another start of the same task is let in. The layers above decide which start keeps which values.
   auto anew = far;
   anew.self.incarnation = 12;
   CHECK(outcome(near, anew).ok());
@@ -187,7 +187,7 @@ TEST_CASE("what is sent back, and what was said before, proves nothing", "[net]"
   SECTION("a hello that was changed on its way") {
     Handshake far(far_side);
     std::string changed = far.hello();
-    changed.back() ^= 1;  // of the window
+    changed.back() ^= 1;  // of the window field
     static_cast<void>(near.take_hello(changed));
     const Sha256Digest proof = far.take_hello(near.hello());
     CHECK(code_of([&] { return near.take_proof(as_text(proof)), 0; }) == Code::unauthenticated);
@@ -225,7 +225,7 @@ TEST_CASE("connections tell both sides why there is none, and log it", "[net]") 
   }
   const auto [near_told, far_told] = both_told(near, far);
   INFO(near_told.to_string() << "\n" << far_told.to_string());
-  // One of them finds it first, and tells the other, unless that one has found it too.
+  // One side finds the error first and tells the other side, unless the other side has found it too.
   CHECK(near_told.code() == code);
   CHECK(mentions(near_told, near_text.empty() ? text : near_text));
   CHECK(far_told.code() == code);

@@ -19,7 +19,7 @@ using dflow::Tensor;
 
 namespace {
 
-/// What is read is written alike; no proper beginning of it is a message, nor is it with a byte too many.
+/// A message is written as it was read. A message that is cut or has one byte too many is not a message.
 template <class Message>
 Message master_message(const Message& message) {
   const std::string body = net::to_body(message);
@@ -154,7 +154,7 @@ TEST_CASE("what a message says of its payload is not believed") {
   CHECK(code_of([&] { read(written(DType::string, {0}, 4)); }) == Code::data_loss);
   CHECK(read(written(DType::string, {5}, 5)).bytes == 5);
   CHECK(code_of([&] { read(std::string(1, '\1') + '\0'); }) == Code::data_loss);  // dead
-  // A truth value that is none.
+  // A byte that is neither true nor false.
   const std::byte two{2};
   std::span<const std::byte> rest(&two, 1);
   CHECK(code_of([&] { net::take_from_payload(read(written(DType::boolean, {1}, 1)), rest); }) == Code::data_loss);

@@ -1,6 +1,7 @@
-// Random programs of calls to queues, barriers and accumulators by several clients at once, in a simulation that
-// decides by a seed who comes when: there is an order of the calls, each between its beginning and its end, in which a
-// sequential model gives the same. DFLOW_SCHEDULES says how many programs; DFLOW_SCHEDULE runs the one of that number.
+// Random programs of calls to queues, barriers and accumulators by several clients at once. A simulation decides by a
+// seed which client comes when. The check: there is an order of the calls, with each call between its beginning and
+// its end, in which a sequential model gives the same results. DFLOW_SCHEDULES says how many programs; DFLOW_SCHEDULE
+// runs only the program with that number.
 #include <dflow/net/simulation/simulation.hpp>
 
 #include "catch.hpp"
@@ -35,14 +36,14 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// What was seen of a call, in the order of time.
+/// An event of a call, in the order of time.
 struct CallEvent {
   enum class What : std::uint8_t { begins, may_be_stopped, ends };
   What what;
   int number;
 };
 
-/// Whether the calls can have come one after the other.
+/// Decides whether some order of the calls, one after the other, explains the events.
 template <class Calls>
 class CallOrder {
  public:
@@ -59,11 +60,11 @@ class CallOrder {
   struct Point {
     Model model;
     std::size_t at;                  ///< the next event
-    std::set<int> begun, stoppable;  ///< not in the model yet; not ended in it
-    std::set<int> ended;             ///< in the model
+    std::set<int> begun, stoppable;  ///< begun, not in the model yet; may stop, not ended in the model
+    std::set<int> ended;             ///< ended in the model
   };
 
-  /// From a point on; what happens inside happens no sooner than an end is seen that needs it.
+  /// Follows the events from a point on. The model takes up a call only when the end of a call needs it.
   bool follow(Point point) {
     for (; point.at < events_.size(); ++point.at) {
       const CallEvent& event = events_[point.at];
@@ -96,7 +97,7 @@ class CallOrder {
     }
     return false;
   }
-  /// What has ended in the model ends as was seen.
+  /// True if the calls that ended in the model ended with the outcomes that were seen.
   bool settle(Point& point) const {
     for (const auto& [number, wanted] : point.model.ended) {
       if (!point.model.agree(outcomes_.at(number), wanted)) return false;
@@ -113,7 +114,7 @@ class CallOrder {
   std::set<std::string> seen_;
 };
 
-/// One program: calls that clients begin at any time, whatever others have ended.
+/// One program: clients begin calls at any time, whatever other calls have ended.
 template <class Calls, class Setting>
 class CallSchedule {
  public:
@@ -126,7 +127,7 @@ class CallSchedule {
         process_(simulation_.start("clients")),
         calls_(setting_, process_->pool(), process_->clock()) {}
 
-  /// What is wrong; empty if nothing is.
+  /// The error; empty if there is none.
   std::string run() {
     const auto num_calls = draw_below(random_, 8) + 3;
     for (int i = 0; i < num_calls; ++i) begin_at(some_time(300), calls_.draw(random_, i + 1), i + 1, true);
@@ -134,7 +135,7 @@ class CallSchedule {
     stop_all();
     simulation_.run_for(10ms);
     int number = static_cast<int>(num_calls);
-    // One after the other: an order of all calls leaves what these find.
+    // The last calls come one after the other; their results must fit an order of all calls.
     for (int i = 0; i < 2; ++i) {
       const std::optional<Call> last = calls_.draw_last(i == 0 ? 0 : 2, calls_.model());
       if (last) begin_at({}, *last, ++number, false);
@@ -257,8 +258,8 @@ TEST_CASE("An order of calls that cannot have been is refused", "[simulation][on
   CHECK_FALSE(is_possible(20, 10, one_by_one({1, 2, 3, 4})));
   CHECK(is_possible(20, 10, one_by_one({2, 1, 3, 4})));
   CHECK_FALSE(is_possible(10, 10, one_by_one({1, 2, 3, 4})));
-  CHECK_FALSE(is_possible(10, 20, one_by_one({3, 1, 2, 4})));  // what is empty gave something
-  // Where both are under way at once either may be first.
+  CHECK_FALSE(is_possible(10, 20, one_by_one({3, 1, 2, 4})));  // an empty queue gave an element
+  // If both calls are under way at once, either may be first.
   const std::vector<CallEvent> together{{Event::begins, 1}, {Event::begins, 2}, {Event::ends, 1},   {Event::ends, 2},
                                         {Event::begins, 3}, {Event::ends, 3},   {Event::begins, 4}, {Event::ends, 4}};
   CHECK(is_possible(10, 20, together));

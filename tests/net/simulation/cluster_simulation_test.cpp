@@ -22,8 +22,8 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-// DFLOW_SIMULATION_SEEDS: how many, from DFLOW_SIMULATION_FIRST_SEED on, of which every second is a test's.
-// DFLOW_SIMULATION_LOG: says what happens.
+// DFLOW_SIMULATION_SEEDS: the number of seeds, from DFLOW_SIMULATION_FIRST_SEED on. Each test runs every second seed.
+// DFLOW_SIMULATION_LOG: prints the events.
 void simulate_seeds(TrainingOutcome (*simulate)(std::uint64_t seed, const TrainingOptions& options), bool is_odd) {
   const std::uint64_t first = number_from("DFLOW_SIMULATION_FIRST_SEED", 1);
   constexpr std::uint64_t usual_count = dflow::testing::is_sanitized ? 6 : 100;

@@ -1,4 +1,4 @@
-// What servers do when connections are lost that one side or the other still believes in.
+// Tests of servers when a connection is lost and one side or the other does not know it yet.
 #include <dflow/core/memory/pool_allocator.hpp>
 #include <dflow/dflow.hpp>
 #include <dflow/net/server.hpp>
@@ -31,7 +31,7 @@ struct ParkedRuns {
 };
 constinit thread_local ParkedRuns parked;
 
-/// "ps0" and "worker0" in a simulation, and a session of the worker's.
+/// "ps0" and "worker0" in a simulation, and a session of the worker.
 struct SimulatedPsAndWorker {
   explicit SimulatedPsAndWorker(std::uint64_t seed = 1) : simulation(seed), network(simulation) {
     parked = {};
@@ -91,7 +91,7 @@ struct SimulatedPsAndWorker {
   std::unique_ptr<df::Session> session;
 };
 
-/// Has no connection for anybody.
+/// A transport that refuses every connection.
 class RefusingTransport final : public df::net::Transport {
  public:
   class RefusingListener final : public df::net::Listener {
@@ -160,7 +160,7 @@ TEST_CASE("a run ends in another task when the connection that it was asked for 
     const auto has_ended = [&] { return code == df::Code::unavailable; };
     REQUIRE(cluster.simulation.run_until(has_ended, cluster.simulation.after(10s)));
     CHECK(parked.ended == round - 1);
-    // The session goes on over a new connection, so its task is not gone.
+    // The session goes on over a new connection, because its task is not gone.
     CHECK(cluster.run().ok());
     const auto has_ended_there = [&] { return parked.ended == round; };
     CHECK(cluster.simulation.run_until(has_ended_there, cluster.simulation.after(60s)));

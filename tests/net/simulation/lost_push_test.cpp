@@ -1,4 +1,4 @@
-// Tensors that one task has sent to another unasked, over a connection that was lost before they were read.
+// A task sends tensors to another task unasked, and the connection is lost before the other task reads them.
 #include <dflow/net/tasks/step_table.hpp>
 
 #include "catch.hpp"
@@ -15,7 +15,7 @@ using df::testing::StepEnd;
 
 namespace {
 
-/// What "a0" computes "b0" reads; the session is of "chief0".
+/// "b0" reads the tensor that "a0" computes; the session belongs to "chief0".
 struct TwoParts {
   TwoParts() {
     x = df::placeholder<float>(graph, {});
@@ -29,7 +29,7 @@ struct TwoParts {
   df::Output<float> x, result;
 };
 
-/// Without a deadline: what is lost must be noticed.
+/// There is no deadline: the tasks must notice the loss.
 void ends_as_lost(SimulatedTasks& tasks, const StepEnd& end) {
   REQUIRE(tasks.simulation.run_until([&] { return end.has_come(); }, tasks.simulation.after(30s)));
   const df::Status& status = end.status->value();

@@ -1,4 +1,4 @@
-// The trace of a step of many tasks, whose clocks are wrong.
+// The trace of a step of many tasks that have wrong clocks.
 #include <dflow/dflow.hpp>
 #include <dflow/net/server.hpp>
 #include <dflow/net/simulation/simulated_network.hpp>
@@ -26,11 +26,11 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// How a machine's clocks are wrong.
+/// The faults of a machine's clocks.
 struct ClockFault {
   df::Duration ahead = 0s;   ///< of the steady clock
-  double rate = 1;           ///< its seconds in one
-  double calendar_rate = 1;  ///< negative: it runs backwards
+  double rate = 1;           ///< seconds of the steady clock in one second
+  double calendar_rate = 1;  ///< negative: the clock runs backwards
 };
 
 class WrongClock final : public df::Clock {
@@ -57,7 +57,7 @@ class WrongClock final : public df::Clock {
   const ClockFault fault_;
 };
 
-/// Told until when to try by a clock that is wrong.
+/// A transport that gets its deadlines from a wrong clock.
 class TransportByClock final : public df::net::Transport {
  public:
   TransportByClock(std::shared_ptr<df::net::Transport> to, std::shared_ptr<df::Clock> right,
@@ -149,7 +149,7 @@ const df::NodeStats& only_node(const df::StepStats& stats, std::string_view op, 
   return *found;
 }
 
-/// What one task made before it went to the next, within what round trips leave open.
+/// Checks that each task made its tensors before the next task used them, within the uncertainty of round trips.
 void check_order(const df::StepStats& stats) {
   constexpr std::int64_t round_trip_ns = df::Duration(2 * most_delay + 100us).count();
   for (const df::NodeStats& node : stats.nodes) {

@@ -79,7 +79,7 @@ void SimulatedWorker::run(std::vector<Feed> feeds, std::span<const AnyOutput> fe
   RunOptions options;
   options.deadline = deadline;
   if (!deadline && world_.simulation.chance(0.5)) options.deadline = world_.simulation.random_between(1s, 20s);
-  // Without a deadline it ends when whoever has fallen silent is given up, or cannot be reached.
+  // Without a deadline the run ends when a silent task is given up, or a task cannot be reached.
   run_ends_by_ = world_.simulation.after(options.deadline ? *options.deadline + 100ms : Duration(45s));
   session_->run_async_erased(
       options, feeds, fetched, targets,
@@ -106,7 +106,7 @@ void SimulatedWorker::lose(const Status& status) {
   facts.log(str_cat(name(), ": ", status.to_string()));
   const bool is_lost = code == Code::unavailable || code == Code::aborted || code == Code::deadline_exceeded;
   if (!is_lost) facts.fail(str_cat(name(), " was told ", status.to_string()));
-  // A session goes on after an error, unless a task was started anew.
+  // A session can go on after an error, unless a task was started anew.
   if (code == Code::aborted || world_.simulation.chance(0.5)) session_ = nullptr;
   later(world_.simulation.random_between(20ms, 500ms));
 }
@@ -203,7 +203,7 @@ void SimulatedCluster::crash(Task& task, bool with_power) {
   task.process = nullptr;
 }
 
-/// As a program ends that is asked to.
+/// Ends the task as a program ends that is asked to.
 void SimulatedCluster::stop(Task& task) {
   if (task.process == nullptr) return;
   world_.facts.log(str_cat(task.name(), " stops"));

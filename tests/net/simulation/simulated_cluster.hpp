@@ -1,4 +1,4 @@
-// Parameter servers and workers in a simulation, with what goes wrong on the way, all from one seed.
+// Parameter servers and workers in a simulation, with faults on the way, all from one seed.
 #pragma once
 
 #include <dflow/dflow.hpp>
@@ -34,7 +34,7 @@ struct TrainingOutcome {
   std::map<std::string, std::int64_t> errors;  ///< that workers were told, by code
 };
 
-/// What has happened in one simulation, as seen from outside of its processes, and what of it must not have.
+/// The history of one simulation, as seen from outside its processes, and the checks that it must pass.
 class TrainingFacts {
  public:
   TrainingFacts(net::Simulation& simulation, bool is_verbose) : is_verbose_(is_verbose), simulation_(simulation) {}
@@ -44,7 +44,7 @@ class TrainingFacts {
   void log(std::string_view line) const;
   virtual void note_crash(const std::string& task);
 
-  std::vector<Clock::time_point> last_step;  ///< of each worker that was acknowledged
+  std::vector<Clock::time_point> last_step;  ///< of each worker, the last acknowledged step
   TrainingOutcome outcome;
 
  private:
@@ -52,7 +52,7 @@ class TrainingFacts {
   net::Simulation& simulation_;
 };
 
-/// What all processes of one simulation share: nothing that they know of.
+/// The state that all processes of one simulation share without knowing it.
 struct SimulatedWorld {
   net::Simulation& simulation;
   net::SimulatedNetwork& network;
@@ -65,11 +65,11 @@ struct SimulatedWorld {
   Duration silence_timeout = {};
   std::string secret = {};
 
-  /// How soon faults come, how soon silence counts, and whether tasks have a secret.
+  /// Draws how soon faults come, how soon silence counts, and whether tasks have a secret.
   void draw_faults();
 };
 
-/// The program of a worker, as a Supervisor has it, without a thread that it could block.
+/// The program of a worker, as with a Supervisor, but without a thread that it could block.
 class SimulatedWorker : public std::enable_shared_from_this<SimulatedWorker> {
  public:
   SimulatedWorker(SimulatedWorld& world, int index, std::shared_ptr<net::SimulatedProcess> process,
@@ -79,7 +79,7 @@ class SimulatedWorker : public std::enable_shared_from_this<SimulatedWorker> {
   void begin() { later({}); }
   /// Its process has crashed.
   void end();
-  /// A run that should have ended long ago.
+  /// True if a run should have ended long ago.
   bool hangs() const;
   const std::string& name() const { return process_->name(); }
 
@@ -88,7 +88,7 @@ class SimulatedWorker : public std::enable_shared_from_this<SimulatedWorker> {
   using Then = std::function<void(const Results&)>;
 
   virtual const Graph& graph() const = 0;
-  /// The next thing to do with a session; it was made a moment ago if it is `fresh`.
+  /// Does the next work with a session; `is_fresh` means that the session was made a moment ago.
   virtual void go_on(Session& session, bool is_fresh) = 0;
   int index() const noexcept { return index_; }
   bool is_alive() const { return process_->is_alive(); }
@@ -101,7 +101,7 @@ class SimulatedWorker : public std::enable_shared_from_this<SimulatedWorker> {
   }
   /// Goes on now.
   void go();
-  /// Ends with `then` or with a loss. Without `deadline` it has one by chance.
+  /// Ends with `then` or with a loss. Without `deadline` the run has one by chance.
   void run(std::vector<Feed> feeds, std::span<const AnyOutput> fetched, std::vector<Operation> targets, Then then,
            std::optional<Duration> deadline = {});
   /// Notes that a step has been acknowledged, and goes on.
@@ -120,7 +120,7 @@ class SimulatedWorker : public std::enable_shared_from_this<SimulatedWorker> {
   std::optional<Clock::time_point> run_ends_by_;
 };
 
-/// Tasks that start, crash and are cut off from each other, of which the workers run a program.
+/// Tasks that start, crash and are cut off from each other. The workers run a program.
 class SimulatedCluster {
  public:
   using MakeWorker = std::function<std::shared_ptr<SimulatedWorker>(

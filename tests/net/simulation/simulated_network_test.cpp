@@ -94,7 +94,7 @@ struct SimulatedPair {
   std::unique_ptr<Stream> near, far;
 };
 
-/// Three machines connected to one, whose interfaces carry a byte in a microsecond; a way takes 10 ms.
+/// Three machines connected to one. Their interfaces carry one byte in a microsecond, and each way takes 10 ms.
 struct SharedInterfaces {
   static SimulatedNetworkOptions options() {
     return {.link = {.min_delay = 10ms, .max_delay = 10ms, .bytes_per_second = 1e18},
@@ -115,7 +115,7 @@ struct SharedInterfaces {
     began = simulation.now();
   }
 
-  /// Between the hub and a spoke, to the one that `to` names.
+  /// Between the hub and a spoke, toward the end that `to` names.
   void send(int spoke, std::string_view to, std::size_t bytes) {
     const bool is_to_hub = to == "hub";
     left[spoke] = bytes;
@@ -129,7 +129,7 @@ struct SharedInterfaces {
       times.push_back(simulation.now() - began);
     });
   }
-  /// When so many sendings had arrived, since this was called last.
+  /// The times at which `number` messages had arrived, since the last call of this function.
   std::vector<Duration> arrivals(std::size_t number) {
     simulation.run_until([&] { return times.size() == number; }, simulation.after(1h));
     began = simulation.now();

@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 namespace dflow::testing {
 namespace {
 
-/// How far each worker may have got, by the clock that they share.
+/// The step that each worker may have reached, by the clock that they share.
 class StalenessFacts final : public TrainingFacts {
  public:
   StalenessFacts(net::Simulation& simulation, bool is_verbose, int num_workers, std::int64_t staleness)
@@ -19,15 +19,15 @@ class StalenessFacts final : public TrainingFacts {
     TrainingFacts::note_crash(task);
     if (task == "ps0") forget_clock();
   }
-  /// Counts the clocks that there have been.
+  /// The number of the present clock; each new clock gets the next number.
   std::int64_t life() const noexcept { return life_; }
 
-  /// From now on it is not known where the worker is: it joins or leaves.
+  /// A worker joins or leaves: its place is unknown from now on.
   void note_change(int worker) { most(worker).reset(); }
   /// The worker has finished its step before `step`, which it may begin.
   void note_begin(int worker, std::int64_t step, std::int64_t life) {
     if (life != life_) return;
-    // Those of whom nobody knows that they have finished their step of number `most` have finished those before it.
+    // A worker that is not known to have finished its step of number `most` has finished the steps before it.
     for (std::size_t other = 0; other < most_.size(); ++other) {
       if (!most_[other] || step - *most_[other] <= staleness_) continue;
       fail(str_cat("worker", worker, " may begin step ", step, " when worker", other, " has not finished step ",
@@ -35,7 +35,7 @@ class StalenessFacts final : public TrainingFacts {
     }
     most(worker) = step;
   }
-  /// The worker does that step, which may have been finished from now on.
+  /// The worker does this step, and may have finished it from now on.
   void note_attempt(int worker, std::int64_t life) {
     if (life == life_ && most(worker)) ++*most(worker);
   }
@@ -48,7 +48,7 @@ class StalenessFacts final : public TrainingFacts {
   std::optional<std::int64_t>& most(int worker) { return most_[static_cast<std::size_t>(worker)]; }
 
   const std::int64_t staleness_;
-  std::vector<std::optional<std::int64_t>> most_;  ///< steps that a worker may have finished, where that is known
+  std::vector<std::optional<std::int64_t>> most_;  ///< steps that a worker may have finished, if known
   std::int64_t life_ = 0;
 };
 
@@ -84,7 +84,7 @@ class StaleWorker final : public SimulatedWorker {
     initialize_ = initialize_variables(graph_);
     const auto here = graph_.device("/job:worker/task:" + std::to_string(index()));
     step_ = stale_.minimize(applied[static_cast<std::size_t>(index())] * -1.0f, {.global_step = global_step});
-    for (const Variable<float>& one : applied) fetched_.push_back(one.read());  // by which all tasks are in a step
+    for (const Variable<float>& one : applied) fetched_.push_back(one.read());  // all tasks are then in a step
     next_step_ = graph_.output("stale_sync_replicas/StalenessClockWait_1");
     fetched_.push_back(next_step_);
     join_ = graph_.find("stale_sync_replicas/begin");
@@ -104,7 +104,7 @@ class StaleWorker final : public SimulatedWorker {
     world_.simulation.chance(0.03) ? leave() : step();
   }
 
-  /// Whether all variables have values; the chief gives them some.
+  /// Looks whether all variables have values; the chief sets the missing values.
   void look() {
     run({}, are_initialized_, {}, [this](const Results& found) {
       const bool is_ready =
@@ -134,7 +134,7 @@ class StaleWorker final : public SimulatedWorker {
         world_.simulation.random_between(1s, 20s));
   }
 
-  /// Waits for the slowest, but not for longer than the deadline, after which it does so again.
+  /// Waits for the slowest worker, but not longer than the deadline; then it waits again.
   void step() {
     facts_.note_attempt(index(), life_);
     run(
@@ -146,7 +146,7 @@ class StaleWorker final : public SimulatedWorker {
         world_.simulation.random_between(1s, 20s));
   }
 
-  /// What the chief does beside: it knows who has left, so that they are told so.
+  /// The chief's extra work: it learns which workers have left, and the clock then tells the workers so.
   void watch(Session& session) {
     const RunOptions options{.deadline = 10s};
     const std::vector<Feed> feeds{Feed(known_, gone_now_)};
@@ -158,7 +158,7 @@ class StaleWorker final : public SimulatedWorker {
             const auto are_all = [this] { return gone_now_.num_elements() == world_.num_workers; };
             const bool knew_all = are_all();
             gone_now_ = results[0].as<std::int32_t>();
-            // The clock has heard that all are known to have left: whoever trains again begins anew.
+            // The clock has heard that all are known to have left: a worker that trains again begins anew.
             if (knew_all && are_all()) gone_now_ = Tensor<std::int32_t>(Shape{0});
           }
           after(status.ok() ? 10ms : 1s, [this, of, &session] {
@@ -175,7 +175,7 @@ class StaleWorker final : public SimulatedWorker {
   AnyOutput next_step_, known_, gone_;
   Operation initialize_, step_, join_, leave_;
   Phase phase_ = Phase::looks;
-  std::int64_t life_ = -1;  ///< of the clock that it has joined
+  std::int64_t life_ = -1;  ///< of the clock that the worker has joined
   int num_sessions_ = 0;
   Tensor<std::int32_t> gone_now_{Shape{0}};
 };

@@ -1,4 +1,4 @@
-// Tasks of a cluster in a simulation, each on a machine of its name, for tests that say themselves what goes wrong.
+// Tasks of a cluster in a simulation, each on a machine of its name, for tests that cause the faults themselves.
 #pragma once
 
 #include <dflow/dflow.hpp>
@@ -31,7 +31,7 @@ class SimulatedTasks {
     simulation.run_for(std::chrono::seconds(1));
   }
 
-  /// The task of that name, on that machine.
+  /// Starts the task `name` on the machine `machine`.
   void start(const std::string& name, const std::string& machine) {
     const auto process = processes[machine] = simulation.start(machine);
     net::ServerOptions options;
@@ -75,7 +75,7 @@ class SimulatedTasks {
   static std::string job_of(const std::string& name) { return name.substr(0, name.size() - 1); }
 };
 
-/// How a step that was begun has ended, if it has.
+/// The end of a step that was begun, if it has ended.
 struct StepEnd {
   std::shared_ptr<std::optional<Status>> status = std::make_shared<std::optional<Status>>();
 

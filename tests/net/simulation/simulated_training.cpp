@@ -10,27 +10,27 @@ using namespace std::chrono_literals;
 namespace dflow::testing {
 namespace {
 
-/// What counters and steps have shown.
+/// Checks the values of counters and steps.
 class CountingFacts final : public TrainingFacts {
  public:
   using TrainingFacts::TrainingFacts;
 
-  /// By a kernel that runs in each task of a step, with what it was fed.
+  /// Called by a kernel that runs in each task of a step, with its feeds.
   void witness(const std::string& device, std::uint64_t incarnation, std::uint64_t step, std::int64_t attempt);
-  /// A worker has added one to a counter, which it then found to be `value`; when it began, it had `least`.
+  /// A worker added one to a counter and then read `value`; when it began, it knew of `least`.
   void acknowledge(int ps, std::int64_t value, std::int64_t least, const std::string& by);
 
-  std::map<int, std::int64_t> acknowledged;  ///< the most that anybody has seen, by ps
+  std::map<int, std::int64_t> acknowledged;  ///< the largest value that any worker has read, by ps
   std::int64_t next_attempt = 1;
   std::int64_t next_epoch = 1;
 
  private:
-  std::set<std::pair<std::uint64_t, std::int64_t>> seen_;  ///< what an incarnation has run
+  std::set<std::pair<std::uint64_t, std::int64_t>> seen_;  ///< the attempts that an incarnation has run
   std::map<std::int64_t, std::uint64_t> steps_;            ///< of attempts
   std::map<std::uint64_t, std::int64_t> attempts_;         ///< of steps
 };
 
-/// Hands on what it is fed, and says that it has run.
+/// Hands on its input, and reports that it has run.
 struct Witness : df::Op<"Witness", df::TypeList<std::int64_t>> {
   static df::PartialShape infer(const Attrs&, df::PartialShape x) { return x; }
   static constexpr bool is_stateful = true;
@@ -67,7 +67,7 @@ void CountingFacts::witness(const std::string& device, std::uint64_t incarnation
   }
 }
 
-/// How a counter begins: with a number that no other initialisation has.
+/// A counter begins with a number that no other initialisation has.
 constexpr int epoch_shift = 32;
 
 void CountingFacts::acknowledge(int ps, std::int64_t value, std::int64_t least, const std::string& by) {
@@ -129,7 +129,7 @@ class CountingWorker final : public SimulatedWorker {
     is_ready_ ? step() : look();
   }
 
-  /// Whether all variables have values; the chief gives them some.
+  /// Looks whether all variables have values; the chief sets the missing values.
   void look() {
     run({}, are_initialized_, {}, [this](const Results& found) {
       std::vector<int> missing;
@@ -161,7 +161,7 @@ class CountingWorker final : public SimulatedWorker {
     }
     const bool is_large = has_large_tensors_ && simulation_.chance(0.2);
     std::vector<AnyOutput> fetched;
-    std::vector<std::int64_t> least;  // what the counters have for certain
+    std::vector<std::int64_t> least;  // the counters' certain minimums
     for (const int p : on) {
       fetched.push_back(values_[static_cast<std::size_t>(p)]);
       fetched.push_back(echoes_[static_cast<std::size_t>(p)]);
@@ -201,7 +201,7 @@ class CountingWorker final : public SimulatedWorker {
   bool is_ready_ = false;
 };
 
-/// Tells kernels of this thread whom to tell.
+/// Tells kernels of this thread which facts to report to.
 struct Witnessing {
   explicit Witnessing(CountingFacts& facts) { witnessed = &facts; }
   ~Witnessing() { witnessed = nullptr; }

@@ -23,12 +23,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Runs in a pool: so it says.
+/// An op that runs in a pool, and says so.
 struct PooledOp : Op<"PooledOp", TypeList<float>> {
   static PartialShape infer(const Attrs&, PartialShape x) { return x; }
 };
 
-/// What many tasks of three processes do, one of which crashes.
+/// The hash of a run with many tasks of three processes; one process crashes.
 std::uint64_t hash_of_busy_run(std::uint64_t seed, std::vector<int>& order) {
   Simulation simulation(seed);
   std::vector<std::shared_ptr<SimulatedProcess>> processes;
@@ -92,7 +92,7 @@ TEST_CASE("a timer of a simulation is cancelled once, and never after it has run
   const TimerId second = clock->schedule_after(1s, [&] { ran += 10; });
   CHECK(clock->cancel(first));
   CHECK_FALSE(clock->cancel(first));
-  const TimerId third = clock->schedule_after(1s, [&] { ran += 100; });  // where the first was
+  const TimerId third = clock->schedule_after(1s, [&] { ran += 100; });  // in the first timer's place
   CHECK_FALSE(clock->cancel(first));
   simulation.run_for(2s);
   CHECK(ran == 110);
@@ -250,7 +250,7 @@ TEST_CASE("a simulation that ends with a step in a pool lets go of it", "[net]")
   CHECK(held.use_count() == 1);
 }
 
-// Whether all is let go of a leak sanitizer says.
+// A leak sanitizer tells whether all is released.
 TEST_CASE("a simulation that ends with steps of a cluster under way lets go of them", "[net]") {
   const auto held = std::make_shared<int>(0);
   for (int num_events = 0; num_events < 40; ++num_events) {
@@ -295,7 +295,7 @@ TEST_CASE("a simulation that ends lets go of everything", "[net]") {
     Simulation simulation(1);
     const auto process = simulation.start("p");
     simulation.schedule_after(1s, [held] {});
-    // What is destroyed schedules more.
+    // An object that schedules more work when it is destroyed.
     struct Again {
       std::shared_ptr<SimulatedProcess> process;
       std::shared_ptr<int> held;

@@ -1,4 +1,4 @@
-// How long who makes a session waits for tasks that have not come.
+// How long the maker of a session waits for tasks that have not come.
 #include <dflow/net/tasks/peers.hpp>
 
 #include "catch.hpp"
@@ -26,7 +26,7 @@ struct OnePart {
   df::Output<float> x, result;
 };
 
-constexpr auto startup_timeout = 60s;  // of a server that was told nothing else
+constexpr auto startup_timeout = 60s;  // the default of a server
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// What was sent over a connection that its sender has lost, or by a start of a task that another one has replaced.
+// Messages over a connection that the sender has lost, or from a start of a task that a newer start has replaced.
 #include <dflow/net/tasks/peers.hpp>
 
 #include "catch.hpp"
@@ -15,7 +15,7 @@ using df::testing::StepEnd;
 
 namespace {
 
-/// A variable on "ps0" that sessions of others set.
+/// A variable on "ps0" that sessions of other tasks set.
 struct SharedValue {
   SharedValue() {
     const auto on = graph.device("/job:ps/task:0");
@@ -76,7 +76,7 @@ TEST_CASE("a task that was replaced and comes back writes nothing, and is told s
   REQUIRE(tasks.simulation.run_until([&] { return held_back.has_come(); }, tasks.simulation.after(30s)));
   CHECK_FALSE(held_back.status->value().ok());
   CHECK(new_session->run(shared.read).scalar() == 2);
-  // Nor by a connection that it makes now.
+  // A connection that the old start makes now does not let it write either.
   for (int i = 0; i < 3; ++i) {
     const df::Status status = shared.write(*old_session, -1);
     INFO(status.to_string());
@@ -100,7 +100,7 @@ TEST_CASE("who has been started anew itself knows which start of another task is
     const std::string earlier = "worker0", later = "elsewhere";
     if (!later_comes_first) {
       const auto session = tasks.session(shared.graph, earlier);
-      CHECK(shared.write(*session, -1).ok());  // nobody has heard of another one
+      CHECK(shared.write(*session, -1).ok());  // nobody has heard of another start
     }
     const auto session = tasks.session(shared.graph, later);
     CHECK(shared.write(*session, 1).ok());

@@ -41,8 +41,8 @@ class NobodyElse final : public TensorSource {
   }
 };
 
-/// Steps that wait for tensors of the other task. Whenever a connection with it is lost another step begins before
-/// that is told.
+/// Steps that wait for tensors of the other task. Whenever a connection with that task is lost, another step begins
+/// before the service hears of the loss.
 class WaitingService final : public Peers::Service {
  public:
   void on_request(const TaskIdentity&, const Visit&, Incoming&, Responder& respond) override { respond(Outgoing()); }
@@ -63,7 +63,7 @@ class WaitingService final : public Peers::Service {
         RendezvousKey(other_task + "/device:CPU:0", 11, peers_task + "/device:CPU:0", "x"), {.pushed = true},
         [ended = ended_.back()](Status status, const AnyTensor&, bool) { *ended = std::move(status); });
   }
-  /// Until the first has been told; once.
+  /// Waits until the first loss is reported; call it once.
   void await_loss() { lost_.get_future().wait(); }
   Code ended(std::size_t number) {
     const std::lock_guard lock(mutex_);
@@ -120,7 +120,7 @@ TEST_CASE("who begins to wait for a task when the connection with it is lost is 
 
 namespace {
 
-/// A task that accepts connections and says nothing, and one that wants to connect to it, in one thread.
+/// A task that accepts connections and sends nothing, and a task that wants to connect to it, in one thread.
 struct SilentTask {
   SilentTask() {
     accept();
@@ -244,11 +244,12 @@ TEST_CASE("clients may be so many, and tasks of the cluster come besides", "[net
   CHECK_FALSE(is_let_in("/job:client/replica:0/task:3"));
   CHECK(is_let_in(other_task));
   CHECK(lines.count("more than 2 connections of clients") == 1);
-  // What the same start of a client has lost, and this side has not missed yet, does not count against it.
+  // A connection that the same start of a client has lost does not count against the client, even if this side has not
+  // noticed the loss yet.
   CHECK(is_let_in("/job:client/replica:0/task:1"));
   CHECK(is_let_in("/job:client/replica:0/task:1"));
   CHECK_FALSE(is_let_in("/job:client/replica:0/task:3"));
-  // Its other channel is one more, and those who connect again are let in all the same.
+  // The client's other channel counts as one more. Clients that connect again are let in all the same.
   CHECK_FALSE(is_let_in("/job:client/replica:0/task:1", Channel::data));
   CHECK(is_let_in("/job:client/replica:0/task:2"));
   for (const auto& connection : connections) connection->close(Status::cancelled("done"));

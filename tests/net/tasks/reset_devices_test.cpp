@@ -26,7 +26,7 @@ std::vector<std::shared_ptr<Device>> two_empty_devices() {
   return make_default_devices({.count = 2, .pool = std::make_shared<WorkStealingPool>(1)});
 }
 
-/// One in each of the containers.
+/// Keeps one variable in each of the containers.
 void keep_variables(const Device& device, const std::vector<std::string>& containers) {
   for (const std::string& name : containers) {
     device.context().resources->container(name)->insert(
@@ -104,7 +104,7 @@ TEST_CASE("who waits for what others do with a resource that is reset is told, a
     CHECK(status.code() == Code::aborted);
     CHECK(mentions(status, "container 'training' was reset"));
   }
-  // What does not wait goes on: there is room for one.
+  // A call that does not wait goes on: there is room for one.
   queue->enqueue_async(one(), {}, note);
   queue->enqueue_async(one(), {}, note);
   REQUIRE(told.size() == 14);

@@ -28,7 +28,7 @@ RendezvousKey key_from(const std::string& task, const std::string& name) {
   return {task + "/device:CPU:0", 1, (task == here ? there : here) + "/device:CPU:0", name};
 }
 
-/// Other tasks that answer when they are told to.
+/// Other tasks that answer when the test tells them to.
 struct AskedTasks final : net::TensorSource {
   struct Asked {
     std::string task;
@@ -385,7 +385,7 @@ TEST_CASE("what waits for steps that have not begun is bounded in bytes, for eac
   CHECK(push(4, there, "x", 200'000) == Code::resource_exhausted);  // more than there is room for
   CHECK(ends_when_it_begins(4));
   CHECK(ends_when_it_begins(2));
-  // What has begun takes none of the room, and neither does what has been received.
+  // A begun step takes no room, and neither does a received tensor.
   const auto begun = table.steps->begin(5, "client");
   CHECK(push(5, there, "x", 200'000) == Code::ok);
   for (std::uint64_t step = 10; step < 20; ++step) {
@@ -400,7 +400,7 @@ TEST_CASE("what waits for steps that have not begun is bounded in bytes, for eac
   table.steps->cancel_all(dflow::Status::cancelled("end"));
 }
 
-// Minutes, if what others have sent before were looked through.
+// This would take minutes if the table looked through the earlier tensors of other senders.
 TEST_CASE("what a sender costs that sends too much early does not depend on what others have sent") {
   constexpr std::uint64_t many = 50'000;
   net::StepTable::Options options{.task = here, .source = std::make_shared<AskedTasks>()};
@@ -415,7 +415,7 @@ TEST_CASE("what a sender costs that sends too much early does not depend on what
     num_taken += push(step, "/job:worker/replica:0/task:" + std::to_string(2 + step / 50), 1) ? 1 : 0;
   }
   for (std::uint64_t step = many; step < 2 * many; ++step) {
-    num_taken += push(step, there, 30'000) ? 1 : 0;  // the one before goes
+    num_taken += push(step, there, 30'000) ? 1 : 0;  // the step before goes
   }
   CHECK(num_taken == 2 * many);
   CHECK(steps->size() == many + 1);
@@ -460,7 +460,7 @@ TEST_CASE("a step that was pushed out and begins at that moment is forgotten whe
   Table table;
   std::shared_ptr<net::StepRendezvous> begun;
   const auto key = key_from(here, "x");
-  // As another thread may, between the two.
+  // Another thread may do this between the two.
   table.steps->serve(1, key, {},
                      [&](const Status&, const AnyTensor&, bool) { begun = table.steps->begin(1, "client"); });
   for (std::uint64_t step = 2; step <= 5; ++step) {

@@ -41,7 +41,7 @@ TEST_CASE("a stream may be destroyed by the completion that its closing calls fo
 }
 
 TEST_CASE("a busy stream lets others of its pool go first now and then", "[net]") {
-  // A pool of tasks in their order: a worker of others takes up first what it has scheduled itself.
+  // A pool that runs tasks in their order: in other pools a worker first runs a task that it has scheduled itself.
   MemoryTransport transport(std::make_shared<ElasticPool>(ElasticPoolOptions{.max_threads = 1}));
   const auto listener = transport.listen("here");
   test::Ends busy = test::connected(transport, *listener), other = test::connected(transport, *listener);

@@ -1,4 +1,4 @@
-// What every transport promises (dflow/net/transport/transport.hpp), to be run with each of them.
+// The promises of every transport (dflow/net/transport/transport.hpp); the tests of each transport run them.
 #pragma once
 
 #include <dflow/net/transport/transport.hpp>
@@ -52,7 +52,7 @@ inline Status write(Stream& stream, std::vector<std::string_view> parts) {
   return ended.wait();
 }
 
-/// Up to `size` bytes, fewer at an error, which `status` gets.
+/// Reads up to `size` bytes; fewer after an error, which goes to `status`.
 inline std::string read(Stream& stream, std::size_t size, Status* status = nullptr) {
   std::string text(size, '\0');
   std::size_t have = 0;
@@ -82,7 +82,7 @@ inline Status connect(Transport& transport, const std::string& address, std::uni
   return ended.wait();
 }
 
-/// At its own address, or at another that leads to it.
+/// Connects to the listener's own address, or to another address that leads to the listener.
 inline Ends connected(Transport& transport, Listener& listener, const std::string& address = {}) {
   Ends ends;
   Ended accepted;
@@ -94,7 +94,7 @@ inline Ends connected(Transport& transport, Listener& listener, const std::strin
   return ends;
 }
 
-/// `address` is one that nobody listens at.
+/// `address` must have no listener.
 inline void keeps_its_promises(Transport& transport, const std::string& address) {
   SECTION("bytes go both ways, in order, in parts and in pieces") {
     const auto listener = transport.listen(address);
@@ -157,7 +157,7 @@ inline void keeps_its_promises(Transport& transport, const std::string& address)
     CHECK(status.code() == Code::unavailable);
     CHECK(contains(status.message(), listener->address()));
     CHECK(write(*ends.near, {"more"}).code() == Code::unavailable);
-    // The first may still have gone to a buffer.
+    // The first write may still have gone to a buffer.
     Status later;
     for (int i = 0; i < 1000 && later.ok(); ++i) later = write(*ends.far, {std::string(100'000, 'x')});
     CHECK(later.code() == Code::unavailable);

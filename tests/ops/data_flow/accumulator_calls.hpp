@@ -1,4 +1,4 @@
-// Calls to a conditional accumulator, of gradients that are dense or rows, and a sequential model of one.
+// Calls to a conditional accumulator with dense gradients or with rows, and a sequential model of the accumulator.
 #pragma once
 
 #include "modelled_calls.hpp"
@@ -22,10 +22,10 @@ struct AccumulatorSetting {
 
 struct AccumulatorCall {
   enum class What : std::uint8_t { give, take, take_ranks, set_step, reset, size };
-  /// Of a gradient; dense ones have all rows.
+  /// The number of rows of a gradient; a dense gradient has all rows.
   static constexpr int num_rows = 3;
   What what = What::size;
-  std::vector<std::int32_t> ranks = {};  ///< to give, one: -1 for none
+  std::vector<std::int32_t> ranks = {};  ///< the ranks to take; the one rank to give, or -1 for none
   std::int64_t step = 0;
   std::vector<std::int64_t> rows = {}, values = {};
   std::int32_t count = 1;
@@ -41,11 +41,11 @@ struct AccumulatorCall {
   }
 };
 
-/// Gradients, until there are as many as the first who waits wants.
+/// A model that collects gradients until the first waiting call has as many as it wants.
 class AccumulatorModel {
  public:
   using Call = AccumulatorCall;
-  /// Whole numbers for means of up to ten.
+  /// A scale that makes the means of up to ten gradients whole numbers.
   static constexpr std::int64_t scale = 2520;
 
   explicit AccumulatorModel(const AccumulatorSetting& setting) : setting_(setting) {}
@@ -108,7 +108,7 @@ class AccumulatorModel {
       ++step_;
     }
   }
-  /// Who waits is not served: there are never more than before.
+  /// Waiting calls are not served: there are never more gradients than before.
   void take_ranks(int number, const AccumulatorCall& call) {
     std::vector<AccumulatorCall> taken;
     for (const std::int32_t rank : call.ranks) {

@@ -27,7 +27,7 @@ TypeArgs types_of(std::initializer_list<DType> dtypes) {
   return types;
 }
 
-/// An accumulator of gradients [2], and what a test does with it.
+/// An accumulator of gradients [2], and the operations that a test runs on it.
 template <class T = float>
 struct Gathered {
   explicit Gathered(const std::string& reduction = "MEAN") {
@@ -193,7 +193,7 @@ TEST_CASE("A replica that gives again for a step counts once, and sums are in th
   CHECK(gathered.size() == 1);
   gathered.give(3, 0, 0);
   CHECK(gathered.take(2) == 2);
-  // Floating-point addition is not associative: 2^24 + 1 + 1 is one or the other, by order.
+  // Floating-point addition is not associative: 2^24 + 1 + 1 has one of two values, by order.
   for (const std::vector<int>& order : {std::vector{0, 1, 2}, std::vector{2, 1, 0}, std::vector{1, 2, 0}}) {
     Gathered sum("SUM");
     for (const int rank : order) sum.give(rank == 0 ? 16777216.0 : 1.0, 0, rank);
@@ -339,7 +339,7 @@ TEST_CASE("Rows that do not fit those before them do not count") {
   const auto [at, rows] = session.run(Output<std::int64_t>(taken.output(0)), Output<float>(taken.output(1)));
   CHECK(at.num_elements() == many);
   CHECK(rows(many - 1, 1) == 1);
-  // What one type of indices was given with, another one cannot take.
+  // A gradient that was given with one type of indices cannot be taken with another type.
   session.run({{indices, Tensor<std::int64_t>::zeros({2})}, {values, Tensor<float>::full({2, 2}, 1)}}, give);
   CHECK(code_of([&] { session.run(Output<std::int32_t>(taken_short.output(0))); }) == Code::invalid_argument);
 }
@@ -382,7 +382,7 @@ TEST_CASE("What is given is taken once, while those who take are stopped") {
   threads.clear();
   const int rest = gathered.size();
   if (rest > 0) sum += static_cast<std::int64_t>(gathered.take(rest));
-  // A step that is stopped when it has taken already ends with that, and what it took is gone.
+  // A step that is stopped after its take ends as stopped, and the gradient that it took is gone.
   CHECK(sum <= num_givers * each);
   CHECK(gathered.size() == 0);
 }

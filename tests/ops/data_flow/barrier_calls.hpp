@@ -38,7 +38,7 @@ struct BarrierCall {
   }
 };
 
-/// Elements of two components in the order in which they began; who takes is served in turn.
+/// Elements of two components, ordered by their begin; takers are served in turn.
 class BarrierModel {
  public:
   using Call = BarrierCall;

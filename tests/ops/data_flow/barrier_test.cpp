@@ -22,8 +22,7 @@
 
 using namespace dflow;
 
-// What TensorFlow 2.21's Barrier does was tried there: which index a key gets, what is taken first, which code an error
-// has.
+// We tried TensorFlow 2.21's Barrier: the index that a key gets, the order of takes, and the code of each error.
 
 namespace {
 
@@ -31,7 +30,7 @@ using Words = std::vector<std::string>;
 
 constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
 
-/// A barrier of a number and a word, with what a test does with it.
+/// A barrier of a number and a word, and the operations that a test runs on it.
 struct Pairs {
   explicit Pairs(int num_threads = 2) : session(graph, SessionOptions{.num_threads = num_threads}) {}
   explicit Pairs(const std::shared_ptr<Device>& device) : session(graph, SessionOptions{.devices = {device}}) {}
@@ -280,7 +279,7 @@ TEST_CASE("A state that is none of a barrier is refused, and the barrier keeps i
   CHECK(other.incomplete_size() == 1);
   const auto numbers = saved[0].span<std::int64_t>();
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    // Whatever a number is changed to, the state is refused or is one.
+    // After any change of a number, the state is refused or is a valid state.
     for (const std::int64_t change : {std::int64_t{-3}, std::int64_t{1}, std::int64_t{1} << 40}) {
       std::vector<AnyTensor> changed = saved;
       changed[0] = saved[0].deep_copy();

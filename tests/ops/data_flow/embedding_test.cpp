@@ -47,8 +47,8 @@ std::vector<Variable<double>> sharded_table(Graph& graph, std::int64_t rows, std
   return all;
 }
 
-/// What a lookup of `ids` in `rows` rows gives, its loss over `steps` steps, and the table after them; `shards` = 0: in
-/// one variable.
+/// The result of a lookup of `ids` in `rows` rows, its loss over `steps` steps, and the table after them. `shards` =
+/// 0: the table is one variable.
 struct Trained {
   std::string shape;
   Tensor<double> found;

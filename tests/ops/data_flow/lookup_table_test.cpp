@@ -22,7 +22,7 @@
 using namespace dflow;
 using dflow::testing::vector_of;
 
-// What is expected was tried with TensorFlow 2.21's lookup ops: contents, defaults, which code an error has.
+// The expectations were tried with TensorFlow 2.21's lookup ops: contents, defaults, and the code of each error.
 
 namespace {
 
@@ -53,7 +53,7 @@ std::string text_of(const Tensor<K>& keys, const Tensor<V>& values) {
   return text;
 }
 
-/// A table of numbers by words, with what a test does with it.
+/// A table of numbers by words, and the operations that a test runs on it.
 struct Counts {
   explicit Counts(const std::shared_ptr<Device>& device = device_with(nullptr))
       : session(graph, SessionOptions{.devices = {device}}) {}
@@ -254,7 +254,7 @@ TEST_CASE("A static table is filled once, by any number of sessions with the sam
 
 namespace {
 
-/// What a table of words to numbers holds after it was filled from a file, or the error's text.
+/// The content of a table of words to numbers after it was filled from a file, or the error's text.
 template <class K, class V>
 std::string filled_from(const std::string& text, const InitializeTableFromTextFile::Attrs& attrs,
                         Code code = Code::invalid_argument) {

@@ -1,4 +1,4 @@
-// Random programs of calls that wait for each other, beside a sequential model of what they are made to.
+// Random programs of calls that wait for each other, beside a sequential model of the object that they call.
 #pragma once
 
 #include <dflow/dflow.hpp>
@@ -20,8 +20,8 @@ namespace dflow::testing {
 /// How a call ended.
 struct CallOutcome {
   Code code = Code::ok;
-  std::vector<std::int64_t> values = {};  ///< what it was given
-  bool is_count = false;                  ///< one, of what is there
+  std::vector<std::int64_t> values = {};  ///< the values that the call was given
+  bool is_count = false;                  ///< the only value counts the elements that are there
 };
 using CallEnded = std::function<void(CallOutcome)>;
 
@@ -29,19 +29,19 @@ inline std::int64_t draw_below(std::mt19937_64& random, int n) {
   return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
 }
 
-/// One program, by its number. `Calls` is what the calls are made to, in sessions whose threads are the test's, so that
-/// what can end has ended when a call returns:
+/// One program, by its number. `Calls` is the object that is called, in sessions that use the test's threads. All
+/// calls that can end have therefore ended when a call returns:
 ///
 ///     using Call, Model;
-///     Model model() const;                                         // of what is empty
+///     Model model() const;                                         // of an empty object
 ///     void empty();
 ///     Call draw(std::mt19937_64& random, int number);              // with a number of its own
-///     std::optional<Call> draw_last(int i, const Model&);          // the i-th of those that empty it
+///     std::optional<Call> draw_last(int i, const Model&);          // the i-th call that empties it
 ///     void start(const Call&, const RunOptions&, CallEnded);
-///     std::string compare(const Model&);                           // what is to be seen otherwise
+///     std::string compare(const Model&);                           // differences in other state
 ///
-/// A Model is a value: `arrive(number, call)`, `stop(number, code)`, and in `ended` what has ended since it was
-/// emptied. `agree(got, wanted)` says whether a call may end like that.
+/// A Model is a value. It has `arrive(number, call)` and `stop(number, code)`, and `ended` holds the calls that have
+/// ended since it was emptied. `agree(got, wanted)` says whether a call may end with that outcome.
 template <class Calls>
 class CallProgram {
  public:
@@ -53,7 +53,7 @@ class CallProgram {
     calls_.empty();
   }
 
-  /// What was not as the model has it; empty if all was.
+  /// The first difference from the model; empty if there is none.
   std::string run() {
     const auto num_calls = draw_below(random_, 24) + 4;
     for (int i = 0; i < num_calls && wrong_.empty(); ++i) {
@@ -88,7 +88,7 @@ class CallProgram {
         return pass_time();
       default:
         std::optional<Duration> deadline;
-        // No two calls have one deadline.
+        // No two calls have the same deadline.
         if (draw_below(random_, 4) == 0) {
           deadline = std::chrono::milliseconds(draw_below(random_, 20) + 1) + std::chrono::microseconds(last_ + 1);
         }
@@ -127,7 +127,7 @@ class CallProgram {
   }
   void says(const std::string& what) { log_ += what + "; "; }
 
-  /// The same calls have ended, in the same way.
+  /// Checks that the same calls have ended, with the same outcomes.
   void compare() {
     if (!wrong_.empty()) return;
     for (const auto& [number, wanted] : model_.ended) {

@@ -1,4 +1,4 @@
-// Every allocation of a resource that is waited for fails in turn: nobody waits for ever, and nothing is told twice.
+// Every allocation of a resource with waiting calls fails in turn: no call waits for ever, and none is told twice.
 #include <dflow/state/accumulator_state.hpp>
 #include <dflow/state/barrier_state.hpp>
 #include <dflow/state/queue_state.hpp>
@@ -20,7 +20,7 @@ using failing_new::fail_each;
 
 namespace {
 
-/// Calls that were made, and those that have been told how they ended.
+/// The calls that were made, and the calls that have been told how they ended.
 struct Waits {
   int num_told = 0;
 

@@ -30,7 +30,7 @@ struct QueueSetting {
   }
 };
 
-/// An element is a number of its own and, of a priority queue, what it is ordered by.
+/// An element has a number of its own and, in a priority queue, a priority.
 struct QueuedElement {
   std::int64_t value = 0;
   std::int64_t priority = 0;
@@ -64,7 +64,7 @@ struct QueueCall {
   }
 };
 
-/// A queue as plain lists: who comes first is served first, all that can be done is done after each call.
+/// A queue as plain lists. Calls are served in order of arrival, and after each call all possible work is done.
 class QueueModel {
  public:
   using Call = QueueCall;
@@ -106,7 +106,7 @@ class QueueModel {
     end(number, code);
     settle();
   }
-  /// Whichever a shuffling queue chooses, it is one that was put in and has not come out.
+  /// A shuffling queue may choose any element that was put in and has not come out.
   bool agree(const CallOutcome& got, const CallOutcome& wanted) {
     if (got.code != wanted.code || got.values.size() != wanted.values.size()) return false;
     if (setting_.kind != QueueOrder::shuffle || wanted.is_count) return got.values == wanted.values;
@@ -117,7 +117,7 @@ class QueueModel {
   }
   std::int64_t size() const { return static_cast<std::int64_t>(held_.size()); }
 
-  /// All that what follows depends on.
+  /// All the state on which later results depend.
   std::string key() const {
     std::string key = str_cat(is_closed ? "closed" : "open");
     const bool is_shuffled = setting_.kind == QueueOrder::shuffle;
@@ -145,7 +145,7 @@ class QueueModel {
     int number;
     std::size_t count;
     bool up_to;
-    std::vector<std::pair<QueuedElement, int>> taken;  ///< and when they came
+    std::vector<std::pair<QueuedElement, int>> taken;  ///< with the time at which each came
   };
 
   void end(int number, Code code, const std::vector<QueuedElement>& given = {}) {
@@ -207,7 +207,7 @@ class QueueModel {
     takes_.pop_front();
     return true;
   }
-  /// By when they came they are where they were.
+  /// The elements go back to their places by their time of arrival.
   void put_back(Take& take) { held_.insert(held_.end(), take.taken.begin(), take.taken.end()); }
 
   QueueSetting setting_;
@@ -267,7 +267,7 @@ class QueueCalls {
     }
     return call;
   }
-  /// What is left comes out as it should.
+  /// The remaining elements come out as they should.
   static std::optional<Call> draw_last(int i, const Model& model) {
     if (i == 0) return Call{.what = Call::What::close};
     if (i == 1) return Call{.what = Call::What::take_many, .count = static_cast<std::int32_t>(model.size())};
@@ -293,7 +293,7 @@ class QueueCalls {
                                    call.what == What::put_many ? put_many_ : put_, done);
       }
       case What::put_misshapen: {
-        // Two components' worth of shape: no element.
+        // The shape is enough for two components, and is not an element's shape.
         const Tensor<std::int64_t> values({1, 1, 2}, {1, 2}), priorities({1}, {1});
         return session_->run_async(options, nullptr, {{value_, values}, {priority_, priorities}}, put_many_, done);
       }

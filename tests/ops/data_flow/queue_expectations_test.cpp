@@ -1,6 +1,7 @@
-// What TensorFlow's tests publish of queues: python/kernel_tests/fifo_queue_test.py, padding_fifo_queue_test.py and
-// random_shuffle_queue_test.py, version 0.8; the names in comments are theirs. queue_test.cpp and queue_kinds_test.cpp
-// have what is here not: order, blocking, closing, shared names, padding, shuffling.
+// The expectations that TensorFlow's tests publish for queues: python/kernel_tests/fifo_queue_test.py,
+// padding_fifo_queue_test.py and random_shuffle_queue_test.py, version 0.8. The names in comments are from there.
+// queue_test.cpp and queue_kinds_test.cpp have the other expectations: order, blocking, closing, shared names,
+// padding, shuffling.
 #include <dflow/ops/data_flow/queue_kinds.hpp>
 
 #include "catch.hpp"

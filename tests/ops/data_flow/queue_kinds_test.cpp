@@ -44,7 +44,7 @@ Session session_with_files(const Graph& graph, const std::shared_ptr<FileSystem>
   return Session(graph, {.devices = devices});
 }
 
-/// A queue of numbers that shuffles, with what a test does with it.
+/// A queue of numbers that shuffles, and the operations that a test runs on it.
 struct Shuffled {
   explicit Shuffled(const RandomShuffleQueueOptions& options, int num_threads = 2)
       : queue(graph, options), session(graph, SessionOptions{.num_threads = num_threads}) {}
@@ -319,8 +319,8 @@ Operation operation_of(const std::tuple<First, Rest...>& outputs) {
   return std::get<0>(outputs).operation();
 }
 
-/// Eight put in and eight take out; each element must come out once. Between, those who take ask for more than there
-/// ever is, until a deadline.
+/// Eight threads put in and eight take out; each element must come out once. Between their takes, the takers ask for
+/// more elements than there ever are, until a deadline.
 template <class Queue, class Put>
 void check_crowd(Graph& graph, const Queue& queue, const Output<int>& taken, const Put& put_with, int num_threads) {
   constexpr int producers = 8, consumers = 8, each = 60;

@@ -1,5 +1,5 @@
 // Random programs of calls to queues, barriers and accumulators, step by step beside a sequential model of each.
-// DFLOW_QUEUE_PROGRAMS says how many programs; DFLOW_QUEUE_PROGRAM runs the one of that number alone.
+// DFLOW_QUEUE_PROGRAMS says how many programs; DFLOW_QUEUE_PROGRAM runs only the program with that number.
 #include <dflow/ops/data_flow/queue_kinds.hpp>
 
 #include "accumulator_calls.hpp"
@@ -34,7 +34,7 @@ std::optional<std::uint64_t> number_in(const char* variable) {
   return std::strtoull(text, nullptr, 10);
 }
 
-/// `Setting::of(number)` is what a program's calls are made to.
+/// `Setting::of(number)` says which object a program calls.
 template <class Calls, class Setting>
 void run_programs() {
   struct Made {

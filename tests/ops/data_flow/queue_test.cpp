@@ -29,7 +29,7 @@ std::shared_ptr<Device> queue_device() {
       CpuDeviceOptions{.pool = std::make_shared<WorkStealingPool>(2, ThreadPoolOptions{.name = "queue"})});
 }
 
-/// A queue of numbers with what a test does with it.
+/// A queue of numbers, and the operations that a test runs on it.
 struct Numbers {
   explicit Numbers(std::int64_t capacity = 0)
       : queue(graph, {.capacity = capacity, .shapes = {{}}, .name = "numbers"}) {}
@@ -154,7 +154,7 @@ TEST_CASE("What waits ends at its deadline or when it is stopped, and what it ha
   CHECK(waiting.get() == Code::cancelled);
   CHECK(numbers.take() == 1);
   CHECK(numbers.size() == 0);
-  // Of those that there was room for the first ones stay.
+  // The queue keeps the first elements, up to its capacity.
   QueueState queue("q", {.dtypes = {DType::int32}, .shapes = {}, .capacity = 2});
   CancellationSource source;
   std::optional<Status> ended;

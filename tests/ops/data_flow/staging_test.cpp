@@ -19,7 +19,7 @@ namespace {
 
 const RunOptions soon{.deadline = std::chrono::milliseconds(10)};
 
-/// An area of vectors of float, with what a test does with it.
+/// An area of vectors of float, and the operations that a test runs on it.
 struct Floats {
   explicit Floats(const StagingAreaOptions& options) : area(graph, options) {}
 
@@ -85,7 +85,7 @@ TEST_CASE("A staging area holds as many bytes as its memory limit says") {
   waits.get();
   CHECK(floats.size() == 3);
   for (const float value : {2.0f, 4.0f, 6.0f}) CHECK(floats.take() == value);
-  for (int i = 0; i < 3; ++i) {  // what was taken counts no more
+  for (int i = 0; i < 3; ++i) {  // elements that were taken no longer count
     floats.put(10, 7);
     CHECK(floats.take() == 7);
   }

@@ -24,7 +24,7 @@ namespace {
 
 using GoneRanks = std::vector<std::int32_t>;
 
-/// What somebody at a clock was told, when it was.
+/// The outcome of a call to a clock, once the clock has told it.
 struct ClockTold {
   bool is_told = false;
   Status status;
@@ -112,9 +112,9 @@ TEST_CASE("Who joins late or again begins where the slowest is, and who leaves h
   CHECK_FALSE(a_waits->is_told);
   clock.tick(b);
   CHECK_FALSE(a_waits->is_told);
-  CHECK(leave_clock(clock, 2)->is_told);  // nobody watches, so nobody need know
+  CHECK(leave_clock(clock, 2)->is_told);  // nobody watches, so nobody needs to know
   CHECK(a_waits->step == 7);
-  // A process that was started anew has its place, and the old one has none.
+  // A restarted process takes its place, and the old process has none.
   const std::int64_t again = clock.join(1);
   CHECK(await_step(clock, again)->step == 6);
   CHECK(await_step(clock, b)->status.code() == Code::aborted);
@@ -176,7 +176,7 @@ TEST_CASE("Who leaves is told so when who watches knows, also by a clock that wa
   auto watches = watch_clock(*clock, {});
   auto leaves = leave_clock(*clock, 1);
   CHECK(watches->gone == GoneRanks{1});
-  CHECK_FALSE(leaves->is_told);  // what was told may be lost
+  CHECK_FALSE(leaves->is_told);  // the answer may be lost
   watches = watch_clock(*clock, {1});
   CHECK(leaves->status.ok());
   CHECK(leaves->is_told);
@@ -196,9 +196,9 @@ TEST_CASE("Who leaves is told so when who watches knows, also by a clock that wa
   CHECK(watch_clock(*clock, {0, 1, 2})->gone == GoneRanks{0, 1, 2});
   CHECK(leaves->is_told);
   CHECK(leave_clock(*clock, 2)->is_told);
-  CHECK(watch_clock(*clock, {0, 1, 2})->is_told);  // what it was told was lost
+  CHECK(watch_clock(*clock, {0, 1, 2})->is_told);  // the last answer was lost
 
-  // They train once more.
+  // The replicas train once more.
   watches = watch_clock(*clock, {});
   CHECK_FALSE(watches->is_told);
   clock->join(2);
@@ -239,9 +239,9 @@ TEST_CASE("The slowest are given up when others have waited for them and nobody 
   CHECK(a_waits->step == 1);
   CHECK(clock.num_present() == 2);
   CHECK(code_of([&] { clock.tick(c); }) == Code::aborted);
-  // It is back, where the slowest is.
+  // The process is back, at the step of the slowest one.
   CHECK(await_step(clock, clock.join(2))->step == 1);
-  // When all others are gone, who has never come is waited for no longer.
+  // When all other processes are gone, a process that has never come is no longer waited for.
   for (std::int64_t rank = 0; rank < 3; ++rank) static_cast<void>(leave_clock(clock, rank));
   const auto watches = watch_clock(clock, {0, 1, 2});
   CHECK_FALSE(watches->is_told);

@@ -22,7 +22,7 @@ namespace {
 
 using Ranks = std::vector<std::int32_t>;
 
-/// What a call was told, when it was.
+/// The outcome of a call, once the barrier has told it.
 struct Told {
   bool is_told = false;
   Status status;
@@ -94,7 +94,7 @@ TEST_CASE("Fewer arrivals make a step than there are replicas, and fewer still w
   auto collected = collect_at(barrier);
   CHECK_FALSE(collected->is_told);
   static_cast<void>(leave_barrier(barrier, 0));
-  CHECK(collected->ranks.empty());  // there are not enough, but who leads is to know
+  CHECK(collected->ranks.empty());  // there are not enough, but the leader is to know
   CHECK(collected->left == Ranks{0});
   collected = collect_at(barrier);
   CHECK_FALSE(collected->is_told);
@@ -106,11 +106,11 @@ TEST_CASE("Fewer arrivals make a step than there are replicas, and fewer still w
   static_cast<void>(leave_barrier(barrier, 3));
   CHECK(collect_at(barrier)->ranks == Ranks{1});
   static_cast<void>(leave_barrier(barrier, 1));
-  CHECK(collect_at(barrier)->ranks == Ranks{1});  // what it has brought counts
+  CHECK(collect_at(barrier)->ranks == Ranks{1});  // the gradient that it has brought counts
   barrier.advance(2);
   CHECK(collect_at(barrier)->status.code() == Code::out_of_range);
   CHECK(barrier.num_present() == 0);
-  // One comes back.
+  // One replica comes back.
   CHECK(wait_at(barrier, 0, -1)->step == 2);
   barrier.arrive(0, 2);
   CHECK(collect_at(barrier)->ranks == Ranks{0});
@@ -122,7 +122,7 @@ TEST_CASE("Who leaves a barrier is told so when its leader knows, or nobody lead
   barrier.open(0, 7);
   auto leaves = leave_barrier(barrier, 1);
   CHECK(collect_at(barrier, {}, 7)->left == Ranks{1, 2});
-  CHECK_FALSE(leaves->is_told);  // what the leader was told may be lost
+  CHECK_FALSE(leaves->is_told);  // the answer to the leader may be lost
   auto collects = collect_at(barrier, {}, 7);
   CHECK_FALSE(collects->is_told);
   CHECK(leaves->is_told);
@@ -270,7 +270,7 @@ TEST_CASE("Who leads tells a barrier that was started anew who has left, and goe
   CHECK(collects->left == Ranks{1});
   CHECK(leave_barrier(barrier, 1)->is_told);
   barrier.advance(5, 7);
-  // All have left, and what the leader was told of it is lost: it opens the barrier once more.
+  // All have left, and the answer that tells the leader so is lost: the leader opens the barrier once more.
   const auto leaves = leave_barrier(barrier, 0), known = leave_barrier(barrier, 2);
   CHECK(collect_at(barrier, {}, 7)->status.code() == Code::out_of_range);
   barrier.open(5, 8, left);
@@ -449,7 +449,7 @@ TEST_CASE("Threads that arrive, wait and are cancelled at a barrier are each tol
     threads.emplace_back([&, rank] {
       for (std::int64_t step = wait(rank, -1, {}).second; step < num_steps;) {
         barrier.arrive(rank, step);
-        // A wait that is cancelled while it may be served, and the one that counts.
+        // A wait that is cancelled while it may be served, and then the wait that counts.
         CancellationSource source;
         std::jthread canceller([source]() mutable { source.cancel(); });
         const auto [status, next] = wait(rank, step, source.token());
@@ -526,7 +526,7 @@ TEST_CASE("The ops of a barrier do in steps what it does") {
   CHECK(Ranks(dropped.begin(), dropped.end()) == Ranks{1, 2});
   CHECK(code_of([&] { session.run({.deadline = std::chrono::milliseconds(20)}, {at(1)}, wait[0]); }) ==
         Code::deadline_exceeded);
-  CHECK(session.run({at(1)}, wait[1]).scalar() == 1);                             // which has not arrived
+  CHECK(session.run({at(1)}, wait[1]).scalar() == 1);                             // replica 1 has not arrived
   auto leaving = std::async(std::launch::async, [&] { session.run(leave[0]); });  // until the leader knows
   while (session.run({by}, left).num_elements() == 0) continue;
   CHECK(code_of([&] { session.run({.deadline = std::chrono::milliseconds(1)}, {by}, left); }) ==

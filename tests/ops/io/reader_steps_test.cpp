@@ -39,7 +39,7 @@ std::shared_ptr<Device> reading_device(const std::shared_ptr<FileSystem>& files,
   return device;
 }
 
-/// Lines of files that a queue names, on a device whose pool has one thread.
+/// The lines of files that a queue names, on a device with a pool of one thread.
 struct Lines {
   explicit Lines(const std::shared_ptr<FileSystem>& of, int num_threads = 1)
       : device(reading_device(of, num_threads)), session(graph, SessionOptions{.devices = {device}}) {}
@@ -67,7 +67,7 @@ std::string numbered_lines(int file, int count) {
   return content;
 }
 
-/// Files in memory whose second read asks for a stop.
+/// Files in memory that ask for a stop at the second read.
 class StoppingReads final : public dflow::testing::ChangedFiles {
  public:
   std::unique_ptr<RandomAccessFile> open_for_reading(const std::string& path) override {
@@ -93,7 +93,7 @@ class StoppingReads final : public dflow::testing::ChangedFiles {
   };
 };
 
-/// What a step ends with: a line, or its code.
+/// The end of a step: a line, or the error's code.
 struct Ended {
   Status status;
   std::string line;
@@ -301,7 +301,7 @@ TEST_CASE(
   for (const auto& some : read) all.insert(all.end(), some.begin(), some.end());
   const std::set<std::string> different(all.begin(), all.end());
   CHECK(different.size() == all.size());
-  // A step whose deadline passes after it was given its record has read it.
+  // A step has read its record if its deadline passes after it was given the record.
   CHECK(all.size() <= num_files * num_lines);
   CHECK(lines.produced() == num_files * num_lines);
   for (const std::string& line : all) CHECK(line.starts_with("line "));

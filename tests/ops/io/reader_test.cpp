@@ -20,8 +20,8 @@
 
 using namespace dflow;
 
-// What is expected stands in TensorFlow's python/kernel_tests/reader_ops_test.py, or is what TensorFlow 2.21's readers
-// give for the same files.
+// The expected values are from TensorFlow's python/kernel_tests/reader_ops_test.py, or from TensorFlow 2.21's readers
+// on the same files.
 
 namespace {
 
@@ -29,7 +29,7 @@ using Names = std::vector<std::string>;
 using KeyAndValue = std::pair<std::string, std::string>;
 using Pairs = std::vector<KeyAndValue>;
 
-/// A reader, its queue, and files in memory, with what a test does with them.
+/// A reader, its queue, and files in memory, and the operations that a test runs on them.
 template <class R>
 struct Reading {
   template <class... Options>
@@ -52,7 +52,7 @@ struct Reading {
     for (std::int64_t i = 0; i < k.dim(0); ++i) pairs.emplace_back(k(i), v(i));
     return pairs;
   }
-  /// Until the queue is closed and empty.
+  /// Reads until the queue is closed and empty.
   Pairs rest() {
     Pairs all;
     for (;;) {
@@ -107,7 +107,7 @@ void write_packed(FileSystem& files, const std::string& path, std::string_view c
   packed.finish();
 }
 
-/// Of which the library can read files.
+/// The compressions that the library can read.
 std::vector<RecordCompression> compressions() {
 #if defined(DFLOW_HAS_ZLIB)
   return {RecordCompression::none, RecordCompression::gzip, RecordCompression::zlib};
@@ -366,7 +366,7 @@ TEST_CASE("A record that is damaged or cut short is DataLoss with file and offse
   reading.put("/cut", std::string_view(whole).substr(0, whole.size() - 3));
   reading.put("/damaged", damaged);
   reading.enqueue({"/cut"});
-  CHECK(reading.read_up_to(9).size() == 2);  // what is whole is given first
+  CHECK(reading.read_up_to(9).size() == 2);  // the whole records are given first
   for (int i = 0; i < 2; ++i) {              // as often as it is read
     const Status failed = reading.failure();
     CHECK(failed.code() == Code::data_loss);
@@ -378,7 +378,7 @@ TEST_CASE("A record that is damaged or cut short is DataLoss with file and offse
   reading.enqueue({"/damaged"});
   CHECK(reading.read().second == "one");
   CHECK(mentions(reading.failure(), "record of '/damaged' at offset 19"));
-  // The file is mended, and what follows is read.
+  // The file is mended, and the records that follow are read.
   reading.put("/damaged", whole);
   reading.session.run(reading.reset);
   reading.enqueue({"/damaged"});

@@ -14,7 +14,7 @@
 
 using namespace dflow;
 
-// What each record gives, and which are refused, was tried with tf.raw_ops.DecodeCSV of TensorFlow 2.21.0.
+// The results of all records, and the refused records, were tried with tf.raw_ops.DecodeCSV of TensorFlow 2.21.0.
 
 namespace {
 

@@ -15,7 +15,7 @@
 using namespace dflow;
 using namespace std::string_literals;
 
-// What the records give, and which are refused, was tried with tf.raw_ops.ParseExample, ParseSingleExample,
+// The results of the records, and the refused records, were tried with tf.raw_ops.ParseExample, ParseSingleExample,
 // ParseSingleSequenceExample and DecodeJSONExample of TensorFlow 2.21.0.
 
 namespace {
@@ -46,7 +46,7 @@ std::string one_sequence() {
   return serialize(example);
 }
 
-/// What a step says of one feature of the three records.
+/// The values of one feature in the three records, as a step gives them.
 template <class F>
 Status status_of_feature(F feature, Tensor<std::string> records = three_records()) {
   Graph graph;

@@ -12,7 +12,7 @@
 
 using namespace dflow;
 
-// The values of each op are in tests/oracle/strings.json: here is what its builders say, and bytes that JSON has not.
+// The values of each op are in tests/oracle/strings.json; here are the errors of builders, and bytes that JSON lacks.
 
 namespace {
 
@@ -61,7 +61,7 @@ TEST_CASE("texts are written as they are, and with a width as far as the precisi
   const auto texts = constant(graph, some_texts({"abcd", "", "\xc3\xa9\xe6\xbc\xa2"}));
   Session session(graph);
   const auto written = [&](AsString::Attrs attrs) { return session.run(as_string(texts, std::move(attrs))); };
-  // What TensorFlow 2.21 gives.
+  // TensorFlow 2.21 gives the same values.
   CHECK(bitwise_equal(written({.precision = 2}), some_texts({"abcd", "", "\xc3\xa9\xe6\xbc\xa2"})));
   CHECK(bitwise_equal(written({.precision = 2, .width = 0}), some_texts({"abcd", "", "\xc3\xa9\xe6\xbc\xa2"})));
   CHECK(bitwise_equal(written({.precision = 2, .width = 5}), some_texts({"   ab", "     ", "   \xc3\xa9"})));

@@ -16,8 +16,8 @@
 using namespace dflow;
 using namespace std::string_view_literals;
 
-// Bytes, pixels, numbers and what is an error are those of tf.raw_ops of TensorFlow 2.21.0; tests of TensorFlow
-// (core/kernels/summary*_op_test.cc) have the tags and the values of "tag1" to "tag3" and "taghisto".
+// Bytes, pixels, numbers and errors are the results of tf.raw_ops of TensorFlow 2.21.0. The tags and the values of
+// "tag1" to "tag3" and "taghisto" come from tests of TensorFlow (core/kernels/summary*_op_test.cc).
 
 namespace {
 
@@ -39,7 +39,7 @@ std::string run_summary(const std::vector<AnyTensor>& inputs, typename O::Attrs 
   return bytes_of(graph, Output<std::string>(summary));
 }
 
-/// The same, of shapes that only the step knows.
+/// The status of the same op, with shapes known only to the step.
 template <class O>
 Status status_of_step(const std::vector<AnyTensor>& inputs, typename O::Attrs attrs = {}) {
   Graph graph;
@@ -57,7 +57,7 @@ Status status_of_step(const std::vector<AnyTensor>& inputs, typename O::Attrs at
   });
 }
 
-/// InvalidArgument that says so, when the node is built and when the step runs.
+/// InvalidArgument with `message`, when the node is built and when the step runs.
 template <class O>
 void check_refused(const std::vector<AnyTensor>& inputs, std::string_view message, typename O::Attrs attrs = {}) {
   const Status built = status_of([&] { return run_summary<O>(inputs, attrs); });
@@ -72,7 +72,7 @@ Tensor<std::string> tag_of(const char* text) { return Tensor<std::string>(std::s
 
 std::vector<SummaryValue> values_of(const std::string& bytes) { return parse_summary(bytes).values; }
 
-/// What each summary shows of its pixels.
+/// Checks the pixels that each summary shows.
 void check_images(const std::string& bytes, const Shape& shape, const std::vector<std::string>& tags,
                   const std::vector<std::vector<std::uint8_t>>& pixels) {
   const std::vector<SummaryValue> values = values_of(bytes);
@@ -133,7 +133,7 @@ TEST_CASE("a histogram of each element type is that of TensorFlow", "[summary]")
                                                 0.10243638697138786, 3.8315657995195243, 4.214722379471477,
                                                 4.636194617418625, 5.099814079160488, 1.7976931348623157e+308});
   CHECK(histogram.counts == std::vector<double>{0, 1, 0, 1, 0, 3, 0, 1, 0});
-  // Of 1 and 2, and of the int8 1 and -2.
+  // The values are 1 and 2, then the int8 1 and -2.
   constexpr auto two =
       "\x0a\x87\x01\x0a\x01\x74\x2a\x81\x01\x09\x00\x00\x00\x00\x00\x00\xf0\x3f\x11\x00\x00\x00\x00\x00\x00\x00\x40\x19"
       "\x00\x00\x00\x00\x00\x00\x00\x40\x21\x00\x00\x00\x00\x00\x00\x08\x40\x29\x00\x00\x00\x00\x00\x00\x14\x40\x32\x28"
@@ -169,7 +169,7 @@ TEST_CASE("images are scaled as TensorFlow does, each by itself", "[summary]") {
                {{0, 127, 255, 255, 0, 0}, {139, 162, 185, 208, 231, 255}});
   check_images(run_summary<ImageSummary>({tag_of("tag"), Tensor<Half>(shape, ramp)}), one, tags,
                {{0, 127, 255, 255, 0, 0}, {139, 162, 185, 208, 231, 255}});
-  // Of double TensorFlow has 254 for 11 * (255 / 11), which IEEE 754 puts above 255.
+  // For double, TensorFlow has 254 for 11 * (255 / 11), which IEEE 754 puts above 255.
   check_images(run_summary<ImageSummary>({tag_of("tag"), Tensor<double>(shape, ramp)}), one, tags,
                {{0, 127, 255, 255, 0, 0}, {139, 162, 185, 208, 231, 255}});
   const Tensor<std::uint8_t> bytes(shape, {0, 1, 2, 0, 4, 5, 6, 7, 8, 9, 10, 11});

@@ -22,7 +22,7 @@ using namespace dflow;
 
 namespace {
 
-/// A device that would run chains: it has rows of some elementwise ops, and none of them is ever run.
+/// A device that would run chains: it has rows of some elementwise ops, and no row is ever run.
 KernelTables chaining_tables() {
   const auto none = [](const KernelInit&) -> std::unique_ptr<AnyKernel> { return nullptr; };
   std::vector<KernelEntry> rows{{.op = &op_def<ElementwiseChain>, .make = none}, {.op = &op_def<MatMul>, .make = none}};
@@ -45,7 +45,7 @@ struct Wanted {
   std::vector<Operation> targets;
 };
 
-/// The step behind the pass, all on that device but for what `elsewhere` names.
+/// The step behind the pass. All nodes are on that device except the node that `elsewhere` names.
 StepGraph chained(const Graph& graph, const Wanted& wanted, std::string_view elsewhere = {}) {
   std::vector<Endpoint> feeds, fetches;
   std::vector<NodeId> targets;

@@ -62,7 +62,7 @@ using namespace dflow;
 
 namespace {
 
-/// What one device has kernels for.
+/// The ops with kernels for one device.
 KernelTables cpu_kernels(const OpSet& ops) {
   const CpuDevice device({.pool = std::make_shared<InlinePool>()});
   return ops.kernels().for_device(device.context(), nullptr);
@@ -73,7 +73,7 @@ struct Needs {
   std::vector<Operation> targets;
 };
 
-/// The nodes of a step that are left by the pass, all on a device with `tables` but those that `elsewhere` names.
+/// The nodes of a step that the pass leaves. All are on a device with `tables` except the node that `elsewhere` names.
 StepGraph fused(const Graph& graph, const Needs& needs, const KernelTables& tables, std::string_view elsewhere = {},
                 const PassOptions& options = {}) {
   std::vector<Endpoint> feeds, fetches;

@@ -24,7 +24,7 @@ using detail::BroughtConstants;
 
 namespace {
 
-/// Keeps what it is to copy until `answer` is asked for.
+/// Keeps its copies until `answer` is called.
 class PatientMemory final : public DeviceMemory {
  public:
   Allocator& allocator() override { return default_cpu_allocator(); }
@@ -59,7 +59,7 @@ struct Place {
   DeviceContext device;
 };
 
-/// A device with such a memory. Its kernels are never run.
+/// A device with a PatientMemory. Its kernels are never run.
 class FarDevice final : public Device {
  public:
   FarDevice() {
@@ -223,12 +223,12 @@ TEST_CASE("a constant is in a device's memory once, as long as somebody reads it
   CHECK(shared.find(here.device, hosts[0].reshaped({1})) == nullptr);
   bring_constants(there.device, hosts, &shared, {});
   CHECK(there.memory.started == 2);
-  CHECK(shared.size() == 2);  // nobody has kept those
-  // Whoever is second uses what the first has brought.
+  CHECK(shared.size() == 2);  // nobody has kept the copies of `there`
+  // The second caller uses the copy that the first caller has brought.
   const auto again =
       std::make_shared<const DeviceConstants::Copy>(DeviceConstants::Copy{hosts[0], hosts[0].deep_copy()});
   CHECK(shared.keep(here.device, again) == first.constants[0]);
-  // What has no elements is told by nothing.
+  // Nothing identifies a tensor without elements.
   const AnyTensor empty(DType::float32, Shape({0}));
   const auto nothing = std::make_shared<const DeviceConstants::Copy>(DeviceConstants::Copy{empty, empty});
   CHECK(shared.keep(here.device, nothing) == nothing);

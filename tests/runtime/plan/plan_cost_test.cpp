@@ -18,7 +18,7 @@ namespace {
 struct Heavy : Op<"Heavy", TypeList<float>> {
   static PartialShape infer(const Attrs&, PartialShape x) { return x; }
 };
-/// Says nothing of what it costs.
+/// An op that does not state its cost.
 struct Silent : Op<"Silent", TypeList<float>> {
   static PartialShape infer(const Attrs&, PartialShape x) { return x; }
 };

@@ -33,12 +33,12 @@ struct NotedSum : Op<"NotedSum", TypeList<float>> {
 struct LateValue : Op<"LateValue", TypeList<float>> {
   static PartialShape infer(const Attrs&, PartialShape x) { return x; }
 };
-/// Gives its input, or is dead where that is negative.
+/// Gives its input, or is dead if the input is negative.
 struct DeadIfNegative : Op<"DeadIfNegative", TypeList<float>> {
   static PartialShape infer(const Attrs&, PartialShape x) { return x; }
 };
 
-/// What was noted, and by how many at once.
+/// The noted numbers, and how many kernels noted at once.
 std::vector<float> noted_numbers;
 std::vector<std::size_t> noted_at_once;
 
@@ -218,7 +218,7 @@ struct RandomJoins {
   IndexedVector<StepNodeId, UnitId> unit_of;
 };
 
-/// A graph of sums and notes that wait for one another at random, in units of which each comes after those before.
+/// A graph of sums and notes that wait for one another at random. Each of its units comes after the units before it.
 RandomJoins random_joins(unsigned seed) {
   std::mt19937 random(seed);
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };

@@ -34,10 +34,10 @@ constexpr auto plan_ops = standard_ops + ops<Held, Noted>;
 AsyncKernel::Done held;
 int num_noted = 0;
 
-/// What becomes ready runs in the thread that made it so.
+/// A unit that becomes ready runs in the thread that made it ready.
 Planned planned_here() { return {plan_ops, std::make_shared<InlinePool>()}; }
 
-/// A run whose units run in the thread that makes them ready.
+/// A run: each unit runs in the thread that makes it ready.
 struct Running {
   Running(Planned& planned, std::shared_ptr<const Plan> plan) : step(std::make_shared<Step>(std::move(plan))) {
     step->set_on_fetch([this](std::size_t fetch) { made.push_back(fetch); });
@@ -118,7 +118,7 @@ TEST_CASE("who waits for a constant waits for the constant's control inputs", "[
     if (by == By::fetch) last = token;
     Planned planned = planned_here();
     std::vector<AnyOutput> feeds{x};
-    if (by == By::other_fed) feeds.push_back(token);  // what reads the feed need not wait; what waits for the node does
+    if (by == By::other_fed) feeds.push_back(token);  // only a node that waits for `token`'s node waits
     const auto plan = planned.plan(graph, feeds, {last}, true);
     num_noted = 0;
     Running run(planned, plan);

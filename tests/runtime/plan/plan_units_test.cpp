@@ -35,7 +35,7 @@ struct Nodes {
   }
 };
 
-/// Every node that runs has a unit, asynchronous ones one of their own, and units have no cycle.
+/// Every node that runs has a unit, each asynchronous node has a unit of its own, and units have no cycle.
 void check_sound(const Nodes& nodes, const Units& units) {
   IndexedVector<UnitId, int> size(units.units.size());
   std::set<std::pair<UnitId, UnitId>> edges;
@@ -77,7 +77,7 @@ void check_sound(const Nodes& nodes, const Units& units) {
   CHECK(taken == units.units.size());
 }
 
-/// No node waits, by way of what shares its unit, for an asynchronous node that it does not depend on itself.
+/// No node waits, because of other nodes in its unit, for an asynchronous node that it does not depend on itself.
 void check_exact(const Nodes& nodes, const Units& units) {
   using Set = std::set<std::int32_t>;
   std::vector<Set> needs(nodes.nodes.size());
@@ -174,7 +174,7 @@ TEST_CASE("units of random graphs have no cycle, and wait for no more than they 
       nodes.add(from, kind == 0 ? 1e5 : 100, kind == 1, rng() % 2 == 0);
       if (rng() % 20 == 0) nodes.nodes.back().runs = false;
     }
-    // What does not run depends on nothing and is depended on like a feed.
+    // A node that does not run depends on nothing; other nodes depend on it as on a feed.
     for (const InterOp inter_op : {InterOp::automatic, InterOp::sequential, InterOp::parallel}) {
       INFO("round " << round);
       const Units units = nodes.form(inter_op);
@@ -184,7 +184,7 @@ TEST_CASE("units of random graphs have no cycle, and wait for no more than they 
   }
 }
 
-// The sender of a later receive may depend, by way of another part, on what the earlier ones lead to.
+// The sender of a later receive may depend, by way of another part, on nodes that follow the earlier receives.
 TEST_CASE("what waits for one receive waits for no other, however many there are", "[runtime][units]") {
   Nodes nodes;
   constexpr int count = 1500;
@@ -225,7 +225,7 @@ TEST_CASE("thousands of receives mixed at random cost units, not time", "[runtim
   }
   const Units units = nodes.form(InterOp::sequential);
   check_sound(nodes, units);
-  // What is alone after a node that joins others still shares a unit.
+  // A node that is alone after a joining node still shares a unit.
   CHECK(units.units.size() <= receives + 2 * (nodes.nodes.size() - receives) / 3);
 }
 

@@ -1,4 +1,4 @@
-// What bodies may read, wait for and give.
+// Edges that bodies may read, wait for and give.
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
@@ -44,7 +44,7 @@ TEST_CASE("a variable that changes its element type or its shape is an error of 
   refused(__LINE__, declared, [&] { return df::foldl(append, rows, one, {.shapes = {{3, df::dynamic}}}); });
   const auto unknown = [&](const auto&) { return df::Output<float>(rows); };
   refused(__LINE__, "with shape [1,2] and leaves it with [?,2]", [&] { return df::while_loop(always, unknown, one); });
-  // Where element types are known at run time only; with those of edges it does not compile.
+  // Here element types are known only at run time; with typed edges it does not compile.
   const auto goes_on = [&](std::span<const df::AnyOutput>) {
     return df::detail::BodyResults{{df::constant(graph, true)}, {}};
   };

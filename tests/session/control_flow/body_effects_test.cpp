@@ -1,4 +1,4 @@
-// What a body does is done whole, whichever of its results a step asks for, in every form.
+// A step runs all effects of a body, in every form, even if it asks for only some of the results.
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
@@ -15,7 +15,7 @@ namespace {
 
 using EffectEdge = df::Output<float>;
 
-/// One of two results counts by a variable.
+/// Two results: the second one adds `by` to the variable.
 std::tuple<EffectEdge, EffectEdge> counting_pair(const df::Variable<int>& count, int by, const EffectEdge& x) {
   return {x * 2.0f, df::with_dependencies({count.assign_add(by)}, x)};
 }

@@ -1,6 +1,6 @@
-// What TensorFlow's tests publish of control flow: python/kernel_tests/control_flow_ops_py_test.py and
-// python/kernel_tests/functional_ops_test.py, version 0.8. The names of tests are those of the first; numbers alone are
-// taken from them.
+// Expected values of control flow that TensorFlow's tests publish: python/kernel_tests/control_flow_ops_py_test.py and
+// python/kernel_tests/functional_ops_test.py, version 0.8. The names of tests come from the first file; only numbers
+// are taken from both.
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
@@ -21,7 +21,7 @@ using Whole = df::Output<std::int32_t>;
 
 struct PublishedProgram {
   std::string name;
-  /// Edges of floats, what they give one after the other.
+  /// Edges of floats, with the values that they give in order.
   std::function<std::vector<df::AnyOutput>(df::Graph&)> build;
   std::vector<float> wanted;
 };
@@ -395,7 +395,7 @@ void check_published(const std::vector<PublishedProgram>& programs) {
         df::PassOptions passes;
         passes.lower_control_flow = lowers;
         passes.raise_control_flow = raises;
-        // Whatever is constant would be computed while the step is compiled.
+        // Otherwise all constants would be computed while the step is compiled.
         passes.constant_folding = raises;
         df::Session session(graph, {.passes = passes});
         std::vector<df::AnyTensor> results(edges.size());
@@ -436,7 +436,7 @@ TEST_CASE("loops update variables and fill queues as TensorFlow's tests publish"
     };
     // WhileUpdateVariable_1
     auto updated = loop(3, [&](auto i) { return select.scatter_update(df::expand_dims(i, 0), numbers(graph, {10})); });
-    // WhileUpdateVariable_4: what is added is computed once, before the loop.
+    // WhileUpdateVariable_4: the added value is computed once, before the loop.
     auto once = [&] {
       const auto after = graph.control_dependencies({df::Operation(a.assign_add(1.0f))});
       return a.read();
@@ -447,7 +447,7 @@ TEST_CASE("loops update variables and fill queues as TensorFlow's tests publish"
       const auto after = graph.control_dependencies({df::Operation(a.assign_add(1.0f))});
       return b.assign_add(a.read());
     });
-    // WhileUpdateVariable_5: the condition reads what the body updates.
+    // WhileUpdateVariable_5: the condition reads the variable that the body updates.
     auto until = df::while_loop([&](auto) { return b.read() < 10.0f; },
                                 [&](auto) {
                                   const df::Operation both[] = {a.assign_add(1.0f), b.assign_add(1.0f)};

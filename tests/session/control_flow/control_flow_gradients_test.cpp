@@ -49,7 +49,7 @@ TEST_CASE("gradients go through loops of any number of iterations, to variables 
   auto n = df::placeholder<std::int32_t>(graph, {});
   auto x = df::placeholder<float>(graph, {2});
   auto w = df::placeholder<float>(graph, {2});
-  // x w^n, by a body that keeps what it has made, and sums that on the way.
+  // x w^n, by a body that keeps its values and sums them on the way.
   auto [i, power, sum] = df::while_loop([&](auto i, auto, auto) { return i < n; },
                                         [&](auto i, auto power, auto sum) {
                                           auto next = power * w;

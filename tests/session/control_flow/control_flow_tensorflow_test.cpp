@@ -1,5 +1,5 @@
-// Branches, loops, arrays and recurrent cells give what TensorFlow computes, and so do their gradients: the programs
-// of tools/oracle/control_flow_programs.py, by name.
+// Branches, loops, arrays and recurrent cells give the same values and gradients as TensorFlow. The programs come from
+// tools/oracle/control_flow_programs.py, by name.
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
@@ -26,13 +26,13 @@ namespace df = dflow;
 namespace {
 
 using ProgramEdges = std::vector<df::AnyOutput>;
-/// Builds a program of its inputs. Where these are variables that the program makes, it puts their edges in place.
+/// Builds a program from its inputs. If the program makes its inputs as variables, it puts their edges in place.
 using BuildProgram = std::function<ProgramEdges(df::Graph&, ProgramEdges&)>;
 using ProgramTable = std::map<std::string, BuildProgram>;
 
 using Int = df::Output<std::int32_t>;
 
-/// The last values, without the counter, of what `body(i, ...)` makes of `first`, `count` times.
+/// The last values of a loop, without the counter: `body(i, ...)` applied to `first`, `count` times.
 template <class Body, class... Vs>
 auto counted(df::Graph& graph, int count, Body body, const std::tuple<Vs...>& first,
              const df::WhileOptions& options = {}) {
@@ -271,7 +271,7 @@ void add_arrays(ProgramTable& to) {
   };
 }
 
-/// The edges by which the cell's variables are read take the places of the inputs behind the first.
+/// Puts the read edges of the cell's variables in the places of the inputs after the first.
 template <class Cell>
 void put_variables(const Cell& cell, ProgramEdges& inputs) {
   const std::vector<df::AnyVariable> variables = cell.variables();
@@ -344,7 +344,7 @@ void check_close(const df::AnyTensor& got, const nlohmann::json& want) {
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     INFO("element " << i);
     const auto value = static_cast<double>(got.span<T>()[i]);
-    // An element in which terms cancel is as exact as the largest.
+    // If terms cancel in an element, it is as exact as the largest element.
     CHECK(value == Approx(wanted[i]).epsilon(0).margin((sizeof(T) == 8 ? 1e-10 : 1e-5) * largest));
   }
 }
@@ -357,7 +357,8 @@ std::vector<df::SessionOptions> sessions_of_each_form() {
   return all;
 }
 
-/// The results of a program, its gradients, and theirs, as sessions of each form compute them together and one by one.
+/// Checks a program's results, gradients and their gradients, computed together and one by one in sessions of each
+/// form.
 template <class T>
 void check_program_of_tensorflow(const nlohmann::json& record, const BuildProgram& build) {
   df::Graph graph;

@@ -1,4 +1,4 @@
-// Branches and loops whose bodies are functions of the graph.
+// Branches and loops with bodies that are functions of the graph.
 #include <dflow/dflow.hpp>
 #include <dflow/graph/graph_store.hpp>
 
@@ -412,7 +412,7 @@ TEST_CASE("functions are saved with their graph, and imported under other names 
   }
   df::GraphDef old = def;
   old.version = 1;
-  CHECK(df::to_binary(old) == binary);  // whoever puts a def together need not know
+  CHECK(df::to_binary(old) == binary);  // the author of a def need not know its version
   CHECK(df::to_json(old) == df::to_json(def));
 }
 
@@ -448,7 +448,7 @@ TEST_CASE("a graph whose functions are wrong is refused, when it is imported or 
   CHECK(mentions(imported([&](auto& of) { node(of, "If").attrs[0].second = df::FunctionName{"nowhere"}; }),
                  "has no function 'nowhere'"));
   CHECK(mentions(imported([&](auto& of) { node(of, "If").inputs.resize(1); }), "'x'"));
-  CHECK(mentions(imported([&](auto& of) {  // what it reads is not fed, but another call's to give
+  CHECK(mentions(imported([&](auto& of) {  // its input is not fed: another call must give it
                    df::NodeDef begin, argument;
                    begin.name = "f";
                    begin.op = "Function";

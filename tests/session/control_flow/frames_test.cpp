@@ -19,7 +19,7 @@ namespace raw = dflow::frames;
 
 namespace {
 
-/// Its input, when four of them wait.
+/// Gives its input when four kernels of this op wait.
 struct MeetsFour : Op<"MeetsFour", TypeList<float>> {
   static void infer(InferContext& context) { context.set_output(0, context.input(0)); }
 };
@@ -71,7 +71,7 @@ struct RawLoop {
   Output<std::int32_t> now;
 };
 
-/// i = first; while (i < limit): what follows.
+/// The start of i = first; while (i < limit) { ... }.
 RawLoop raw_counting(Output<std::int32_t> first, Output<std::int32_t> limit, const std::string& name,
                      std::int64_t parallel = 10) {
   const raw::EnterOptions variable{.parallel_iterations = parallel};
@@ -144,7 +144,7 @@ TEST_CASE("what waits for something dead is dead", "[frames]") {
   const auto x = placeholder<float>(graph, Shape{});
   const auto side = placeholder<bool>(graph, Shape{});
   const auto [off, on] = raw::switch_on(side, side);
-  // As TensorFlow gates what a branch makes from nothing.
+  // TensorFlow gates the values that a branch makes from nothing in the same way.
   const auto one = [&] {
     const auto scope = graph.control_dependencies({identity(off).operation()});
     return constant(graph, 1.0f);
@@ -269,7 +269,7 @@ TEST_CASE("a branch in a frame, and a frame in a branch", "[frames]") {
   RawLoop loop = raw_counting(zero_on, n_on, "loop");
   auto sum = raw::merge({raw::enter(zero_on, "loop")});
   auto [sum_last, sum_now] = raw::switch_on(sum.value, loop.goes_on);
-  // Odd numbers are added, even ones taken off.
+  // Odd numbers are added, even numbers are subtracted.
   const auto is_odd = equal(mod(loop.now, constant(graph, 2)), constant(graph, 1));
   const auto [even, odd] = raw::switch_on(loop.now, is_odd);
   const auto [sum_even, sum_odd] = raw::switch_on(sum_now, is_odd);
@@ -502,7 +502,7 @@ TEST_CASE("a frame carries arrays whose elements have a shape", "[frames]") {
 }
 
 TEST_CASE("iterations that do not depend on each other overlap, as many as are allowed", "[frames]") {
-  // What is met ends when four of them are under way.
+  // A MeetsFour kernel ends when four of them are under way.
   Graph graph;
   const auto x = placeholder<float>(graph, Shape{});
   const auto [i, sum] = while_loop([&](auto i, auto) { return i < 8; },

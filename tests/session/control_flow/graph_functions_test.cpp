@@ -21,7 +21,7 @@ TEST_CASE("a graph becomes a function of another one, by its edges, with functio
   const auto y = f(x, df::constant(graph, 100.0f)) + f(x + 1.0f, df::constant(graph, 10.0f));
   const auto gx = df::gradients(y, x);
   df::Session session(graph, {.passes = df::testing::each_form()});
-  // 3 * 2^6 = 192 and 4 * 2^2 = 16: 192 * 3 + 16 * 4, with the slopes 2 * 64 * 3 and 2 * 4 * 4.
+  // 3 * 2^6 = 192 and 4 * 2^2 = 16. The value is 192 * 3 + 16 * 4, with the slopes 2 * 64 * 3 and 2 * 4 * 4.
   const auto [value, slope] = session.run({{x, df::Tensor<float>(3.0f)}}, y, gx);
   CHECK(value.scalar() == 192 * 3 + 16 * 4);
   CHECK(slope.scalar() == 2 * 64 * 3 + 2 * 4 * 4);

@@ -1,4 +1,4 @@
-// Functions whose bodies stand in the place of their calls.
+// Functions with bodies that stand in the place of their calls.
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
@@ -19,7 +19,7 @@ namespace {
 
 using InlinedScalar = df::Output<double>;
 
-/// How many nodes of that op a step runs, in it and in bodies.
+/// The number of nodes with op `op` that run in a step and in its bodies.
 template <class Fetch>
 int num_run_of(df::Session& session, std::initializer_list<df::Feed> feeds, const Fetch& fetch, std::string_view op) {
   df::RunMetadata metadata;
@@ -28,7 +28,7 @@ int num_run_of(df::Session& session, std::initializer_list<df::Feed> feeds, cons
   return static_cast<int>(std::count_if(nodes.begin(), nodes.end(), [&](const auto& node) { return node.op == op; }));
 }
 
-/// What a program gives at x = 1.5, and its first two derivatives.
+/// The value of a program at x = 1.5, and its first two derivatives.
 template <class Program>
 std::vector<df::AnyTensor> run_with(const Program& program, bool is_inlined, const df::PassOptions& passes) {
   df::Graph graph;

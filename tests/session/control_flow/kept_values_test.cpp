@@ -1,4 +1,4 @@
-// What the gradient of a loop keeps takes no more memory than the loop says.
+// The gradient of a loop keeps values in no more memory than the loop allows.
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/files/scratch_file.hpp>
 #include <dflow/dflow.hpp>
@@ -30,7 +30,7 @@ df::Tensor<float> kept_input(float scale) {
   return x;
 }
 
-/// h = tanh(h w + 0.1 h): what each iteration keeps is its state, its tangent and what was made of them.
+/// h = tanh(h w + 0.1 h). Each iteration keeps its state, its tangent and the values made from both.
 df::Output<float> tanh_loop(df::Graph& graph, const df::Output<std::int32_t>& n, const df::Output<float>& w,
                             const df::Output<float>& h, std::int64_t max_kept_bytes) {
   const auto [i, last] = df::while_loop([&](auto i, auto) { return i < n; },
@@ -41,7 +41,7 @@ df::Output<float> tanh_loop(df::Graph& graph, const df::Output<std::int32_t>& n,
   return df::reduce_sum(last * last);
 }
 
-/// A loop in a loop, of which the inner one has no bound of its own.
+/// A loop in a loop. The inner loop has no bound of its own.
 df::Output<float> nested_loop(df::Graph& graph, const df::Output<std::int32_t>& n, const df::Output<float>& w,
                               const df::Output<float>& h, std::int64_t max_kept_bytes) {
   const auto inner = [&](const df::Output<float>& from) {

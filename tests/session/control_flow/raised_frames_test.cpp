@@ -1,4 +1,4 @@
-// The raw form of control flow as calls: over several devices, and where it is asked for.
+// The raw form of control flow as calls: over several devices, and on request.
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
@@ -53,7 +53,7 @@ TEST_CASE("a raw branch on two devices joins its sides, and what does not have i
       const auto run = [&](const auto& of) { return session.run({{x, 3.0f}, {p, side}}, of).scalar(); };
       CHECK(run(merged.value) == (side ? 6.0f : 3.0f));
       CHECK(run(merged.index) == (side ? 1 : 0));
-      // What is not joined is on its device, and dead where its side is not taken.
+      // A value that is not joined is on its device. It is dead if its side is not taken.
       for (const auto& behind : {far, Output<float>(far - 0.5f)}) {
         const Code code = code_of([&] { run(behind); });
         CHECK(code == (side ? Code::ok : Code::invalid_argument));
@@ -249,7 +249,7 @@ PassOptions in_raised_form(bool raises) {
   return passes;
 }
 
-/// In a frame: adds one to what the handle is of, after some nodes.
+/// In a frame: adds one to the variable of the handle, after some nodes.
 Operation count_after(Graph& graph, const AnyOutput& handle, const Output<float>& one,
                       std::initializer_list<Operation> after) {
   const auto scope = graph.control_dependencies(after);
@@ -282,7 +282,7 @@ TEST_CASE("what waits for the first value of a frame's variable runs in the firs
   for (const bool raises : {false, true}) {
     Session session(graph, {.passes = in_raised_form(raises)});
     session.run(total.initializer());
-    // Of the other variable nothing comes in later iterations.
+    // The other variable gets no value in later iterations.
     CHECK(code_of([&] { session.run({{n, 3}}, count, ended); }) == Code::invalid_argument);
     CHECK(session.run(total).scalar() == 1.0f);
   }
@@ -332,7 +332,7 @@ TEST_CASE("what a Merge or a Switch of a raw branch waits for is checked where i
   const auto merged = after([&] { return raw::merge({off, on}).value; });
   const auto late = after([&] { return std::get<1>(raw::switch_on(y, side)); });
   const auto joined = raw::merge({off, Output<float>(late * 2.0f)}).value;
-  // Of a branch in this branch, for which another Merge waits.
+  // A branch inside this branch; another Merge waits for it.
   const auto [inner_off, inner_on] = raw::switch_on(on, std::get<1>(raw::switch_on(inner, side)));
   const Operation inner_checked = check_numerics(inner_on, "x").operation();
   const auto either = raw::merge({inner_off, inner_on}).value;

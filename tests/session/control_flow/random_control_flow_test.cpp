@@ -33,7 +33,7 @@ class ProgramPlace {
   std::uint64_t seed_;
 };
 
-/// What programs are made of. Values stay between -1 and 1.
+/// The parts of programs. Values stay between -1 and 1.
 enum class Piece { mix, branch, choice, loop, two_variables, call, recursion, rows };
 constexpr std::uint64_t num_pieces = 8;
 
@@ -59,7 +59,7 @@ struct GraphProgram {
       return build(place.inner(which), depth - 1, of);
     };
     const auto count = static_cast<std::int32_t>(place.number(2, 4));
-    // How it runs, not what it gives.
+    // The options change how the program runs, not its values.
     const WhileOptions of_loop{.max_kept_bytes = static_cast<std::int64_t>(place.number(4, 2)) - 1};
     const FunctionOptions of_function{.shapes = {PartialShape({})}, .is_inlined = place.number(5, 2) == 0};
     switch (static_cast<Piece>(place.number(3, num_pieces))) {
@@ -80,7 +80,7 @@ struct GraphProgram {
         return v;
       }
       case Piece::two_variables: {
-        // Ends by its values; what it leaves of one variable is what it had of the other.
+        // The loop ends by its values. The new value of one variable is the old value of the other.
         auto [i, u, v] = while_loop([&](auto i, auto u, auto v) { return logical_and(i < count + 1, u - v < 0.9f); },
                                     [&](auto i, auto u, auto v) {
                                       return std::tuple{i + 1, v, ProgramEdge(part(0, with(with(pool, u), v)) * 0.5f)};
@@ -170,7 +170,7 @@ struct PlainProgram {
   }
 };
 
-/// Where programs run: on one device, or with a third of their nodes spread over three.
+/// Programs run on one device, or with a third of their nodes spread over three.
 enum class Spread { no, yes };
 
 std::vector<SessionOptions> sessions_of_programs(Spread spread) {
@@ -189,7 +189,7 @@ std::vector<SessionOptions> sessions_of_programs(Spread spread) {
   return all;
 }
 
-/// Values go where they are told; what holds lists of them, and what calls, stays where it would be.
+/// A device for plain nodes. Nodes that hold lists of values or make calls stay where they would be.
 std::string random_device(const ProgramPlace& place, const Node& node) {
   const bool is_plain = node.op->role == OpRole::ordinary && !node.op->is_stateful &&
                         node.op->name.find("List") == std::string_view::npos &&
@@ -247,7 +247,7 @@ void check_random_program(std::uint64_t p, Spread spread, ProgramCounts& counts)
   }
 }
 
-/// As many as DFLOW_RANDOM_PROGRAMS says, or the one of DFLOW_RANDOM_PROGRAM.
+/// As many programs as DFLOW_RANDOM_PROGRAMS says, or only the program of DFLOW_RANDOM_PROGRAM.
 void check_random_programs(Spread spread) {
   const char* const asked = std::getenv("DFLOW_RANDOM_PROGRAMS");
   const std::uint64_t num_programs = asked == nullptr ? 60 : std::strtoull(asked, nullptr, 10);

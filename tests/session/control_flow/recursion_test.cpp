@@ -81,7 +81,7 @@ TEST_CASE("a function that calls itself is differentiated, once and twice", "[re
   const auto power = power_function(graph);
   const auto y = power(x, n);
   const auto dy = Output<float>(gradients(y, x)), ddy = Output<float>(gradients(dy, x));
-  // Of n (n - 1) ... 1 it is the product's times the sum of 1 / k over the k that are not the last one.
+  // The derivative of n (n - 1) ... 1 is the product times the sum of 1 / k over all factors k but the last one.
   const auto factorial = factorial_function(graph);
   const auto df_dx = Output<float>(gradients(factorial(x), x));
   for (const SessionOptions& options : all_sessions()) {

@@ -1,4 +1,4 @@
-// Branches, loops and functions whose bodies are on several devices.
+// Branches, loops and functions with bodies on several devices.
 #include <dflow/dflow.hpp>
 #include <dflow/graph/step_graph.hpp>
 #include <dflow/runtime/cpu_device.hpp>
@@ -25,7 +25,7 @@ namespace {
 
 const df::SessionOptions on_three_devices{.num_cpu_devices = 3};
 
-/// Sessions that the same must come out of: a thread, several, and with what else a session may do to calls.
+/// Sessions that must give the same results: with one thread, with several, and with other treatments of calls.
 std::vector<df::SessionOptions> sessions_of_three_devices() {
   std::vector<df::SessionOptions> all(4, on_three_devices);
   all[0].num_threads = 1;
@@ -62,7 +62,7 @@ df::Variable<float> total_on_device_1(df::Graph& graph) {
   return df::Variable<float>(graph, df::constant(graph, 0.0f), {.name = "total"});
 }
 
-/// Devices of nodes with that op that the bodies of calls in a prepared step have.
+/// The devices of nodes with that op in the bodies of calls in a prepared step.
 std::set<std::string> devices_of_body_nodes(const std::vector<df::DeviceGraph>& parts, const std::string& op) {
   std::set<std::string> devices;
   for (const df::DeviceGraph& part : parts) {
@@ -350,7 +350,7 @@ TEST_CASE("split calls run in asynchronous, partial and traced steps, and under 
   int num_products = 0;
   for (const df::NodeStats& node : metadata.stats.nodes) num_products += node.op == "Mul";
   CHECK(num_products == 4);
-  // Without those devices all of it is on one.
+  // Without the three devices, all nodes are on one.
   df::Session soft(graph, {.soft_placement = true});
   CHECK(soft.run({{x, one}, {n, four}}, y).scalar() == wanted);
   df::Session strict(graph, {.num_cpu_devices = 2});
@@ -509,7 +509,7 @@ TEST_CASE("bodies compute on a device that has a memory of its own, split and wh
     df::Session session(graph, {.devices = devices()});
     for (const bool side : {false, true}) {
       for (int run = 0; run < 3; ++run) {
-        // x = 0.5: v = 2 v (v + x) + 1 is 2 and 11; its derivative 2 v' (2 v + x) + 2 v is 4 and 40.
+        // x = 0.5: v = 2 v (v + x) + 1 is 2 and 11. Its derivative 2 v' (2 v + x) + 2 v is 4 and 40.
         const auto run_of = [&](const auto& edge) {
           return session
               .run({{x, df::Tensor<float>(0.5f)}, {n, df::Tensor<std::int32_t>(2)}, {yes, df::Tensor<bool>(side)}},

@@ -61,7 +61,7 @@ void wait_until_it_runs(df::Session& session, const StoppedLoop& loop) {
   while (session.run(loop.count).scalar() < 3) std::this_thread::yield();
 }
 
-/// After whatever has been stopped the loop counts from nothing, and right.
+/// After any run was stopped, the loop counts from zero again, and correctly.
 void check_that_it_runs(df::Session& session, const StoppedLoop& loop) {
   session.run(loop.count.initializer());
   const df::Tensor<std::int32_t> ten(10);
@@ -178,7 +178,7 @@ TEST_CASE("a loop over rows that runs over three devices is stopped, and runs ag
 
 namespace {
 
-/// The CPU, with a count of the tensors of that many elements that are handed to it when a step lets go of them.
+/// The CPU. It counts the tensors of `elements` elements that a step hands to it for release.
 class CountsReleased final : public df::Device {
  public:
   static constexpr std::int64_t elements = 77;
@@ -228,5 +228,5 @@ TEST_CASE("what a loop of frames holds when it fails is handed to the device, wh
   run(1);
   CHECK(CountsReleased::num_released > 6);
   CHECK(code_of([&] { run(2); }) == df::Code::invalid_argument);
-  CHECK(CountsReleased::num_released >= 3);  // x, in the first iteration, and what comes of it
+  CHECK(CountsReleased::num_released >= 3);  // x, in the first iteration, and the values computed from it
 }

@@ -1,6 +1,6 @@
-// What TensorFlow's tests publish of arrays and stacks of tensors: python/kernel_tests/tensor_array_ops_test.py and
-// stack_ops_test.py, version 0.8. Numbers alone are taken from them. What an array that is a value does otherwise,
-// docs/departures.md says: the later of two writes holds, and nothing is closed.
+// Expected values of arrays and stacks of tensors from TensorFlow's tests: python/kernel_tests/tensor_array_ops_test.py
+// and stack_ops_test.py, version 0.8. Only numbers are taken from them. docs/departures.md lists the differences of an
+// array that is a value: the later of two writes holds, and nothing is closed.
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
@@ -36,7 +36,7 @@ std::vector<df::AnyOutput> weighted_gradients(std::vector<std::pair<df::AnyOutpu
   return dense;
 }
 
-/// What each edge gives, as functions and as frames.
+/// Checks the value of each edge, as functions and as frames.
 void check_arrays(const df::Graph& graph, const std::vector<std::pair<df::AnyOutput, Floats>>& wanted) {
   for (const bool lowers : {false, true}) {
     df::PassOptions passes;

@@ -33,8 +33,8 @@ df::Output<T> vector(df::Graph& graph, std::vector<T> of) {
   return df::constant(graph, df::Tensor<T>({static_cast<std::int64_t>(of.size())}, of));
 }
 
-/// Of y(x), a scalar: the gradient, and the derivative of sum(w * gradient), against finite differences of y and of the
-/// gradient, in double.
+/// Checks y(x), a scalar, in double against finite differences: the gradient against differences of y, and the
+/// derivative of sum(w * gradient) against differences of the gradient.
 void check_gradients(const df::Shape& shape,
                      const std::function<df::Output<double>(df::Graph&, df::Output<double>)>& f) {
   df::Graph graph;

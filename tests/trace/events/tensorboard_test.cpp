@@ -1,4 +1,4 @@
-// What TensorBoard's own loader reads of a file that the library wrote.
+// TensorBoard's own loader reads a file that the library wrote.
 #include <dflow/trace/events/event_file.hpp>
 
 #include <dflow/ops/array/constant.hpp>
@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// What the ops of a graph give in one step.
+/// The summary that the ops of a graph give in one step.
 Tensor<std::string> summary_of_ops() {
   Graph graph;
   scalar_summary("op/scalar", constant(graph, BFloat16(0.5f)));
@@ -74,7 +74,7 @@ void write_events_of_each_kind(FileSystem& files, const std::string& folder) {
 
 }  // namespace
 
-// Run by a test of its own, which says that it is not run where there is no TensorBoard.
+// A test of its own runs this, and reports it as not run if there is no TensorBoard.
 TEST_CASE("TensorBoard reads everything that an event file holds", "[.tensorboard]") {
   const std::filesystem::path program = testing::source_folder() + "/tests/tools/read_events.py";
   REQUIRE(std::filesystem::exists(program));

@@ -24,7 +24,7 @@ std::string shown_shape(ProtoReader shape) {
   return text + "]";
 }
 
-/// What the tests look at of an AttrValue.
+/// The parts of an AttrValue that the tests look at.
 std::string shown_value(ProtoReader value) {
   std::string text;
   while (value.next()) {

@@ -248,14 +248,14 @@ TEST_CASE("a hook that has begun learns of the end once, by an error or not") {
   CHECK(calls ==
         "A begins, B begins, A has an epoch, B has an epoch, A steps, B steps, A ends an epoch, B ends an epoch, "
         "A ends, B ends, ");
-  // Who has not begun has nothing to end.
+  // A hook that has not begun has nothing to end.
   CHECK(failed("begins") == "A begins, B begins, A at step 0 learns that B fails in begins, ");
   CHECK(failed("steps") ==
         "A begins, B begins, C begins, A has an epoch, B has an epoch, C has an epoch, A steps, B steps, "
         "A at step 1 learns that B fails in steps, B at step 1 learns that B fails in steps, "
         "C at step 1 learns that B fails in steps, ");
   CHECK(failed("steps", "learns") == failed("steps"));
-  // Who has ended has ended.
+  // A hook that has ended does not end again.
   CHECK(failed("ends").ends_with("C ends an epoch, A ends, B ends, C at step 1 learns that B fails in ends, "));
 
   const auto data = line(2).batch(2).map([](Batch batch) -> Batch {
@@ -316,7 +316,7 @@ TEST_CASE("what the data throw says of which batch, with its code, and carries w
       [&] { return df::train::fit(model.session, model.step(), line(2).batch(2), {.validation = coded}).steps; },
       df::Code::data_loss);
   CHECK(contains(in_validation, "validation, epoch 0, batch 2"));
-  // What the step throws names its node.
+  // The error of the step names its node.
   const auto ragged = df::data::from_tensors(df::Tensor<float>({2, 3}), df::Tensor<float>({2, 2}));
   CHECK(code_of([&] { return df::train::fit(model.session, model.step(), ragged).steps; }) ==
         df::Code::invalid_argument);
@@ -399,7 +399,7 @@ TEST_CASE("no number of epochs and steps is too large to count") {
   };
   CHECK(steps(0, max, 4) == 4);
   CHECK(steps(0, 2, max) == 6);
-  // Epochs that the iterator is past are over.
+  // Epochs before the iterator's epoch are over.
   for (const std::uint64_t epoch : {std::uint64_t{2}, most / 2, most / 2 + 1, most - 1, most}) {
     CHECK(steps(epoch, 2, 10) == 0);
     CHECK(steps(epoch, 1, max) == 0);

@@ -26,7 +26,7 @@ using df::train::Hook;
 
 namespace {
 
-/// A loss that is what is fed, and a counter of its steps.
+/// A loss that equals its feed, and a counter of its steps.
 struct Fed {
   Fed() {
     train = count.assign_add(1.0f);

@@ -25,7 +25,7 @@ namespace {
 
 constexpr float infinite_slope = std::numeric_limits<float>::infinity();
 
-/// w = [1, -2], and a loss whose gradient is `slope` [0.5, -0.25], fed.
+/// w = [1, -2], and a loss with the gradient `slope` [0.5, -0.25], fed.
 struct Sloped {
   df::Graph graph;
   df::Variable<float> w{graph, df::Tensor<float>(df::Shape{2}, {1, -2}), {.name = "w"}};

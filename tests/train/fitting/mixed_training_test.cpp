@@ -1,4 +1,4 @@
-// Training in 16 bits as a whole: loss scales with what else goes between gradients and updates, and layers that
+// Training in 16 bits as a whole: loss scales, with the other ops between gradients and updates, and layers that
 // compute in 16 bits.
 #include <dflow/train/fitting/loss_scale_optimizer.hpp>
 
@@ -42,7 +42,7 @@ namespace {
 
 constexpr float overflow = std::numeric_limits<float>::infinity();
 
-/// w = [3, 4], and a loss whose gradient is w times a fed factor.
+/// w = [3, 4], and a loss with a gradient of w times a fed factor.
 struct Squared {
   df::Graph graph;
   df::Variable<float> w{graph, df::Tensor<float>(df::Shape{2}, {3, 4}), {.name = "w"}};
@@ -65,7 +65,7 @@ struct Spirals {
   df::Tensor<std::int32_t> arms;
 };
 
-/// A perceptron whose layers compute in `compute`, if that is valid.
+/// A perceptron with layers that compute in `compute`, if that is valid.
 struct Perceptron {
   explicit Perceptron(df::DType compute) : graph({.seed = 7}) {
     const df::VariableScope scope(graph, "", {.compute = compute});
@@ -235,7 +235,7 @@ TEST_CASE("gradients of float16 that vanish without a loss scale do not with it"
 }
 
 TEST_CASE("a perceptron in 16 bits learns what one in float does, in float16 by its loss scale") {
-  // So small a loss has gradients that float16 cannot say.
+  // The loss is so small that float16 cannot represent its gradients.
   const auto accuracy = [](df::DType compute, bool is_scaled) {
     Perceptron model(compute);
     const df::train::Adam adam(0.01, 0.9, 0.999, 1e-14);
@@ -261,7 +261,7 @@ TEST_CASE("fit trains layers that compute in bfloat16, with variables of float")
   }
   CHECK(model.graph.find("dense/kernel").is_valid());
   CHECK(model.graph.find("dense/MatMul").node().outputs[0].dtype == df::DType::bfloat16);
-  // What one layer gives in bfloat16 the next one takes without a way through float.
+  // The next layer takes the bfloat16 output of a layer directly, without a cast to float.
   CHECK(model.graph.find("dense_1/MatMul").node().inputs[0].node == model.graph.find("dense/Relu").node_id());
   const auto train = df::train::LossScaleOptimizer(df::train::Adam(0.01)).minimize(model.loss);
   df::Session session(model.graph);

@@ -46,8 +46,8 @@ TEST_CASE("averages are TensorFlow's") {
   df::Session session(graph);
   session.run(df::initialize_variables(graph));
   // tf.train.ExponentialMovingAverage of TensorFlow 2.21 in a graph: four steps of v += [0.5, 1], each followed by the
-  // averages and n += 1; of the variable v with decay 0.9, with num_updates=n, and of the tensor v * 1.0 with
-  // zero_debias=True and without.
+  // averages and n += 1. The averages are: variable v with decay 0.9; v with num_updates=n; tensor v * 1.0 with
+  // zero_debias=True; v * 1.0 without it.
   constexpr float expected[4][8] = {
       {1.0499999523f, -1.899999976f, 1.4500000477f, -1.1000000238f, 1.5f, -1.0f, 0.1500000358f, -0.1000000238f},
       {1.1449999809f, -1.709999919f, 1.8999999762f, -0.1999999881f, 1.7631577253f, -0.4736841619f, 0.3350000679f,
@@ -255,7 +255,7 @@ TEST_CASE("averages are of floats, of known shapes, and of what they were given"
   CHECK(code_of([&] { return averages.apply(x); }) == df::Code::invalid_argument);
   CHECK(code_of([&] { return averages.average(w); }) == df::Code::invalid_argument);
   CHECK(code_of([&] { return averages.apply(std::vector<df::AnyVariable>{}); }) == df::Code::invalid_argument);
-  // Empty ones, first or not.
+  // Empty edges and variables, first or not.
   CHECK(code_of([&] { averages.apply(df::Output<float>()); }) == df::Code::invalid_argument);
   CHECK(code_of([&] { averages.apply({df::AnyVariable()}); }) == df::Code::invalid_argument);
 }

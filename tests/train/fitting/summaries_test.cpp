@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A loss that is what is fed, epochs of 4 batches, and what a hook has written of them.
+/// A loss that equals its feed, epochs of 4 batches, and the events that a hook has written of them.
 struct Watched {
   explicit Watched(bool has_summary = true) {
     train = count.assign_add(std::int64_t{1});
@@ -38,7 +38,7 @@ struct Watched {
     validated.validation = data;
     return df::train::fit(session, step, data, validated);
   }
-  /// "step: value" of each scalar, by tag, and of other events what they are.
+  /// "step: value" of each scalar, by tag, and the kind of each other event.
   std::map<std::string, std::string> written() {
     events.close();
     std::map<std::string, std::string> all;

@@ -14,7 +14,7 @@
 #include <tuple>
 #include <vector>
 
-// The behaviours are those of TensorFlow 0.8, python/training/input_test.py.
+// The behaviours come from TensorFlow 0.8, python/training/input_test.py.
 
 using namespace dflow;
 using Catch::Matchers::Contains;

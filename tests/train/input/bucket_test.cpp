@@ -13,7 +13,7 @@
 #include <tuple>
 #include <vector>
 
-// The behaviours are those of TensorFlow 1.0, contrib/training/python/training/bucket_ops_test.py.
+// The behaviours come from TensorFlow 1.0, contrib/training/python/training/bucket_ops_test.py.
 
 using namespace dflow;
 using Catch::Matchers::Contains;

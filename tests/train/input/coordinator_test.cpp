@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-// The behaviours are those of TensorFlow 0.8, python/training/coordinator_test.py.
+// The behaviours come from TensorFlow 0.8, python/training/coordinator_test.py.
 
 using namespace dflow;
 using Catch::Matchers::Contains;
@@ -290,7 +290,7 @@ TEST_CASE("A thread that was taken over cannot wait for itself, and is forgotten
     CHECK(coordinator.running_threads().empty());
     coordinator.clear_stop();
   }
-  std::jthread([&] { CHECK_NOTHROW(coordinator.join()); }).join();  // it may have the number of one that has ended
+  std::jthread([&] { CHECK_NOTHROW(coordinator.join()); }).join();  // it may have the number of an ended thread
 }
 
 TEST_CASE("A coordinator that goes stops its threads and waits for them") {

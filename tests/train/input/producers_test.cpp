@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-// The behaviours are those of TensorFlow 0.8, python/training/input_test.py.
+// The behaviours come from TensorFlow 0.8, python/training/input_test.py.
 
 using namespace dflow;
 using Catch::Matchers::Contains;
@@ -119,7 +119,7 @@ TEST_CASE("Shuffled strings come once in each epoch, and all orders about as oft
     ++orders[got(0) + got(1) + got(2)];
   }
   CHECK(orders.size() == 6);
-  // As in TensorFlow's test: far from what chance would do.
+  // The bound is the bound of TensorFlow's test: far from the effect of chance.
   for (const auto& [order, times] : orders) {
     INFO(order << ": " << times);
     CHECK(times > epochs / 6 - 50);
@@ -166,7 +166,7 @@ TEST_CASE("Without a number of epochs there is no end, until the coordinator sto
   CHECK(numbers[299] == 2);
   running.coordinator.request_stop();
   running.coordinator.join();
-  // What is in the queue is there, and then there is no more.
+  // The elements in the queue are there, and then there are no more.
   CHECK(values_until_end(running.session, number).size() <= 32 + 3);
 }
 

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-// The behaviours are those of TensorFlow 0.8, python/training/queue_runner_test.py.
+// The behaviours come from TensorFlow 0.8, python/training/queue_runner_test.py.
 
 using namespace dflow;
 using Catch::Matchers::Contains;
@@ -55,7 +55,7 @@ struct CopyingRunner {
   Output<int> take;
 };
 
-/// Passes on what it gets, and stops a coordinator.
+/// Passes on its input, and stops a coordinator.
 struct RunnerTestStop : Op<"RunnerTestStop", TypeList<std::int32_t>> {
   static inline Coordinator* coordinator = nullptr;
   static PartialShape infer(const Attrs&, const PartialShape& x) { return x; }

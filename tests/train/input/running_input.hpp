@@ -1,4 +1,4 @@
-// A session whose queue runners run, and what comes out of it.
+// A session with running queue runners, and the values that come out of it.
 #pragma once
 
 #include <dflow/session/session.hpp>

@@ -16,7 +16,7 @@ namespace df = dflow;
 
 namespace {
 
-/// An edge to feed with smooth numbers, and what it is called.
+/// An edge to feed with smooth numbers, and its name.
 struct FedEdge {
   std::string name;
   df::AnyOutput edge;
@@ -31,8 +31,8 @@ df::Tensor<double> smooth_numbers(const df::Shape& shape, int seed) {
   return tensor;
 }
 
-/// Of a loss of outputs and last states: its gradients by x, the first states and all variables; and the gradients of
-/// a weighted sum of these.
+/// For a loss of outputs and last states: checks its gradients by x, the first states and all variables, and the
+/// gradients of a weighted sum of its gradients.
 template <class Cell>
 void check_gradients_of(const Cell& cell, df::RnnOptions options, bool has_lengths) {
   constexpr std::int64_t batch = 2, time = 4, inputs = 3;

@@ -111,7 +111,7 @@ std::vector<std::shared_ptr<Device>> mirrored_cpus(int count) {
   return devices;
 }
 
-/// The variables of all replicas are alike, but for what is not mirrored.
+/// Checks that the mirrored variables of all replicas are alike.
 void check_mirrored(const MirroredModel& model, Session& session) {
   const std::size_t replicas = model.x.size(), each = model.first_weights.size() / replicas;
   for (std::size_t v = 0; v < each; ++v) {
@@ -272,7 +272,7 @@ TEST_CASE("a replica's penalties are those of its own variables", "[replicas]") 
     CHECK(session.run(loss.as<float>())() == 3 + of_before + of_own);
   }
   session.run(step);
-  // What the model has outside of its replicas is the first one's.
+  // Outside of its replicas, the model has the losses of the first replica.
   const float w = 1 - 0.1f * 1.5f;
   CHECK(session.run(regularization_loss<float>(graph))() == Approx(of_before + 0.5f * 3 * w * w / 2));
 }

@@ -24,7 +24,7 @@ using train::StaleSyncReplicasOptions;
 
 namespace {
 
-/// A replica whose every step adds one to a variable of its own: how many of its steps have been applied.
+/// A replica that adds one to a variable of its own in every step: the variable counts its applied steps.
 struct StaleModel {
   Graph graph;
   std::vector<Variable<float>> applied;  ///< by rank
@@ -94,7 +94,7 @@ TEST_CASE("No replica is further ahead of the slowest than the staleness allows,
           StaleModel& model = *models[rank];
           for (std::int64_t step = 0; step < num_steps; ++step) {
             if (staleness != train::unbounded_staleness) {
-              // What the others have finished may only be more by now; who has left has finished all.
+              // The others may only have finished more by now; a replica that has left has finished all.
               for (std::size_t other = 0; other < 3; ++other) {
                 num_too_early += static_cast<std::int64_t>(model.of(other)) < step - staleness;
               }
@@ -156,7 +156,7 @@ TEST_CASE("A replica that ends early, and one that comes late, stall nobody") {
   auto waits = std::async(std::launch::async, [&] { models[0]->step(); });
   models[2]->step();
   waits.get();
-  // And the one that has left comes back.
+  // The replica that has left comes back.
   models[1]->stale->begin(*models[1]->session);
   models[1]->step();
   CHECK(models[0]->of(0) == 12);
@@ -191,7 +191,7 @@ TEST_CASE("A replica that dies is given up, or named to all, as was asked") {
     CHECK((end == Code::ok || end == Code::aborted));
     CHECK((other_end == Code::ok || other_end == Code::aborted));
     CHECK((end == Code::ok || other_end == Code::ok));
-    // What it computed meanwhile is not applied, and it may come again.
+    // The step that it computed meanwhile is not applied, and it may come again.
     CHECK(code_of([&] { models[2]->step(); }) == Code::aborted);
     CHECK(models[0]->of(2) == 0);
     models[2]->stale->begin(*models[2]->session);
@@ -211,7 +211,7 @@ TEST_CASE("A leader that is stopped ends, and another one goes on") {
   StaleLeading leading(*models[1]);
   for (const auto& model : models) model->stale->leave(*model->session);
   CHECK(leading.ended.get_future().get().ok());
-  // Once more, with the same ones.
+  // The test repeats this with the same models.
   StaleLeading once_more(*models[1]);
   for (const auto& model : models) model->stale->begin(*model->session);
   auto other = std::async(std::launch::async, [&] { models[0]->step(); });

@@ -43,7 +43,7 @@ struct Gate {
   bool is_open = false;
 };
 
-/// A model of one variable, and what its supervisor is made with.
+/// A model of one variable, and the options of its supervisor.
 struct SupervisedModel {
   df::train::SupervisorOptions options() {
     return {.session = {.devices = {device}}, .poll_interval = std::chrono::milliseconds(1)};

@@ -98,7 +98,7 @@ std::vector<float> losses_alone(std::int64_t steps) {
   return losses;
 }
 
-/// The same of so many replicas, each with its part of the rows; the mean of theirs.
+/// The same for `replicas` replicas, each with its part of the rows: the mean of their losses.
 std::vector<float> losses_together(std::int64_t replicas, std::int64_t steps) {
   const auto device = sync_device();
   std::vector<std::unique_ptr<SyncModel>> models;
@@ -147,7 +147,7 @@ TEST_CASE("Synchronous training by several replicas has the losses of training a
       CAPTURE(replicas, i);
       CHECK(together[i] == Approx(alone[i]).epsilon(1e-4));
     }
-    CHECK(losses_together(replicas, 12) == together);  // whoever comes first
+    CHECK(losses_together(replicas, 12) == together);  // in any order of the replicas
   }
 }
 
@@ -220,7 +220,7 @@ TEST_CASE("With backup replicas a step takes the first, and drops what comes lat
     CHECK(step(1) == i);
     CHECK(other.get() == i);
   }
-  // The third one is three steps behind: its gradient is dropped, and it goes on with the step of the others.
+  // The third replica is three steps behind: its gradient is dropped, and it goes on with the step of the others.
   CHECK(step(2) == 3);
   CHECK(models[0]->session->run(models[0]->sync->global_step()).scalar() == 3);
   auto other = std::async(std::launch::async, [&] { return step(0); });
@@ -400,9 +400,9 @@ TEST_CASE("Three processes of one rank count as one replica") {
       });
     }
   }
-  // Those of one rank share a local step here, so one of them may be a step further when the others have left.
+  // Replicas of one rank share a local step here: one of them may be a step further when the others have left.
   for (const Code end : ends) CHECK((end == Code::ok || end == Code::out_of_range));
-  // And one that leaves while another of its rank goes on is told so.
+  // A replica that leaves while another replica of its rank goes on gets an error.
   CHECK(left[0] == Code::ok);
   for (const Code code : left) CHECK((code == Code::ok || code == Code::already_exists));
   CHECK(models[0]->session->run(models[0]->sync->global_step()).scalar() >= num_steps);

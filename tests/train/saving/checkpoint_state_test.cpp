@@ -78,7 +78,7 @@ TEST_CASE("the latest checkpoint of a directory that was moved is beside its sta
       "all_model_checkpoint_paths: \"/data/run1/m-3\"\n");
   files.write_file_atomically("/moved/m-2.index", "");
   CHECK(df::train::latest_checkpoint(files, "/moved").value() == "/moved/m-2");
-  // Of version 1 of TensorFlow's format: in one file, then in shards.
+  // Version 1 of TensorFlow's format: in one file, then in shards.
   files.write_file_atomically("/moved/m-3-00000-of-00002", "");
   CHECK(df::train::latest_checkpoint(files, "/moved").value() == "/moved/m-2");
   files.remove("/moved/m-2.index");
@@ -88,14 +88,14 @@ TEST_CASE("the latest checkpoint of a directory that was moved is beside its sta
   CHECK(mentions(half, "has 1 of 00002 shards"));
   files.write_file_atomically("/moved/m-3-00001-of-00002", "");
   CHECK(df::train::latest_checkpoint(files, "/moved").value() == "/moved/m-3");
-  // Where it was, it still is: the directory is a copy.
+  // The checkpoint is still at its old place: the directory is a copy.
   files.create_directories("/data/run1");
   files.write_file_atomically("/data/run1/m-3", "");
   CHECK(df::train::latest_checkpoint(files, "/moved").value() == "/data/run1/m-3");
 }
 
 namespace {
-/// Files whose saver has just been at work: another checkpoint is in place of what is looked for first.
+/// Files of a saver that has just been at work: another checkpoint replaces the checkpoint that is looked for first.
 class BusyFiles final : public df::testing::ChangedFiles {
  public:
   bool exists(const std::string& path) override {

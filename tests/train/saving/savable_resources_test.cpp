@@ -33,7 +33,7 @@ Session session_with_files(const Graph& graph, const std::shared_ptr<FileSystem>
   return Session(graph, {.devices = devices});
 }
 
-/// Trains on what an input queue holds, which is filled a few elements at a time.
+/// Trains on the elements of an input queue, which is filled a few elements at a time.
 struct QueueFed {
   QueueFed() : graph({.seed = 11}), queue(graph, {.capacity = 12, .shapes = {{2}, {}}, .name = "inputs"}) {
     x = placeholder<float>(graph, {dynamic, 2});
@@ -124,7 +124,7 @@ TEST_CASE("A run with an input queue that was saved and restored elsewhere goes 
   CHECK(again.run(resumed, 5, 6) == reference.run(whole, 5, 6));
   CHECK(bitwise_equal(resumed.run(again.weight), whole.run(reference.weight)));
 
-  // Without queues they are as they were.
+  // Without queues in the checkpoint, queues stay as they were.
   train::Saver without(again.graph, {.queues = false, .files = files});
   const auto size = resumed.run(again.queue.size()).scalar();
   without.restore(resumed, "/m/q-5");
@@ -261,7 +261,7 @@ TEST_CASE("What a call that waits has taken of a queue is saved, and those who w
     for (const QueuedElements& part : parts) taken.push_back(part.components[0].as<float>().scalar());
   });
   CHECK(taken == std::vector<float>{1, 2, 3});
-  queue.restore_state(two);  // what that one had taken is gone with the old state
+  queue.restore_state(two);  // the elements that the call had taken are gone with the old state
   put(7);
   CHECK(taken == std::vector<float>{1, 2, 7});
 }
@@ -282,7 +282,7 @@ TEST_CASE("An accumulator's state holds its step and the gradients that wait") {
     for (const auto& each : gradients.gradients) taken.push_back(each.values.span<float>()[0]);
   });
   CHECK(taken == std::vector<float>{3, 1, 5});
-  // Who waits is served.
+  // A waiting caller is served.
   taken.clear();
   again.take_async(2, {},
                    [&](const Status&, const TakenGradients& gradients) { taken.resize(gradients.gradients.size()); });
@@ -321,7 +321,7 @@ TEST_CASE("Who has left a barrier or a clock has left the one that is restored, 
   CHECK(back.num_present() == 3);
   for (const std::int64_t rank : {0, 2}) barrier.leave_async(rank, {}, [](const Status&) {});
   TokenBarrierState anew("b", 3, 3);
-  anew.restore_state(barrier.saved_state());  // all have left: who restores that trains on
+  anew.restore_state(barrier.saved_state());  // all have left: a restored barrier trains on
   CHECK(anew.num_present() == 3);
   TokenBarrierState larger("b", 4, 3);
   CHECK(code_of([&] { larger.restore_state(one_left); }) == Code::invalid_argument);

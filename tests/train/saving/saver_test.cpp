@@ -37,7 +37,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// A process of its own as far as state goes: devices without variables, whose tasks see `files`.
+/// A process with its own state: devices without variables, with tasks that see `files`.
 df::Session fresh_session(const df::Graph& graph, const std::shared_ptr<df::FileSystem>& files, int num_devices = 1) {
   const std::vector<std::shared_ptr<df::Device>> devices =
       df::cpu_devices(num_devices, {.pool = std::make_shared<df::InlinePool>()});
@@ -55,7 +55,7 @@ struct Perceptron {
     initialize = df::initialize_variables(graph);
   }
 
-  /// The loss after each of so many steps, on batches that depend on the number of the step.
+  /// The loss after each of a number of steps, on batches that depend on the number of the step.
   std::vector<float> run(df::Session& session, int count) const {
     std::vector<float> losses;
     losses.reserve(static_cast<std::size_t>(count));
@@ -94,7 +94,7 @@ bool equal(const std::vector<df::AnyTensor>& a, const std::vector<df::AnyTensor>
   return true;
 }
 
-/// One variable, and what sets it.
+/// One variable, and the operation that sets it.
 struct Counter {
   explicit Counter(const df::train::SaverOptions& options) : saver(graph, options) {}
 
@@ -344,7 +344,7 @@ TEST_CASE("a checkpoint that a directory's state names elsewhere is not removed"
   counter.saver.save(session, "/elsewhere/m", 1);
   counter.saver.save(session, "/d/sub/m", 1);
   counter.saver.save(session, "/d/m", 1);
-  // As a copy of another directory has it, or somebody who wants more to be removed than he may remove himself.
+  // A copied directory may have this state, or a user wants more files removed than he may remove himself.
   files->write_file_atomically("/d/checkpoint",
                                "model_checkpoint_path: \"m-1\"\n"
                                "all_model_checkpoint_paths: \"/elsewhere/m-1\"\n"
@@ -391,8 +391,8 @@ TEST_CASE("one checkpoint in each span of time is kept for good, also over proce
       counter.saver.save(session, "/d/m", ++step);
     }
   }
-  // Saved at 3, 6, 9, ... minutes; each kept one is the first that is at least 10 minutes after the one before, which
-  // is the first of all where there was none.
+  // Checkpoints are saved at 3, 6, 9, ... minutes. Each kept checkpoint is the first that is at least 10 minutes after
+  // the kept one before; the first kept one is the first of all.
   Names kept;
   for (std::int64_t i = 1; i <= step; ++i) {
     if (files->exists(df::checkpoint_index_path(df::str_cat("/d/m-", i)))) kept.push_back(df::str_cat(i));

@@ -430,7 +430,7 @@ TEST_CASE("what comes again and again is said now and then") {
           }) == round);
     training.clock->advance(std::chrono::seconds(11));
   }
-  // Nor many that differ.
+  // Many errors that differ are not all logged either.
   const std::size_t before = lines.size();
   int number = 0;
   supervisor.run([&](df::Session&) {
@@ -441,7 +441,7 @@ TEST_CASE("what comes again and again is said now and then") {
 
 namespace {
 
-/// Each event of a file in short: "step:what".
+/// Each event of a file in short: "step:content".
 std::vector<std::string> events_in_short(df::FileSystem& files, const std::string& path) {
   std::vector<std::string> all;
   df::EventReader reader(files, path);
@@ -547,7 +547,7 @@ TEST_CASE("events that cannot be written are no lost task, whatever the disk say
   CHECK(supervisor.session().run(training.step).scalar() == 6);
   CHECK(training.latest() == 6);
   CHECK(training.errors.empty());
-  // A writer that has failed says the same of each summary.
+  // A failed writer gives the same error for each summary.
   REQUIRE(told.size() == 1);
   CHECK(contains(told[0], "Input/output error"));
 }

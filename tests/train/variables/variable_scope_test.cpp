@@ -43,7 +43,7 @@ TEST_CASE("A model that is built twice in a variable scope has one set of variab
     first = scoped_model(x);
   }
   const std::vector<std::string> names = scoped_variable_names(graph);
-  // As TensorFlow names those of layers that open variable_scope(name, "dense"), and their nodes.
+  // TensorFlow gives the same names to layers that open variable_scope(name, "dense"), and to their nodes.
   CHECK(names == std::vector<std::string>{"tower/dense/kernel", "tower/dense/bias", "tower/dense_1/kernel",
                                           "tower/dense_1/bias", "tower/out/kernel", "tower/out/bias"});
   {
@@ -99,7 +99,7 @@ TEST_CASE("get_variable makes, finds or refuses by the scope's reuse", "[variabl
   CHECK(scope.get_variable<float>("w", {1}) == w);
   CHECK(scoped_variable_names(graph) == std::vector<std::string>{"foo/v", "foo/w"});
   CHECK(df::trainable_variables(graph).size() == 1);
-  // The free function is of the innermost scope, and outside of all makes its variable.
+  // The free function uses the innermost scope. Outside of all scopes it makes its variable.
   CHECK(df::get_variable<float>(graph, "w", {1}) == w);
   df::Graph other;
   CHECK(df::get_variable<float>(other, "w", {1}).name() == "w");
@@ -141,7 +141,7 @@ TEST_CASE("Nested scopes inherit reuse, initializer and regularizer", "[variable
     }
     const df::VariableScope bar(graph, "bar");
     made.push_back(bar.get_variable<float>("w", {}, {.initializer = df::init::constant(0.7)}));
-    // One that is not trained is regularised only if it says so.
+    // A variable that is not trained is regularised only on request.
     bar.get_variable<float>("step", {}, {.trainable = false});
   }
   {
@@ -359,7 +359,7 @@ TEST_CASE("What an initializer gives is compared with what the variable is asked
     CHECK(contains(error, "variable_scope_test.cpp"));
   }
 
-  // A shape that only the step knows is seen to there.
+  // The step checks a shape that only the step knows.
   const auto fed = df::placeholder<float>(graph, {df::dynamic});
   const auto w = scope.get_variable<float>(
       "w", {2}, {.initializer = [&](df::GraphStore&, df::DType, const df::Shape&) -> df::AnyOutput { return fed; }});

@@ -10,18 +10,18 @@
 
 namespace dflow {
 
-/// A file that is written piece by piece and is there, whole and safe from a loss of power, when `finish` has returned.
-/// Until then the pieces are in a temporary file beside it (`FileSystem::begin_replacing`), and the old file stays. For
-/// content that is too large to hold twice; `FileSystem::write_file_atomically` is for the rest. Of several writers of
-/// one path, threads or processes, the last one that finishes has the path.
+/// A file that is written piece by piece. When `finish` has returned, the file is whole and safe from a loss of power.
+/// Until then the pieces are in a temporary file beside it (`FileSystem::begin_replacing`), and the old file stays. Use
+/// it for content that is too large to hold twice, and `FileSystem::write_file_atomically` for the rest. If several
+/// threads or processes write one path, the last one that finishes has it.
 ///
 /// Thread safety: one thread at a time.
-/// Errors: all functions throw those of the file system.
+/// Errors: all functions throw the errors of the file system.
 class AtomicFile {
  public:
   /// Blocks. Makes the directory if it is missing.
   AtomicFile(FileSystem& files, const std::string& path);
-  /// Removes what is not finished, as far as that goes.
+  /// Removes an unfinished file, as far as that is possible.
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -31,7 +31,7 @@ class AtomicFile {
   void append(std::string_view text) { append(std::as_bytes(std::span(text.data(), text.size()))); }
   /// Bytes appended so far.
   std::uint64_t size() const noexcept { return size_; }
-  /// Blocks. Call it once, and nothing after it.
+  /// Blocks. Call it once, and no other function after it.
   void finish();
 
  private:

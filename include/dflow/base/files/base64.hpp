@@ -19,8 +19,8 @@ std::optional<std::string> from_base64(std::string_view text);
 /// The code that is safe in URLs and names of files (RFC 4648, section 5), padded or not.
 std::string to_base64_url(std::span<const std::byte> bytes, bool is_padded);
 
-/// The bytes of such a code, padded or not; bits that are left over count for nothing, as in TensorFlow. Nothing for a
-/// text that is none.
+/// The bytes of a URL-safe code, padded or not; bits that are left over count for nothing, as in TensorFlow. Nothing
+/// for a text that is no code.
 std::optional<std::string> from_base64_url(std::string_view text);
 
 }  // namespace dflow

@@ -31,8 +31,8 @@ std::string base64_text(std::span<const std::byte> bytes, std::string_view last_
   return text;
 }
 
-/// The bytes of a text without padding, whose length is not 1 more than a multiple of 4. With `is_exact` bits that are
-/// left over must be 0, so that no two texts mean the same bytes.
+/// The bytes of a text without padding. The length of the text is not 1 more than a multiple of 4. With `is_exact`
+/// bits that are left over must be 0, so that no two texts mean the same bytes.
 std::optional<std::string> base64_bytes(std::string_view text, std::string_view last_two, bool is_exact) {
   const auto value_of = [&](char c) -> int {
     if (c >= 'A' && c <= 'Z') return c - 'A';

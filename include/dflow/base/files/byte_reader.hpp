@@ -12,7 +12,7 @@
 
 namespace dflow {
 
-/// Bounds on what a ByteReader believes.
+/// Bounds on the sizes that a ByteReader accepts.
 struct ByteReaderLimits {
   /// Nesting of enter().
   int max_depth = 64;
@@ -22,8 +22,8 @@ struct ByteReaderLimits {
   std::uint64_t max_length = std::numeric_limits<std::uint64_t>::max();
 };
 
-/// Reads bytes that nobody vouches for (a file, a socket): every length is compared with what remains before anything
-/// is returned or could be allocated. Little-endian; strings and blobs are views into the input.
+/// Reads untrusted bytes (a file, a socket): every length is compared with the remaining bytes before anything is
+/// returned or could be allocated. Little-endian; strings and blobs are views into the input.
 ///
 ///     ByteReader in(bytes);
 ///     const auto names = in.count(/*min_bytes_each=*/1);
@@ -32,7 +32,7 @@ struct ByteReaderLimits {
 ///
 /// Thread safety: one thread at a time.
 /// Errors: throws Error: DataLoss for input that is cut short or malformed (with the offset), OutOfRange for input
-/// beyond the limits. After an error the position is that of the item that failed.
+/// beyond the limits. After an error the position is the start of the item that failed.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> input, ByteReaderLimits limits = {}) noexcept

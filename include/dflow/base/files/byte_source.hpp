@@ -17,17 +17,17 @@ namespace dflow {
 /// Bytes that are read in order, from a position that can be set.
 ///
 /// Thread safety: one thread at a time.
-/// Errors: those of where the bytes come from.
+/// Errors: the errors of the file or source that the bytes come from.
 class ByteSource {
  public:
   virtual ~ByteSource();
-  /// Blocks. Fills `into` with what comes next; returns how many bytes there were, fewer only at the end. The end is
-  /// not final where more can be added: a later call sees that.
+  /// Blocks. Fills `into` with the next bytes; returns how many bytes there were, fewer only at the end. The end is
+  /// not final if bytes can still be added: a later call sees them.
   virtual std::size_t read(std::span<std::byte> into) = 0;
-  /// What is read next, as far as it is in memory: reading it does not block. Until the next call that changes
+  /// The next bytes, as far as they are in memory: reading them does not block. Valid until the next call that changes
   /// anything.
   virtual std::span<const std::byte> at_hand() const { return {}; }
-  /// The same, of which there are `size` where the source can hold so many and has them. May block.
+  /// The same, with `size` bytes if the source can hold so many and has them. May block.
   virtual std::span<const std::byte> bring_to_hand(std::size_t) { return at_hand(); }
   /// Bytes before the next one.
   virtual std::uint64_t position() const = 0;
@@ -35,9 +35,9 @@ class ByteSource {
   virtual void seek(std::uint64_t position) = 0;
 };
 
-/// Memory that a part of a file is read into. Where the part begins in it depends on its offset: processors copy slowly
-/// from a page to an address that is a few bytes further in its own (AMD's by `rep movsb`: at a half to a fifth of the
-/// speed), and malloc gives just these.
+/// Memory that a part of a file is read into. The offset of the part decides where it begins in the memory. Processors
+/// copy slowly from a page to an address that is a few bytes further in its own page (AMD's by `rep movsb`: at a half
+/// to a fifth of the speed). malloc gives exactly addresses of that kind.
 class FileBuffer {
  public:
   /// Errors: ResourceExhausted for more than 2^40 bytes.
@@ -91,9 +91,9 @@ class FileSource final : public ByteSource {
   std::size_t window_used_ = 0;
 };
 
-/// Appends to `bytes` what comes next, until they are `size` or the source ends. A size is believed as far as there are
-/// bytes: memory is at most twice what is there, and a megabyte. Blocks. Errors: those of the source; then `bytes` are
-/// as they were.
+/// Appends the next bytes to `bytes`, until `bytes` has `size` bytes or the source ends. A size is believed as far as
+/// there are bytes: memory is at most twice the bytes that are there, and a megabyte. Blocks. Errors: the errors of
+/// the source; then `bytes` is unchanged.
 void fill_to(ByteSource& source, std::uint64_t size, std::string& bytes);
 
 }  // namespace dflow

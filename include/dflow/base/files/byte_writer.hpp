@@ -12,7 +12,8 @@
 
 namespace dflow {
 
-/// Appends what ByteReader reads to a string or a vector of bytes, which must outlive it. Little-endian.
+/// Appends values, in the form that ByteReader reads, to a string or a vector of bytes, which must outlive it.
+/// Little-endian.
 ///
 /// Thread safety: one thread at a time.
 class ByteWriter {
@@ -20,7 +21,7 @@ class ByteWriter {
   explicit ByteWriter(std::string& out) noexcept : text_(&out) {}
   explicit ByteWriter(std::vector<std::byte>& out) noexcept : bytes_(&out) {}
 
-  /// Bytes in the output, what was there before included.
+  /// Bytes in the output, including the bytes that were there before.
   std::size_t position() const noexcept { return text_ != nullptr ? text_->size() : bytes_->size(); }
 
   template <class T>

@@ -9,8 +9,8 @@
 
 namespace dflow {
 
-/// The checksum of bytes whose first part has the checksum `crc` and whose rest is `more`: CRC-32 as in gzip, ZIP and
-/// PNG (ISO 3309; RFC 1952, section 8). Slicing by 8.
+/// Extends the checksum `crc` of some bytes by the bytes `more` that follow them: CRC-32 as in gzip, ZIP and PNG (ISO
+/// 3309; RFC 1952, section 8). Slicing by 8.
 std::uint32_t crc32_extend(std::uint32_t crc, std::span<const std::byte> more) noexcept;
 
 inline std::uint32_t crc32(std::span<const std::byte> bytes) noexcept { return crc32_extend(0, bytes); }

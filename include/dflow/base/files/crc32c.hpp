@@ -9,8 +9,8 @@
 
 namespace dflow {
 
-/// The checksum of bytes whose first part has the checksum `crc` and whose rest is `more`: CRC-32C (Castagnoli), as in
-/// iSCSI (RFC 3720) and TFRecord files. By SSE4.2 where the processor has it.
+/// Extends the checksum `crc` of some bytes by the bytes `more` that follow them: CRC-32C (Castagnoli), as in iSCSI
+/// (RFC 3720) and TFRecord files. By SSE4.2 where the processor has it.
 std::uint32_t crc32c_extend(std::uint32_t crc, std::span<const std::byte> more) noexcept;
 
 inline std::uint32_t crc32c(std::span<const std::byte> bytes) noexcept { return crc32c_extend(0, bytes); }

@@ -72,8 +72,8 @@ constexpr std::uint32_t crc32c_power(std::uint32_t n) noexcept {
   return power;
 }
 
-/// What the halves of 128 bits are multiplied with so that the sum of the products is congruent to the bits followed by
-/// so many zeros: x^(zeros + 63) for the first half, x^(zeros - 1) for the second. A carry-less product of reflected
+/// The factors for the halves of 128 bits. The sum of the two products is congruent to the bits followed by the given
+/// number of zeros: x^(zeros + 63) for the first half, x^(zeros - 1) for the second. A carry-less product of reflected
 /// bits has one more factor x (V. Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ
 /// Instruction", Intel 2009).
 struct Crc32cShift {
@@ -84,11 +84,11 @@ struct Crc32cShift {
         second(static_cast<long long>(std::uint64_t{crc32c_power(zeros - 1)} << 32)) {}
 };
 
-/// Of each of the three stretches whose checksums are computed side by side: the instruction takes three cycles, and
-/// one may begin in each.
+/// The bytes of each of the three stretches that are checksummed side by side: the instruction takes three cycles, and
+/// one may begin in each cycle.
 inline constexpr std::size_t crc32c_stretch = 2048;
 
-/// tables[k][b]: what byte k of the state, b, becomes by a stretch of zeros.
+/// tables[k][b]: the state that byte k of the state, with value b, becomes by a stretch of zeros.
 inline constexpr auto crc32c_zeros = [] {
   std::uint32_t power = 0x40000000u;  // x
   for (std::size_t bits = 1; bits < 8 * crc32c_stretch; bits *= 2) power = crc32c_product(power, power);

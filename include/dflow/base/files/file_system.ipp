@@ -153,7 +153,7 @@ class FileDescriptor {
     return S_ISREG(info.st_mode) ? static_cast<std::uint64_t>(info.st_size) : 0;
   }
 
-  /// Errors also: FailedPrecondition for what is no regular file.
+  /// Errors also: FailedPrecondition if it is not a regular file.
   std::uint64_t size_of_regular() const {
     struct stat info {};
     if (::fstat(descriptor_, &info) != 0) fail_with_errno("inspect", path_, errno);
@@ -211,7 +211,7 @@ class FileDescriptor {
 
 class PosixRandomAccessFile final : public RandomAccessFile {
  public:
-  /// Does not wait for somebody who writes into a pipe.
+  /// Does not wait for another process to write into a pipe.
   explicit PosixRandomAccessFile(const std::string& path)
       : file_("open", path, O_RDONLY | O_NONBLOCK), size_(file_.size_of_regular()) {}
   std::uint64_t size() const override { return size_; }
@@ -236,7 +236,7 @@ class PosixWritableFile final : public WritableFile {
   FileDescriptor file_;
 };
 
-/// Removes a temporary file whose writer has died, and a link or whatever else is no file of a writer's.
+/// Removes a temporary file whose writer has died, and a link or another thing that no writer makes.
 void remove_if_abandoned(const std::string& temporary) {
   struct stat info {};
   if (::lstat(temporary.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) return;
@@ -244,7 +244,7 @@ void remove_if_abandoned(const std::string& temporary) {
     try {
       const FileDescriptor file("open", temporary, O_RDWR | O_NOFOLLOW);
       if (file.take_hold(false)) ::unlink(temporary.c_str());
-    } catch (const Error&) {  // somebody else's, whom the next name does not concern
+    } catch (const Error&) {  // another user's file: the next name is tried
     }
     return;
   }
@@ -258,8 +258,8 @@ void copy_permissions(const FileDescriptor& file, const struct stat& replaced) {
   if (::fchmod(file.get(), replaced.st_mode & 07777) != 0) fail_with_errno("replace", file.path(), errno);
 }
 
-/// Where the symbolic links at `path` lead to, whether there is a file or not. Blocks. Errors: as FileSystem;
-/// FailedPrecondition if there is something that is no regular file, InvalidArgument for too many links.
+/// The path that the symbolic links at `path` lead to, whether there is a file or not. Blocks. Errors: as FileSystem;
+/// FailedPrecondition if the path holds something that is not a regular file, InvalidArgument for too many links.
 std::string file_to_replace(std::string path) {
   constexpr int max_links = 40;  // as Linux has it
   const std::string given = path;
@@ -356,7 +356,7 @@ FileReplacement PosixFileSystem::begin_replacing(const std::string& path) {
     try {
       detail::FileDescriptor file("create", temporary, O_WRONLY | O_CREAT | O_EXCL | O_APPEND,
                                   is_there ? replaced.st_mode & 0600 : 0666);
-      // Between the two calls somebody may have taken it for an abandoned one.
+      // Between the two calls another writer may have taken the file for an abandoned one.
       if (!file.take_hold(true)) continue;
       if (is_there) detail::copy_permissions(file, replaced);
       return {target, std::move(temporary), std::make_unique<detail::PosixWritableFile>(std::move(file))};

@@ -41,7 +41,7 @@ bool has_wildcards(std::string_view pattern) noexcept {
   return pattern.find_first_of("*?[\\") != std::string_view::npos;
 }
 
-/// What is in a directory; nothing if it is none.
+/// The names in a directory; nothing if it is not a directory.
 std::vector<std::string> names_in(FileSystem& files, const std::string& directory) {
   try {
     return files.list_directory(directory.empty() ? "." : directory);
@@ -55,7 +55,7 @@ std::vector<std::string> names_in(FileSystem& files, const std::string& director
 }  // namespace detail
 
 bool matches(std::string_view name, std::string_view pattern) noexcept {
-  // The last star takes one character more whenever what follows it does not fit.
+  // The last star takes one character more each time the part after it does not fit.
   constexpr std::size_t none = std::string_view::npos;
   std::size_t at = 0, in = 0, star = none, star_end = 0;
   while (in < name.size()) {

@@ -12,7 +12,7 @@
 
 namespace dflow {
 
-/// Files share their content with whoever has them open, so a file that is replaced or removed stays readable.
+/// A file shares its content with all open handles, so a file that is replaced or removed stays readable.
 struct MemoryFileSystem::State {
   struct File {
     std::mutex mutex;
@@ -20,7 +20,7 @@ struct MemoryFileSystem::State {
     std::size_t synced_bytes = 0;  ///< of the content's beginning
   };
 
-  /// Which calls fail; shared with the files that are open.
+  /// The calls that fail; shared with the open files.
   struct Faults {
     std::mutex mutex;
     std::uint64_t changes = 0;
@@ -28,7 +28,7 @@ struct MemoryFileSystem::State {
     bool keeps_failing = false;
     Status status;
 
-    /// Counts a change; what it throws, if it is to fail.
+    /// Counts a change; returns the error to throw if the change is to fail.
     Status next() {
       std::lock_guard lock(mutex);
       ++changes;
@@ -309,7 +309,7 @@ void MemoryFileSystem::fail_change(std::uint64_t number, Status status, bool kee
 void MemoryFileSystem::crash(const CrashOutcome& outcome) {
   fail_change(0, {});
   std::lock_guard lock(state_->mutex);
-  // Files that are open still belong to who opened them: what is left is in files of its own.
+  // Open files still belong to the callers that opened them: the content that is left goes into new files.
   decltype(state_->files) left;
   for (const auto& [place, file] : outcome.keeps_names ? state_->files : state_->durable_files) {
     auto copy = std::make_shared<State::File>();

@@ -14,12 +14,12 @@
 
 namespace dflow {
 
-/// A file read in order by a thread of its own, which is up to `num_blocks` blocks ahead of what is asked for. It reads
-/// from when something is first asked for, and sleeps at the end of the file; one that it finds longer later is read
-/// on.
+/// A file read in order by a thread of its own, which is up to `num_blocks` blocks ahead of the caller. The thread
+/// begins to read at the first call that asks for bytes, and sleeps at the end of the file. If the file is longer
+/// later, the thread reads on.
 ///
 /// Thread safety: one thread at a time. The destructor waits for a read that is under way.
-/// Errors: those of the file, when what could not be read is asked for; asked again it is tried again.
+/// Errors: the errors of the file, when the caller asks for bytes that could not be read; the next call tries again.
 /// ResourceExhausted from the constructor if there can be no other thread.
 class ReadAheadSource final : public ByteSource {
  public:
@@ -57,10 +57,10 @@ class ReadAheadSource final : public ByteSource {
 
   std::mutex mutex_;
   std::condition_variable for_reader_, for_asker_;
-  std::vector<Block> ahead_;        ///< what follows `current_`; both have room for all buffers
+  std::vector<Block> ahead_;        ///< the blocks after `current_`; both have room for all buffers
   std::vector<FileBuffer> unused_;  ///< to read into
   std::uint64_t wanted_ = 0;        ///< where the next block begins
-  std::uint64_t turn_ = 0;          ///< counts changes of position: what was read before is of no use
+  std::uint64_t turn_ = 0;          ///< counts changes of position: blocks read before one are of no use
   bool is_reading_ = false;         ///< there is more to read, as far as is known
   bool is_ended_ = false;
   std::thread reader_;

@@ -92,7 +92,7 @@ void ReadAheadSource::seek(std::uint64_t position) {
   };
   if (!holds(current_)) {
     const std::lock_guard lock(mutex_);
-    // What is ahead stays of use if it holds the position.
+    // The blocks that were read ahead stay useful if they hold the position.
     while (!ahead_.empty() && !holds(ahead_.front())) {
       unused_.push_back(take_first().bytes);
     }

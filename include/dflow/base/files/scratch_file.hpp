@@ -11,19 +11,20 @@
 
 namespace dflow {
 
-/// Where programs put files that nobody needs after them: `TMPDIR`, or "/tmp".
+/// The directory for files that nobody needs after the program: `TMPDIR`, or "/tmp".
 std::string scratch_directory();
 
-/// A file for what is to be out of memory for a while. It has no name, so it goes with the object, or with the process.
+/// A file for bytes that are to be out of memory for a while. It has no name, so it goes with the object, or with the
+/// process.
 ///
-/// Thread safety: one thread appends at a time; reads of what was appended before may run at the same time.
+/// Thread safety: one thread appends at a time; reads of bytes that were appended before may run at the same time.
 class ScratchFile {
  public:
   /// Blocks. Makes the directory if it is missing. Errors: as FileSystem.
   ScratchFile(FileSystem& files, const std::string& directory);
 
-  /// Blocks. Returns at which offset the bytes are. Errors: as FileSystem, and then also at each later call; what was
-  /// appended before stays.
+  /// Blocks. Returns the offset of the bytes. Errors: as FileSystem, and then also at each later call; bytes that were
+  /// appended before stay.
   std::uint64_t append(std::span<const std::byte> bytes);
   /// Blocks. Errors: DataLoss for bytes that were not appended; as FileSystem.
   void read_exactly_at(std::uint64_t offset, std::span<std::byte> into) const {

@@ -19,8 +19,9 @@ std::string_view without_spaces(std::string_view text) noexcept {
   return text.substr(begin, text.find_last_not_of(spaces) + 1 - begin);
 }
 
-/// Of a number whose digits are well formed and which is no float: it is too small, not too large. Its size is that of
-/// its first digit that is not 0: so many digits before the point, or so many zeros behind it, and the exponent.
+/// For a number with well-formed digits that is outside of the float's range: whether it is too small, not too large.
+/// The place of its first digit that is not 0 gives its size: the number of digits before the point, or of zeros
+/// behind it, and the exponent.
 bool is_tiny(std::string_view digits, bool is_hexadecimal) noexcept {
   const std::size_t mark = digits.find_first_of(is_hexadecimal ? "pP" : "eE");
   std::string_view mantissa = digits.substr(0, mark);

@@ -8,8 +8,8 @@
 
 namespace dflow {
 
-// Hashes of bytes whose values are fixed, on every machine, so that they may be written down: TensorFlow's. Only
-// `sip_hash` withstands somebody who picks the bytes so that they collide, and does not know the key.
+// Hashes of bytes: TensorFlow's. Their values are fixed on every machine, so that they may be written down. Only
+// `sip_hash` withstands an attacker that picks the bytes so that they collide, and does not know the key.
 
 /// MurmurHash64A (Appleby) with the seed of TensorFlow's Hash64.
 std::uint64_t murmur_hash64(std::string_view bytes) noexcept;

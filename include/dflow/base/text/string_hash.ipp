@@ -74,7 +74,7 @@ struct FarmHash {
     return {a + z, b + c};
   }
 
-  /// What is carried from one block of 64 bytes to the next.
+  /// The state between one block of 64 bytes and the next.
   std::uint64_t x = 81, y = 81 * k1 + 113, z = shift_mix(y * k2 + 113) * k2;
   Pair v{0, 0}, w{0, 0};
 

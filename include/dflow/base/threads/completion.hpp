@@ -9,10 +9,10 @@
 
 namespace dflow {
 
-/// What somebody else's asynchronous work calls when it has ended, with ok or the error that it ended with.
+/// A callback for asynchronous work: the work calls it at its end, with ok or with its error.
 ///
 /// Single shot: the first call counts, later ones do nothing. Dropped without a call it reports Internal, so nobody
-/// waits for work that has forgotten it.
+/// waits for forgotten work.
 ///
 /// Thread safety: one thread at a time.
 class Completion {
@@ -36,7 +36,7 @@ class Completion {
     if (UniqueFunction<void(Status)> finish = std::exchange(finish_, nullptr)) finish(std::move(status));
   }
 
-  /// What a dropped completion reports.
+  /// The status that a dropped completion reports.
   static Status dropped();
   static bool was_dropped(const Status& status);
 

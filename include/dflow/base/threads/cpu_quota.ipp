@@ -37,8 +37,8 @@ inline std::optional<int> processors_of(std::string_view quota, std::string_view
   return static_cast<int>(std::min<std::int64_t>((time - 1) / of + 1, 1 << 20));
 }
 
-/// The quota of a group and the groups around it, up to where the hierarchy is mounted. In a container the group's path
-/// may be the host's, of which only the mount itself is visible.
+/// The quota of a group and the groups around it, up to where the hierarchy is mounted. In a container the group's
+/// path may be the host's. Then only the mount itself is visible.
 template <class Quota>
 std::optional<int> tightest_quota(const std::string& mount, std::string group, Quota&& quota_at) {
   std::optional<int> tightest;

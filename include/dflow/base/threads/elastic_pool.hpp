@@ -17,16 +17,16 @@ struct ElasticPoolOptions {
   std::string name = "dflow-elastic";
 };
 
-/// Threads that are started when there is a task and no idle one, up to a limit, and end when they are idle: for tasks
-/// that may block, such as users' callbacks. It has none before its first task. Tasks start in the order in which they
-/// were scheduled: with `max_threads` 1 each also ends before the next one starts.
+/// Threads for tasks that may block, such as users' callbacks. A thread is started if there is a task and no idle
+/// thread, up to a limit, and ends when it is idle. The pool has no thread before its first task. Tasks start in the
+/// order they were scheduled: with `max_threads` 1 each also ends before the next one starts.
 ///
 /// It is not for computing: parallel_for is one call in the caller, and wait() blocks also in a thread of the pool,
 /// which keeps it from other tasks.
 ///
-/// The destructor runs all queued tasks, then joins. Called by a task of its own it joins the other threads, and that
-/// task's thread runs what is left and ends when the task has returned. Also a task that an outside thread runs in
-/// run_one may call it.
+/// The destructor runs all queued tasks, then joins. If a task of the pool calls it, it joins the other threads; that
+/// task's thread runs the remaining tasks and ends when the task has returned. A task that an outside thread runs in
+/// run_one may call it too.
 ///
 /// Thread safety: as ThreadPool.
 /// Errors: the constructor throws InvalidArgument if max_threads is less than 1 or more than
@@ -37,7 +37,7 @@ class ElasticPool final : public ThreadPool {
   explicit ElasticPool(ElasticPoolOptions options = {});
   ~ElasticPool() override;
 
-  /// The limit, whatever the number of threads at the moment.
+  /// The limit, not the number of threads at the moment.
   int num_threads() const noexcept override;
   void schedule(Task task) override;
   bool run_one() override;

@@ -18,7 +18,7 @@
 namespace dflow {
 namespace detail {
 
-/// The state of the ElasticPool whose thread the calling thread is.
+/// The state of the ElasticPool that the calling thread belongs to.
 const void*& elastic_pool_of_this_thread() noexcept {
   static constinit thread_local const void* pool = nullptr;
   return pool;
@@ -87,7 +87,7 @@ struct ElasticPool::State : std::enable_shared_from_this<ElasticPool::State> {
       --num_idle;
       if (!is_woken) break;
     }
-    // Whoever destroys the pool has taken the thread out, to join it or to let it end by itself.
+    // The thread that destroys the pool has taken this thread out, to join it or to let it end by itself.
     if (self->joinable()) {
       ending.splice(ending.end(), running, self);
     } else {

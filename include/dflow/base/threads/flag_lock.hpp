@@ -6,8 +6,8 @@
 
 namespace dflow::detail {
 
-/// A lock that may be held for long, of which one thread may hold hundreds: ThreadSanitizer ends a program in which a
-/// thread holds more than 64 mutexes.
+/// A lock that may be held for long. One thread may hold hundreds of them: ThreadSanitizer ends a program if a thread
+/// holds more than 64 mutexes.
 ///
 /// Thread safety: safe. Not recursive.
 class FlagLock {
@@ -26,7 +26,7 @@ class FlagLock {
   }
   void unlock() noexcept {
     held_.store(false);
-    // Who counted itself before this looks at the flag after it.
+    // A waiter that counted itself before this looks at the flag after it.
     if (num_waiting_.load() == 0) return;
     { const std::lock_guard lock(mutex_); }
     freed_.notify_one();

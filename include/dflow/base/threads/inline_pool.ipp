@@ -8,7 +8,7 @@
 namespace dflow {
 namespace detail {
 
-/// One outermost InlinePool::schedule of a thread, on its stack, and what was scheduled meanwhile.
+/// One outermost InlinePool::schedule of a thread, on its stack, and the tasks that were scheduled meanwhile.
 struct InlineFrame {
   const InlinePool* pool;
   InlineFrame* outer;

@@ -4,12 +4,12 @@
 
 namespace dflow::detail {
 
-/// Thrown by what would keep a thread for long that must not be kept: nothing has been done, and all can be done by
-/// another thread.
+/// Thrown by an operation that would take long on a thread that must not wait: nothing has been done, and another
+/// thread can do all of it.
 struct WouldWait {};
 
-/// As long as one lives its thread, a socket's or a clock's, is to be kept by nothing: what would wait for the work of
-/// others, or do much itself, throws WouldWait.
+/// While a NoWaiting lives, its thread (of a socket or a clock) must not wait. An operation that would wait for other
+/// work, or do much itself, throws WouldWait.
 class NoWaiting {
  public:
   explicit NoWaiting(bool applies = true) noexcept : outer_(std::exchange(applies_here(), applies)) {}
@@ -17,7 +17,7 @@ class NoWaiting {
   NoWaiting(const NoWaiting&) = delete;
   NoWaiting& operator=(const NoWaiting&) = delete;
 
-  /// Before what may take long. Errors: WouldWait.
+  /// Call before an operation that may take long. Errors: WouldWait.
   static void check() {
     if (applies_here()) throw WouldWait();
   }

@@ -7,7 +7,7 @@
 
 namespace dflow {
 
-/// Something that happens once: what a thread waits for in ThreadPool::wait, so that a worker goes on working.
+/// An event that happens once. A thread waits for it in ThreadPool::wait, so that a worker goes on working.
 ///
 ///     PoolEvent finished;
 ///     start(work, [&] { finished.set(); });
@@ -21,17 +21,17 @@ class PoolEvent {
   PoolEvent(const PoolEvent&) = delete;
   PoolEvent& operator=(const PoolEvent&) = delete;
 
-  /// Never blocks. What came before it happens before wait() returns.
+  /// Never blocks. Everything before this call happens before wait() returns.
   void set() noexcept;
   bool is_set() const noexcept { return waiter_.load(std::memory_order_acquire) == happened(); }
 
-  /// Blocks the calling thread until the event is set, whatever its pool has to do.
+  /// Blocks the calling thread until the event is set, also if its pool has work to do.
   void wait_blocking() noexcept;
 
-  /// For pools: parks a thread on a word of its own, in which others can wake it for other reasons too.
+  /// For pools: parks a thread on a word of its own. Others can wake the thread there for other reasons too.
   class Waiter {
    public:
-    /// The word is 1 while the thread is parked: whoever sets it to 0 wakes the thread by wake_one.
+    /// The word is 1 while the thread is parked: a thread that sets it to 0 wakes the parked thread by wake_one.
     explicit Waiter(std::atomic<std::uint32_t>& word) noexcept : word_(word) {}
     Waiter(const Waiter&) = delete;
     Waiter& operator=(const Waiter&) = delete;

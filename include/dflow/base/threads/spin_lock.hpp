@@ -20,7 +20,7 @@ DFLOW_ALWAYS_INLINE void relax_cpu() noexcept {
 #endif
 }
 
-/// For what is held for a few instructions at a time and never across a call.
+/// A lock to be held for a few instructions at a time and never across a call.
 ///
 /// Thread safety: safe.
 class SpinLock {

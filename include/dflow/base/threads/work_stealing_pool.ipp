@@ -20,7 +20,7 @@
 namespace dflow {
 namespace detail {
 
-/// The owner takes what it pushed last (its memory is warm), others what was pushed first (it is the largest piece).
+/// The owner takes the task it pushed last (its memory is warm), other threads take the first one (the largest piece).
 class TaskDeque {
  public:
   bool is_empty() const noexcept { return size_.load() == 0; }
@@ -50,7 +50,7 @@ class TaskDeque {
 };
 
 /// One parallel_for, on its caller's stack. Threads join it under the pool's lock while it is listed there; the caller
-/// takes it off the list, then waits until those who joined have left.
+/// takes it off the list, then waits until all joined threads have left.
 struct LoopJob {
   static constexpr std::uint32_t caller_is_parked = 1u << 31;
 
@@ -85,7 +85,7 @@ struct LoopJob {
   }
 };
 
-/// What the calling thread is to the pool it works for.
+/// The role of the calling thread in the pool it works for.
 ThreadPool::Membership& pool_member() noexcept {
   static constinit thread_local ThreadPool::Membership member;
   return member;
@@ -93,15 +93,15 @@ ThreadPool::Membership& pool_member() noexcept {
 
 }  // namespace detail
 
-/// How no wake-up is lost: who adds work first publishes it, then looks for spinning and parked workers; who parks
-/// first says so, then looks for work once more. Both in sequentially consistent order, so one of the two sees the
-/// other.
+/// How no wake-up is lost: a thread that adds work first publishes it, then looks for spinning and parked workers. A
+/// worker that parks first says so, then looks for work once more. Both happen in sequentially consistent order, so
+/// one of the two sees the other.
 ///
 /// Threads share the state: one may be in a task, or in run_one, that destroys the pool.
 struct WorkStealingPool::State {
   struct alignas(64) Worker {
     detail::TaskDeque tasks;
-    /// 1 from when the worker says that it parks until someone (or the worker itself) takes that back.
+    /// 1 from the moment the worker says that it parks, until another thread or the worker itself takes that back.
     std::atomic<std::uint32_t> is_parked{0};
     std::thread thread;
   };
@@ -126,14 +126,14 @@ struct WorkStealingPool::State {
   detail::LoopJob* newest_loop = nullptr;
   /// Listed loops that may still be joined.
   std::atomic<int> open_loops{0};
-  /// Moves when a loop whose caller is parked is left by the last thread inside.
+  /// Moves when the last thread inside leaves a loop and the caller of the loop is parked.
   std::atomic<std::uint32_t> loops_left{0};
 
   std::atomic<int> spinning{0};
   std::atomic<int> seats_taken{0};
   std::atomic<bool> is_stopping{false};
 
-  /// Workers beyond these sit out while outside threads have their seats.
+  /// Workers beyond this number sit out while outside threads have their seats.
   int num_active() const noexcept { return std::max(1, num_workers - seats_taken.load()); }
 
   bool has_tasks() const noexcept {
@@ -269,7 +269,7 @@ struct WorkStealingPool::State {
         Work work = find(index);
         if (!work) work = spin_for_work(index, patience);
         if (work) {
-          // Of a burst of tasks only the first wakes somebody: who comes passes it on as long as there are more.
+          // A burst of tasks wakes only one worker. The woken worker wakes the next while there are more tasks.
           if (std::exchange(was_woken, false) && spinning.load() == 0 && has_tasks()) wake(1);
           run(std::move(work));
           patience = options.spin;
@@ -278,7 +278,7 @@ struct WorkStealingPool::State {
       }
       if (!park(workers[index], index)) return;
       was_woken = true;
-      // Woken for work that others were quicker to take, it soon parks again: it may have pushed one of them aside.
+      // If other threads took the work first, this worker soon parks again: it may have pushed one of them aside.
       patience = options.spin / 4;
     }
   }
@@ -305,7 +305,7 @@ struct WorkStealingPool::State {
     if (has_work()) wake(1);
   }
 
-  /// At most all but one spin: the last processor is left to whoever brings the work.
+  /// At most all but one spin: the last processor is left to the thread that brings the work.
   Work spin_for_work(int index, Duration patience, const PoolEvent* event = nullptr) noexcept {
     Work work;
     if (patience <= Duration::zero()) return work;
@@ -318,7 +318,7 @@ struct WorkStealingPool::State {
         if (spins % 8 == 7 && std::chrono::steady_clock::now() - start > patience) break;
       }
     }
-    // Whoever added work while this one was the only spinner woke nobody and relied on it.
+    // A thread that added work while this one was the only spinner woke nobody and relied on it.
     const bool was_last = spinning.fetch_sub(1) == 1;
     if (was_last && (work ? has_tasks() : index >= num_active() && has_work())) wake(1);
     return work;
@@ -425,8 +425,8 @@ void WorkStealingPool::run_shards(std::int64_t total, std::int64_t shard, int pa
   const Seat seat(*this);
   detail::LoopJob loop{body, total, shard, (total - 1) / shard + 1, participants - 1};
   state_->list_loop(loop);
-  // Spinning workers come by themselves. A parked one is woken only for a share of 20 us or more, about what that
-  // costs.
+  // Spinning workers come by themselves. A parked worker is woken only for a share of 20 us or more, about the cost of
+  // waking it.
   const double worth = min_split_ns() <= 0 ? participants : cost_ns / 20'000;
   const auto worth_waking = static_cast<int>(std::min(worth - 1, static_cast<double>(participants - 1)));
   state_->wake(worth_waking - state_->spinning.load());

@@ -11,18 +11,18 @@
 
 namespace dflow {
 
-/// What the library may do with memory that somebody else provides, until it says that it is done with it.
+/// How the library may use lent memory, until it says that it is done with it.
 enum class Lending : std::uint8_t {
   read_only,  ///< nobody writes it
-  view,       ///< whoever holds the tensor may write it, kernels do not: its content stays the lender's
+  view,       ///< holders of the tensor may write it, kernels do not: its content stays the lender's
   given,      ///< the library's own: kernels may put their results there and keep it
 };
 
-/// The bytes behind one or more tensors, with a count of the handles to them. Of owned host memory, this header lies
-/// right before the bytes, unless they begin or fill a page for which it would take another one.
+/// The bytes behind one or more tensors, with a count of the handles to them. For owned host memory, this header lies
+/// right before the bytes, unless they begin or fill a page and the header would take another page.
 ///
-/// Thread safety: the count is atomic; distinct handles may be used from distinct threads. The bytes themselves are
-/// guarded by nothing: whoever shares them does not write them.
+/// Thread safety: the count is atomic; distinct handles may be used from distinct threads. Nothing guards the bytes
+/// themselves: an owner that shares them does not write them.
 class alignas(64) Buffer {
  public:
   Buffer(const Buffer&) = delete;
@@ -39,7 +39,7 @@ class alignas(64) Buffer {
  private:
   friend class BufferRef;
 
-  /// Where the header lies, and so how all is freed.
+  /// The place of the header, which decides how all is freed.
   enum class Header : std::uint8_t {
     before,    ///< right before the bytes
     apart,     ///< in a block of its own from the same allocator
@@ -95,20 +95,20 @@ class BufferRef {
   }
 
   /// `bytes` uninitialised bytes, which outlive the allocator as far as it lets them (see Allocator).
-  /// Errors: those of the allocator; ResourceExhausted if it gives null.
+  /// Errors: the errors of the allocator; ResourceExhausted if it gives null.
   static BufferRef allocate(std::size_t bytes, Allocator& allocator);
-  /// `count` empty strings. Errors: those of the allocator; InvalidArgument if it is not of host memory.
+  /// `count` empty strings. Errors: the errors of the allocator; InvalidArgument if it is not of host memory.
   static BufferRef allocate_strings(std::size_t count, Allocator& allocator);
-  /// Memory of somebody else, who keeps it alive until `release` is called. That runs on the thread that lets go of the
-  /// last handle and must not throw. It may be empty, and then the memory is never taken for the library's own: what is
-  /// `given` counts as a `view`. Errors: bad_alloc, and `release` is not called.
+  /// Memory of another owner, which keeps it alive until `release` is called. `release` runs on the thread that lets
+  /// go of the last handle and must not throw. An empty `release` is allowed; then the memory is never taken for the
+  /// library's own: `given` memory counts as a `view`. Errors: bad_alloc, and `release` is not called.
   static BufferRef external(void* data, std::size_t bytes, UniqueFunction<void()> release, Lending lending);
 
   Buffer* get() const noexcept { return buffer_; }
   Buffer* operator->() const noexcept { return buffer_; }
   explicit operator bool() const noexcept { return buffer_ != nullptr; }
 
-  /// True if this is the only handle and the bytes are the library's own: what a kernel asks before it reuses them.
+  /// True if this is the only handle and the bytes are the library's own: a kernel asks this before it reuses them.
   bool is_unique() const noexcept {
     return buffer_ != nullptr && buffer_->refs_.load(std::memory_order_acquire) == 1 && !buffer_->is_borrowed_;
   }

@@ -46,10 +46,10 @@ void Buffer::destroy(Buffer* buffer) noexcept {
 
 namespace detail {
 
-/// True if a header before the bytes would take one page more, and that matters. Allocators give large blocks in whole
-/// pages or multiples of them: a tensor of 1 MiB would take the next larger size, or the huge page alone that two of
-/// them share. From 2 MiB on it is one page in 512, and worth it: rows of whole pages, each of which begins a page, are
-/// read an eighth slower.
+/// True if a header before the bytes would take one page more, and the page matters. Allocators give large blocks in
+/// whole pages or multiples of them. With a header, a tensor of 1 MiB would take the next larger size, or would fill
+/// alone a huge page that two tensors share. From 2 MiB on it is one page in 512, and worth it: rows of whole pages
+/// that each begin a page are read an eighth slower.
 inline bool header_takes_a_page(std::size_t bytes) noexcept {
   constexpr std::size_t page_bytes = 4096;
   constexpr std::size_t min_bytes = std::size_t{32} << 10;

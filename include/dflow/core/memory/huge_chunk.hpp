@@ -82,7 +82,7 @@ class ChunkLists {
     if (chunk.after != nullptr) chunk.after->before = chunk.before;
     if (first_[run - 1] == nullptr) filled_ &= ~(std::uint64_t{1} << (run - 1));
   }
-  /// The one whose longest run is the shortest that will do, so that long runs and empty chunks stay; or null.
+  /// The chunk with the shortest longest run that will do, so that long runs and empty chunks stay; or null.
   HugeChunk* find(std::size_t parts) const noexcept {
     const std::uint64_t fitting = filled_ >> (parts - 1);
     return fitting == 0 ? nullptr : first_[parts - 1 + static_cast<std::size_t>(std::countr_zero(fitting))];

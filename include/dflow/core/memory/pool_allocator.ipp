@@ -18,8 +18,8 @@ namespace dflow {
 
 namespace detail {
 
-/// Sizes of cached blocks: multiples of 64 up to 256, then four per power of two; from 2 MiB on with `header_bytes`
-/// more, for what lies before a tensor, which would else take the next class.
+/// Sizes of cached blocks: multiples of 64 up to 256, then four per power of two. From 2 MiB on each has
+/// `header_bytes` more, for the header before a tensor. Without them the tensor would take the next class.
 struct SizeClass {
   static constexpr std::size_t header_bytes = Allocator::default_alignment;
   static constexpr std::size_t min_with_header = huge_page_bytes;
@@ -85,7 +85,7 @@ struct FreeList {
   }
 };
 
-/// Which of `count` shards (a power of two) this thread uses: threads differ in where their thread block lies.
+/// The shard of this thread among `count` shards (a power of two): the addresses of threads' thread blocks differ.
 inline std::size_t shard_of_this_thread(std::size_t count) noexcept {
 #if defined(__x86_64__) && defined(__GNUC__)
   const auto address = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
@@ -153,7 +153,7 @@ struct PoolAllocator::State final : BlockOwner {
   void deallocate(void* block, std::size_t bytes) noexcept override;
   /// Gives all cached blocks back.
   void clear() noexcept;
-  /// What the allocator does last.
+  /// The last call of the allocator.
   void abandon() noexcept;
 
   detail::FreeBlock* take_small(std::size_t size_class, std::size_t bytes);
@@ -162,15 +162,15 @@ struct PoolAllocator::State final : BlockOwner {
   void give_large(detail::FreeBlock* block, std::size_t size_class, std::size_t bytes) noexcept;
   /// Blocks of one class from the central lists; the caller holds the central lock.
   detail::FreeList take_central(std::size_t size_class, std::uint32_t wanted) noexcept;
-  /// Keeps of `blocks` what fits under the cap; the caller holds the central lock.
+  /// Keeps as many of `blocks` as fit under the cap; the caller holds the central lock.
   void keep_central(detail::FreeList& blocks, std::size_t size_class) noexcept;
   /// Keeps the blocks centrally, in place of others that have not been used for longer, or gives them back.
   void keep_or_return(detail::FreeList blocks, std::size_t size_class) noexcept;
-  /// The class with cached blocks, other than `used`, whose last use is the longest ago, or `used` if there is none.
+  /// The class with cached blocks, other than `used`, that was last used the longest ago, or `used` if there is none.
   std::size_t least_recently_used(std::size_t used) const noexcept;
   void return_to_inner(detail::FreeList blocks, std::size_t size_class) noexcept;
   void* allocate_inner(std::size_t size_class);
-  /// Counts a block off whose deallocation is over. This may be gone afterwards.
+  /// Counts off a block after its deallocation is over. This object may be gone afterwards.
   void count_off(Part& part) noexcept;
   void remove_holder() noexcept {
     if (holders.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;

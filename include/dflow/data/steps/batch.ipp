@@ -203,7 +203,7 @@ class Window final : public Recipe {
         : window_(window), input_(std::move(input), std::max<std::uint64_t>(window.n_, 64)) {}
 
     bool next(Item& item) override {
-      // What lies between two windows, and what has left the last one.
+      // Drops the elements between two windows, and the elements that have left the last window.
       for (; to_drop_ > 0 && !held_.empty(); --to_drop_) held_.pop_front();
       for (; to_drop_ > 0 && read(); --to_drop_) held_.clear();
       while (held_.size() < window_.n_) {
@@ -273,7 +273,7 @@ class Window final : public Recipe {
 
 Item Batching::operator()(std::vector<Item>& items) const {
   const std::size_t parts = element->num_tensors, n = items.size();
-  std::vector<AnyTensor> rows(parts * n), split(parts), batched(parts);  // rows: those of a part side by side
+  std::vector<AnyTensor> rows(parts * n), split(parts), batched(parts);  // rows: the rows of a part side by side
   for (std::size_t i = 0; i < n; ++i) {
     items[i].split(split.data());
     for (std::size_t p = 0; p < parts; ++p) rows[p * n + i] = std::move(split[p]);

@@ -48,11 +48,11 @@ class Cache final : public Recipe {
     std::uint64_t position_ = 0;
   };
 
-  /// What stays in memory counts as so many elements.
+  /// An element that stays in memory counts as this many elements.
   static constexpr std::uint64_t weight_of_kept = 64;
 
-  /// Whether there are n elements. One pass at a time reads more, without the lock. After an error the next one who
-  /// asks tries again.
+  /// Whether there are n elements. One pass at a time reads more, without the lock. After an error the next caller
+  /// tries again.
   bool read_to(std::uint64_t n, ReplayLimit& limit, std::unique_lock<std::mutex>& lock) const {
     limit.count();
     while (items_.size() < n && !is_whole_) {
@@ -103,12 +103,12 @@ class Cache final : public Recipe {
   }
 
   SharedRecipe input_;
-  mutable std::mutex mutex_;  ///< of what follows
+  mutable std::mutex mutex_;  ///< of the members below
   mutable std::vector<Item> items_;
   mutable bool is_whole_ = false;
   mutable bool is_read_ = false;  ///< by a pass
   mutable std::condition_variable changed_;
-  // Of the pass that reads.
+  // For the pass that reads.
   mutable ReplayLimit limit_;  ///< of `stream_`, which goes through no iterator's hands alone
   mutable std::unique_ptr<Stream> stream_;
 };

@@ -103,7 +103,7 @@ class Interleave final : public Recipe {
       in_block_ = 0;
       return true;
     }
-    /// What the next element is made into is at the current place.
+    /// Opens the stream of the next input element at the current place.
     bool open_next() {
       if (has_ended_) return false;
       if (input_.is_due()) input_.forget_before(oldest());
@@ -131,8 +131,8 @@ class Interleave final : public Recipe {
     std::uint64_t epoch_;
     ReplayLimit& limit_;
     ReplayedInput input_;
-    std::map<std::uint64_t, Open> open_;  ///< by their places, of which there may be far more
-    std::set<std::uint64_t> indices_;     ///< of those that are open
+    std::map<std::uint64_t, Open> open_;  ///< by their places; there may be far more places
+    std::set<std::uint64_t> indices_;     ///< of the open elements
     std::uint64_t current_ = 0, in_block_ = 0;
     bool has_ended_ = false;
   };

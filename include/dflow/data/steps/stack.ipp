@@ -45,7 +45,7 @@ bool lie_side_by_side(std::span<const AnyTensor> rows) {
 template <class T>
 T padding_of(double padding) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-    // The largest number of 64 bits rounds up: what is less than that fits.
+    // The largest number of 64 bits rounds up as a double: a smaller padding fits.
     const bool fits = padding >= static_cast<double>(std::numeric_limits<T>::min()) &&
                       padding < static_cast<double>(std::numeric_limits<T>::max()) + (sizeof(T) < 8 ? 1.0 : 0.0);
     if (!fits || padding != static_cast<double>(static_cast<T>(padding))) {

@@ -35,7 +35,7 @@ class Map final : public Recipe {
   std::string describe() const override { return input_->describe() + " | map"; }
 
  private:
-  /// Its state is that of a map with threads that has read nothing ahead.
+  /// Its state is the state of a map with threads that has read nothing ahead.
   class Pass final : public InputStream {
    public:
     Pass(std::unique_ptr<Stream> input, const Map& map) : InputStream(std::move(input)), map_(map) {}
@@ -236,8 +236,8 @@ class Repeat final : public Recipe {
     }
 
    private:
-    /// Rounds of a later epoch go on where those of the one before ended; after those of an endless one there is room
-    /// for 2^32. An epoch of more bits, as an endless repeat around this one counts them, begins somewhere of its own.
+    /// The rounds of a later epoch follow the rounds of the epoch before; after an endless epoch there is room for
+    /// 2^32. An epoch of more bits, as an endless repeat around this one counts them, begins at a place of its own.
     std::uint64_t input_epoch() const {
       if (repeat_.n_) return epoch_ * *repeat_.n_ + round_;
       return (epoch_ >> 32 == 0 ? epoch_ << 32 : spread_bits(epoch_)) + round_;

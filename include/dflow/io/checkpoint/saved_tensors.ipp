@@ -38,7 +38,7 @@ class OwnSavedTensors final : public SavedTensors {
   CheckpointReader reader_;
 };
 
-/// Of a reader that finds entries by name.
+/// Saved tensors from a reader that finds entries by name.
 template <class Reader>
 class TensorFlowSavedTensors final : public SavedTensors {
  public:
@@ -103,7 +103,7 @@ std::unique_ptr<SavedTensors> open_saved_tensors(FileSystem& files, const std::s
   }
   detail::check_prefix(files, prefix);
   if (SavedSlicesReader::paths(files, prefix).empty()) {
-    return std::make_unique<detail::OwnSavedTensors>(files, prefix);  // which says what is missing
+    return std::make_unique<detail::OwnSavedTensors>(files, prefix);  // its error says what is missing
   }
   return std::make_unique<detail::TensorFlowSavedTensors<SavedSlicesReader>>(files, prefix);
 }

@@ -11,22 +11,23 @@
 
 namespace dflow {
 
-/// The content of compressed bytes, unpacked as it is read: memory is a buffer, whatever the size. gzip may have
-/// several members. Setting the position backwards unpacks from the beginning.
+/// The content of compressed bytes, unpacked as it is read: it takes the memory of one buffer for any size. gzip may
+/// have several members. Setting the position backwards unpacks from the beginning.
 ///
-/// Errors: Unimplemented in a library built without zlib. Of a read: DataLoss for bytes that are damaged or cut short.
+/// Errors: Unimplemented in a library built without zlib. A read throws DataLoss for bytes that are damaged or cut
+/// short.
 std::unique_ptr<ByteSource> inflating_source(std::unique_ptr<ByteSource> compressed, CompressionFormat format);
 
-/// Compresses what is appended and appends that to another file.
+/// Compresses appended bytes and appends the result to another file.
 ///
 /// Thread safety: one thread at a time.
-/// Errors: Unimplemented in a library built without zlib, when it is made; those of the other file.
+/// Errors: the constructor throws Unimplemented in a library built without zlib; the errors of the other file.
 class DeflatingFile final : public WritableFile {
  public:
   using WritableFile::append;
   /// `level`: 0 (stored) to 9, or -1 for zlib's own choice.
   DeflatingFile(std::unique_ptr<WritableFile> compressed, CompressionFormat format, int level = -1);
-  /// What was not finished cannot be unpacked to the end.
+  /// Without `finish`, the file cannot be unpacked to the end.
   ~DeflatingFile() override;
 
   void append(std::span<const std::byte> bytes) override;

@@ -54,7 +54,7 @@ std::string unsnappy(std::span<const std::byte> packed, std::uint64_t max_bytes)
       continue;
     }
     if (offset == 0 || offset > content.size()) damaged(in, "a copy of what is not there");
-    // Byte by byte: a copy may overlap what it makes.
+    // Byte by byte: a copy may overlap its own result.
     for (std::uint64_t i = 0; i < length; ++i) content += content[content.size() - static_cast<std::size_t>(offset)];
   }
   if (content.size() != size) damaged(in, "less than its size");

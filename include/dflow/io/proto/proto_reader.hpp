@@ -21,9 +21,9 @@ enum class ProtoWireType : std::uint8_t {
   fixed32 = 5,
 };
 
-/// Reads the fields of a protocol buffer that nobody vouches for, without its schema, in the order they are in. A field
-/// that is not read is skipped. Texts and nested messages are views into the input; nothing is allocated but by
-/// `append_to`, which makes room for what is there and not for what is announced.
+/// Reads the fields of an untrusted protocol buffer, without its schema, in the order they are in. A field that is not
+/// read is skipped. Texts and nested messages are views into the input. Only `append_to` allocates, and it makes room
+/// for the values that are there, not for an announced number.
 ///
 ///     ProtoReader in(bytes);
 ///     while (in.next()) {
@@ -35,8 +35,8 @@ enum class ProtoWireType : std::uint8_t {
 /// Groups are skipped, also as unknown fields. The value of a field is read once.
 ///
 /// Thread safety: one thread at a time.
-/// Errors: throws Error: DataLoss, with the offset in the outermost message, for input that is cut short or malformed,
-/// a field of another wire type than is asked for, and nesting deeper than the limit.
+/// Errors: throws Error: DataLoss, with the offset in the outermost message. The causes are input that is cut short or
+/// malformed, a field of another wire type than is asked for, and nesting deeper than the limit.
 class ProtoReader {
  public:
   static constexpr int default_max_depth = 64;
@@ -46,10 +46,11 @@ class ProtoReader {
 
   /// Goes to the next field, past the value of the one before; false at the end of the message.
   bool next();
-  /// Of the field that `next` came to; 0 before the first.
+  /// The number of the field that `next` came to; 0 before the first.
   std::uint32_t number() const noexcept { return number_; }
   ProtoWireType wire_type() const noexcept { return wire_type_; }
-  /// Where that field's tag starts in the outermost message; before the first the message itself.
+  /// The offset of that field's tag in the outermost message; before the first field, the offset of the message
+  /// itself.
   std::size_t offset() const noexcept { return field_offset_; }
 
   std::uint64_t uint64();
@@ -64,9 +65,9 @@ class ProtoReader {
   std::uint64_t fixed64();
   float float32();
   double float64();
-  /// A string, bytes, or what a packed field holds.
+  /// A string, bytes, or the content of a packed field.
   std::string_view bytes();
-  /// A nested message, one level deeper. It stays valid as long as the input, whatever is read here.
+  /// A nested message, one level deeper. It stays valid as long as the input, also after further reads here.
   ProtoReader message();
 
   /// Appends the values of a repeated field, packed or one by one: int64, uint64, int32 and uint32 as varints, float
@@ -97,7 +98,7 @@ class ProtoReader {
   void read_tag();
   void skip_value();
   void skip_group();
-  /// The contents of a field that is length delimited; positions are those in the input.
+  /// The contents of a field that is length delimited; positions are positions in the input.
   ByteReader contents();
   template <class T>
   void append_varints(std::vector<T>& values);

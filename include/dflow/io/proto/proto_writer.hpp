@@ -12,8 +12,8 @@
 
 namespace dflow {
 
-/// Appends the fields of a protocol buffer to a string, which must outlive it: what it is told, in that order, also
-/// values that a schema would leave out as its default. `ProtoReader` is its counterpart.
+/// Appends the fields of a protocol buffer to a string, which must outlive the writer. Fields are written in the order
+/// of the calls, even values that a schema would leave out as its default. `ProtoReader` is its counterpart.
 ///
 ///     ProtoWriter out(bytes);
 ///     out.bytes(1, "name");
@@ -26,7 +26,7 @@ class ProtoWriter {
   explicit ProtoWriter(std::string& out) noexcept : text_(&out), out_(out) {}
 
   void uint64(std::uint32_t number, std::uint64_t value);
-  /// Negative ones take ten bytes, int32 too.
+  /// Negative numbers take ten bytes, int32 too.
   void int64(std::uint32_t number, std::int64_t value) { uint64(number, static_cast<std::uint64_t>(value)); }
   /// Zigzag (sint32 and sint64).
   void sint64(std::uint32_t number, std::int64_t value);
@@ -37,14 +37,14 @@ class ProtoWriter {
   void float64(std::uint32_t number, double value);
   void bytes(std::uint32_t number, std::string_view value);
 
-  /// A repeated field in its packed form, also where there are no values.
+  /// A repeated field in its packed form, even without values.
   void packed(std::uint32_t number, std::span<const std::int64_t> values);
   void packed(std::uint32_t number, std::span<const std::int32_t> values);
   void packed(std::uint32_t number, std::span<const float> values);
   void packed(std::uint32_t number, std::span<const double> values);
 
-  /// A nested message, filled by `fill(ProtoWriter&)`, which may be given this writer itself. Its bytes are moved by
-  /// those of its length when it is whole.
+  /// A nested message, filled by `fill(ProtoWriter&)`, which may be given this writer itself. When the message is
+  /// complete, its bytes are moved to make room for its length.
   template <std::invocable<ProtoWriter&> Fill>
   void message(std::uint32_t number, Fill fill) {
     const std::size_t start = begin_message(number);

@@ -11,14 +11,14 @@
 
 namespace dflow {
 
-/// How the fields of a record stand in its text.
+/// The form of a record's fields in its text.
 struct CsvRules {
   char separator = ',';
-  /// A field may stand in double quotes, within which two stand for one (RFC 4180).
+  /// A field may stand in double quotes; inside them two quotes stand for one (RFC 4180).
   bool has_quotes = true;
-  /// Stands for a field that is not there, as an empty one does.
+  /// The text of a missing field. An empty field is missing too.
   std::string missing = {};
-  /// The fields that are read, by position, each one above the one before; empty: all.
+  /// The positions of the fields to read, in ascending order; empty: all fields.
   std::vector<std::int64_t> selected = {};
 };
 
@@ -47,11 +47,11 @@ class CsvRecord {
   bool is_after_separator_ = false;
 };
 
-/// The columns of records [d0, ..., dn], each of that shape: of the element type of its default, which has one element,
-/// or none where the field is required. Memory is as much as the columns.
+/// The columns of records [d0, ..., dn]. Each column has the shape of the records and the element type of its default.
+/// A default has one element, or none where the field is required. Memory is as much as the columns.
 ///
-/// Errors, as TensorFlow's DecodeCSV, naming record and field: InvalidArgument for another number of fields than
-/// columns, a required field that is not there, and one that is no number of the type.
+/// Errors, as TensorFlow's DecodeCSV, naming record and field: InvalidArgument if the number of fields is not the
+/// number of columns, a required field is missing, or a field is no number of the type.
 /// Precondition: the defaults are of int32, int64, float, double or string.
 std::vector<AnyTensor> decode_csv_records(const Tensor<std::string>& records, std::span<const AnyTensor> defaults,
                                           const CsvRules& rules);

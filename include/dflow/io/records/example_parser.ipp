@@ -26,7 +26,7 @@ struct FeatureColumn {
     append_values(feature, values);
     lengths.push_back(static_cast<std::int64_t>(values.size() - before));
   }
-  /// All elements of `row`; of one that has fewer than `count` its only one over and over.
+  /// Appends all elements of `row`. A row with fewer than `count` elements has one, which is repeated.
   void append(const AnyTensor& row, std::int64_t count) {
     const std::span<const T> elements = Tensor<T>::of(row).span();
     for (std::int64_t i = 0; i < count; ++i) {
@@ -57,7 +57,7 @@ Tensor<T> moved_to_tensor(std::vector<T>& values, const Shape& shape) {
 /// Rows of different lengths side by side, each filled up to `longest`.
 template <class T>
 Tensor<T> padded_tensor(FeatureColumn<T>& column, std::int64_t longest, const Shape& shape, const T& padding) {
-  // Short rows beside a long one are to take no memory without measure.
+  // Short rows beside a long one must not take unlimited memory.
   constexpr std::uint64_t most_bytes = std::uint64_t{1} << 32;
   if (num_bytes(dtype_of<T>, shape).value_or(most_bytes + 1) > most_bytes) {
     throw_error(
@@ -192,7 +192,7 @@ class DenseColumn {
   bool is_padded_ = false;
 };
 
-/// Adds `what(i)` to the errors of `f`, which may be those of bytes and of what they mean.
+/// Adds `what(i)` to the errors of `f`: errors of the bytes and errors of their meaning.
 template <class F, class What>
 void with_context(F f, What what) {
   try {
@@ -270,7 +270,7 @@ ParsedFeatures parse_batch(std::span<const Text> serialized, const FeaturesSpec&
   return parser.finish(true);
 }
 
-/// The lists of a sequence example by the positions of `names`; an empty reader and false for one that is missing.
+/// The lists of a sequence example by the positions of `names`; an empty reader and false for a missing list.
 std::vector<std::pair<ProtoReader, bool>> find_lists(std::string_view record,
                                                      const std::vector<std::string_view>& names) {
   std::vector<std::pair<ProtoReader, bool>> found(names.size(), {ProtoReader(std::string_view()), false});

@@ -10,9 +10,9 @@
 #include <vector>
 
 /// The wire form of examples, read in place: tensorflow/core/example/{example,feature}.proto.
-///   Example{features=1}  SequenceExample{context=1, feature_lists=2}  Features{map feature=1}  FeatureLists{map
-///   feature_list=1} FeatureList{repeated feature=1}  Feature{one of bytes_list=1, float_list=2, int64_list=3}, lists
-///   {repeated value=1}
+///   Example{features=1}.  SequenceExample{context=1, feature_lists=2}.  Features{map feature=1}.
+///   FeatureLists{map feature_list=1}.  FeatureList{repeated feature=1}.
+///   Feature{one of bytes_list=1, float_list=2, int64_list=3}.  Each list is {repeated value=1}.
 namespace dflow::detail {
 
 template <class T>
@@ -20,13 +20,14 @@ inline constexpr std::uint32_t feature_list_number = std::same_as<T, std::string
                                                      : std::same_as<T, float>     ? 2
                                                                                   : 3;
 
-/// A feature that has been looked at but whose values have not been read.
+/// A feature with a known type and values that are still unread.
 struct RawFeature {
   DType dtype = DType::invalid;           ///< string, float32, int64, or invalid for a feature without a list
   ProtoReader lists{std::string_view()};  ///< before the field of the first list that counts
 };
 
-/// Of several lists those of the last type count, as protocol buffers merge them.
+/// Finds the type of a feature. If it has several lists, the lists of the last type count, as protocol buffers merge
+/// them.
 inline RawFeature look_at_feature(ProtoReader feature) {
   constexpr DType dtypes[] = {DType::string, DType::float32, DType::int64};
   RawFeature found;

@@ -11,12 +11,12 @@
 
 namespace dflow {
 
-/// Where the records of a file of records of one length are, in bytes.
+/// The layout of a file of records of one length, in bytes.
 struct FixedRecordFormat {
   std::uint64_t header_bytes = 0;  ///< before the first record
   std::uint64_t record_bytes = 0;
   std::uint64_t footer_bytes = 0;  ///< after the last record
-  std::uint64_t hop_bytes = 0;     ///< from where one record begins to where the next does; 0: `record_bytes`
+  std::uint64_t hop_bytes = 0;     ///< from the start of a record to the start of the next; 0: `record_bytes`
   RecordCompression compression = RecordCompression::none;
 
   friend bool operator==(const FixedRecordFormat&, const FixedRecordFormat&) = default;
@@ -26,10 +26,10 @@ struct FixedRecordFormat {
 /// a buffer.
 ///
 /// Thread safety: one thread at a time.
-/// Errors: those of FileSystem. InvalidArgument for records of no bytes, or numbers whose sum is too large. DataLoss,
-/// naming path and offset, for a file that ends within its header, a record or its footer; where records are left
-/// between hops, bytes after the last whole record are no error, unless there are more of them than of a record that
-/// the hop has left. After any of them the position is unchanged.
+/// Errors: FileSystem's errors. InvalidArgument for records of no bytes, or numbers with a sum that is too large.
+/// DataLoss, naming path and offset, if the file ends within its header, a record or its footer. If hops are shorter
+/// than records, the bytes after the last whole record are no error, unless there are more bytes than the last hop
+/// left of its record. After any error the position is unchanged.
 class FixedRecordReader {
  public:
   FixedRecordReader(FileSystem& files, std::string path, const FixedRecordFormat& format);
@@ -44,7 +44,7 @@ class FixedRecordReader {
 
   /// Records before the next one.
   std::uint64_t number() const noexcept { return number_; }
-  /// Goes to a record by its number. Errors: InvalidArgument for one that is beyond any file.
+  /// Goes to a record by its number. Errors: InvalidArgument for a number that is beyond any file.
   void seek(std::uint64_t number);
   const std::string& path() const noexcept { return path_; }
 
@@ -56,8 +56,8 @@ class FixedRecordReader {
   std::string path_;
   FixedRecordFormat format_;
   std::unique_ptr<ByteSource> source_;
-  std::string window_;            ///< bytes of the file, from `window_begin_` on those where the next record begins
-  std::size_t window_begin_ = 0;  ///< what is before has been read, and is dropped now and then
+  std::string window_;            ///< bytes of the file; the next record begins at `window_begin_`
+  std::size_t window_begin_ = 0;  ///< bytes before it have been read, and are dropped now and then
   std::uint64_t number_ = 0;
 };
 

@@ -81,11 +81,12 @@ bool FixedRecordReader::read_record(std::string& record) {
       return true;
     }
     window_begin_ += static_cast<std::size_t>(hop_bytes);
-    // Dropped only when there is as much of it as is moved then, so that a record costs no more than its hop.
+    // Read bytes are dropped only if they are at least as many as the bytes moved, so a record costs no more than its
+    // hop.
     if (window_begin_ >= window_.size() - window_begin_) window_.erase(0, std::exchange(window_begin_, 0));
     return true;
   }
-  // The end: what is left before the footer is what the hop has left of the last record, if anything.
+  // The end: before the footer there are only the bytes that the hop has left of the last record, if any.
   const std::uint64_t overlap = number_ != 0 && hop_bytes < record_bytes ? record_bytes - hop_bytes : 0;
   if (number_ == 0 && held < footer_bytes) throw_error(Status::data_loss("the file is cut short in its footer"));
   if (held > footer_bytes + overlap) {

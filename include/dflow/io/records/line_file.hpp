@@ -11,8 +11,8 @@
 
 namespace dflow {
 
-/// Reads a file of text line by line. A line ends with a line feed, before which one carriage return is left out, or
-/// with the file. Memory is some times the longest line, and a buffer.
+/// Reads a file of text line by line. A line ends with a line feed or with the file. One carriage return before the
+/// line feed is left out. Memory is a few times the longest line, and a buffer.
 ///
 ///     LineReader lines(files, "words.txt");
 ///     for (std::string_view line; lines.next(line);) add(line);
@@ -20,8 +20,8 @@ namespace dflow {
 /// A position can be kept and returned to: `lines.tell()`, later `lines.seek(position)`.
 ///
 /// Thread safety: one thread at a time.
-/// Errors: those of FileSystem; ResourceExhausted, naming path and offset, for a line longer than `max_line_bytes`.
-/// After any of them the position is unchanged.
+/// Errors: FileSystem's errors; ResourceExhausted, naming path and offset, for a line longer than `max_line_bytes`.
+/// After any error the position is unchanged.
 class LineReader {
  public:
   static constexpr std::uint64_t default_max_line_bytes = std::uint64_t{1} << 30;
@@ -36,9 +36,9 @@ class LineReader {
   /// The next line is in memory: reading it does not block.
   bool has_next_at_hand() const;
 
-  /// Where the next line begins.
+  /// The position where the next line begins.
   std::uint64_t tell() const noexcept { return start_ + begin_; }
-  /// Goes to where a line begins, as `tell` says it.
+  /// Goes to the beginning of a line, as `tell` gives it.
   void seek(std::uint64_t offset) noexcept;
   const std::string& path() const noexcept { return path_; }
 
@@ -49,7 +49,7 @@ class LineReader {
   std::uint64_t max_line_bytes_;
   std::unique_ptr<RandomAccessFile> file_;
   std::string text_;
-  std::uint64_t start_ = 0;  ///< where `text_` begins in the file
+  std::uint64_t start_ = 0;  ///< the position of `text_` in the file
   std::size_t begin_ = 0;    ///< of the next line in `text_`
 };
 

@@ -47,7 +47,7 @@ RecordWriter::RecordWriter(FileSystem& files, std::string path, const RecordWrit
 RecordWriter::~RecordWriter() {
   try {
     close();
-  } catch (...) {  // who wants to know calls close
+  } catch (...) {  // a caller that wants the error calls close
   }
 }
 
@@ -125,7 +125,7 @@ RecordReader::RecordReader(FileSystem& files, std::string path, const RecordRead
 
 RecordReader::~RecordReader() = default;
 
-/// Errors say which record they are of.
+/// Errors name the record.
 template <class Read>
 bool RecordReader::read_with_place(Read read) {
   try {
@@ -177,7 +177,7 @@ std::string RecordReader::read() {
   return record;
 }
 
-/// Of a header that is whole.
+/// The length that a complete header gives. Throws if its checksum is wrong or the length is over the limit.
 std::uint64_t RecordReader::checked_length(std::span<const std::byte> header) const {
   ByteReader in(header);
   const std::uint64_t length = in.u64();
@@ -197,7 +197,7 @@ bool RecordReader::find_record(std::span<const std::byte>& content) {
   constexpr std::size_t around = detail::record_header_bytes + detail::record_footer_bytes;
   const auto has = [this](std::size_t size) {
     if (window_.size() >= size) return true;
-    window_ = {};  // whatever the source throws, its buffers may be others then
+    window_ = {};  // if the source throws, its buffers may have changed
     source_->seek(offset_);
     window_ = source_->bring_to_hand(size);
     return window_.size() >= size;
@@ -231,7 +231,7 @@ bool RecordReader::read_record(std::string& record) {
 }
 
 /// Reads the content and its checksum in parts that are checked while they are in the processor's cache. The length is
-/// believed as far as there are bytes: memory is at most twice what is there, and a megabyte.
+/// trusted only as far as there are bytes: memory is at most twice the bytes that are there, and a megabyte.
 void RecordReader::read_parts(std::uint64_t length, std::string& record) {
   constexpr std::size_t part_bytes = FileSource::default_buffer_bytes, first_step = std::size_t{1} << 20;
   if (record.size() > length) record.resize(static_cast<std::size_t>(length));
@@ -241,7 +241,7 @@ void RecordReader::read_parts(std::uint64_t length, std::string& record) {
       const std::uint64_t wanted = std::max<std::uint64_t>(first_step, 2 * std::uint64_t{held});
       record.resize(static_cast<std::size_t>(std::min(length, wanted)));
     }
-    // What is at hand apart from the rest, which may be read past the source's buffer then.
+    // Bytes at hand are read apart from the rest, so that the rest may bypass the source's buffer.
     const std::size_t at_hand = source_->at_hand().size(), most = at_hand != 0 ? at_hand : part_bytes;
     const auto part =
         std::as_writable_bytes(std::span(record)).subspan(held).first(std::min(most, record.size() - held));

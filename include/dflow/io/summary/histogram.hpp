@@ -7,7 +7,8 @@
 
 namespace dflow {
 
-/// How values are spread over buckets. Bucket i counts what is at least limits[i - 1] and less than limits[i].
+/// How values are spread over buckets. Bucket i counts the values that are at least limits[i - 1] and less than
+/// limits[i].
 ///
 /// Thread safety: a value type.
 struct Histogram {

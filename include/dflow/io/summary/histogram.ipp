@@ -30,7 +30,7 @@ inline constexpr auto histogram_limits = [] {
 static_assert(histogram_limits[histogram_limits.size() - 2] < 1e20 &&
               histogram_limits[histogram_limits.size() - 2] * 1.1 >= 1e20);
 
-/// Counts `values` in `counts`, one a limit, and keeps what else a histogram says.
+/// Counts `values` in `counts`, one a limit, and keeps the other numbers of a histogram.
 template <class T>
 void count_values(std::span<const T> values, std::vector<double>& counts, Histogram& histogram) {
   for (const T element : values) {

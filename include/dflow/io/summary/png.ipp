@@ -18,7 +18,7 @@ void append_big_endian(std::string& out, std::uint32_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(value >> shift & 0xff);
 }
 
-/// The checksum is that of RFC 2083, appendix 15.
+/// Uses the checksum of RFC 2083, appendix 15.
 void append_png_chunk(std::string& out, std::string_view type, std::string_view content) {
   append_big_endian(out, static_cast<std::uint32_t>(content.size()));
   const std::size_t start = out.size();

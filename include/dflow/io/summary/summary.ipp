@@ -32,8 +32,7 @@ SummaryValue summary_value(std::string_view tag) {
   return value;
 }
 
-/// One image of floats as bytes: what image_summary says of scaling. T is float or double, which TensorFlow computes
-/// in.
+/// One image of floats as bytes, scaled as image_summary says. T is float or double, as in TensorFlow.
 template <class T>
 std::vector<std::uint8_t> scaled_pixels(std::span<const T> values, std::size_t channels,
                                         std::span<const std::uint8_t> bad_color) {
@@ -217,7 +216,7 @@ void write_summary_value(ProtoWriter& out, const SummaryValue& summary) {
 Histogram read_histogram(ProtoReader in) {
   const ProtoReader start = in;
   Histogram histogram;
-  histogram.min = histogram.max = 0;  // what is left out is 0
+  histogram.min = histogram.max = 0;  // missing fields are 0
   while (in.next()) {
     if (in.number() == 1) histogram.min = in.float64();
     if (in.number() == 2) histogram.max = in.float64();

@@ -9,16 +9,17 @@
 
 namespace dflow {
 
-/// Where the kernels of the members of a collective (`MemberCollective`) meet, in each step, call and iteration apart.
-/// No thread waits: the last one to come computes for all.
+/// The place where the members of a collective (`MemberCollective`) meet. Each step, call and iteration has its own
+/// meeting. No thread waits: the last kernel to come computes for all.
 ///
-/// A step that ends otherwise, by an error, a deadline or a stop token, ends the meetings of its members with that
-/// status, and nothing of them is left. If a member's value is dead, so are all results.
+/// If a step ends by an error, a deadline or a stop token, its members' meetings end with that status, and nothing of
+/// them is left. If a member's value is dead, all results are dead.
 ///
 /// Thread safety: all functions may be called from any thread.
 class CollectiveMeetings {
  public:
-  /// Computes the outputs of all members, in their order, from their inputs. What it throws ends them all.
+  /// Computes the outputs of all members, in their order, from their inputs. If it throws, all members end with the
+  /// error.
   using Compute = FunctionRef<void(std::span<KernelContext* const> members)>;
 
   CollectiveMeetings();
@@ -29,7 +30,7 @@ class CollectiveMeetings {
   /// A member has come. `compute` is called before this returns, or never; `done` once, from any thread, no lock being
   /// held.
   void arrive(KernelContext& context, AsyncKernel::Done done, Compute compute);
-  /// Meetings that somebody has come to and that have not ended.
+  /// The number of meetings that have begun and not ended.
   std::size_t size() const;
 
  private:

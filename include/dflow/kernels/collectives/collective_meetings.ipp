@@ -17,7 +17,7 @@
 namespace dflow {
 
 struct CollectiveMeetings::State {
-  /// A step has its rendezvous for itself; what meets in it is told apart as what is sent in it.
+  /// Each step has a rendezvous of its own. Within a step, meetings have the same kind of key as sent values.
   struct Key {
     const Rendezvous* step;
     std::string collective;
@@ -48,7 +48,7 @@ struct CollectiveMeetings::State {
 
   static void end(std::vector<Member> members, const Status& status) {
     for (Member& member : members) {
-      // Called from a token's callback too, so nothing waits for one here.
+      // Called from a token's callback too, so nothing here waits for a callback.
       static_cast<void>(member.cancellation.try_deregister());
       if (member.context != nullptr) member.done(status);
     }
@@ -76,7 +76,7 @@ std::size_t CollectiveMeetings::size() const {
 
 namespace detail {
 
-/// Of all members.
+/// Computes the outputs of all members.
 Status compute_collective(std::span<KernelContext* const> members, CollectiveMeetings::Compute compute) {
   try {
     bool is_dead = false;

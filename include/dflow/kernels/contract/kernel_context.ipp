@@ -33,7 +33,7 @@ void KernelContext::set_output_dead(int i) {
 
 void KernelContext::fail(std::string message) const { throw_error(Status::invalid_argument(std::move(message))); }
 
-// A handle is a scalar of element type `resource` whose bytes are a shared_ptr, owned by the buffer that borrows them.
+// A handle is a scalar of element type `resource`. Its bytes are a shared_ptr, owned by the buffer that borrows them.
 
 AnyTensor make_resource_handle(std::shared_ptr<Resource> resource) {
   auto held = std::make_unique<std::shared_ptr<Resource>>(std::move(resource));

@@ -6,7 +6,7 @@
 
 namespace dflow {
 
-/// What all kernels of a CPU device share.
+/// The state that all kernels of a CPU device share.
 struct CpuState final : DeviceState {
   cpu::CpuOptions options;
 };
@@ -16,7 +16,7 @@ inline const cpu::CpuOptions& cpu_options(const KernelContext& context) {
   return context.device().state_as<CpuState>().options;
 }
 
-/// The number of elements of an edge as far as it is known when a kernel is made, else `guess`: for cost estimates.
+/// The number of elements of an edge if it is known when a kernel is made, else `guess`: for cost estimates.
 inline double estimated_elements(const OutputInfo& edge, double guess = 1000.0) {
   if (!edge.shape.has_rank()) return guess;
   double elements = 1;

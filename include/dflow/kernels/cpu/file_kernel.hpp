@@ -7,7 +7,7 @@
 
 namespace dflow::detail {
 
-/// A kernel that blocks on files, in a thread of its own: those of the step go on meanwhile.
+/// A kernel that blocks on files, in a thread of its own: the step's threads go on meanwhile.
 ///
 /// Thread safety: const after construction; runs may be concurrent, at most four of them at once.
 class FileKernel {

@@ -29,7 +29,7 @@ struct Cuda {
   static Status check(const DeviceContext& device);
 };
 
-/// What the kernels of a GPU share.
+/// The state that the kernels of a GPU share.
 class CudaState final : public DeviceState {
  public:
   CudaState(const std::shared_ptr<cuda::DeviceCore>& core, cuda::CudaAllocatorOptions options, bool tf32,
@@ -60,7 +60,7 @@ namespace cuda {
 inline CudaState& state_of(const KernelContext& context) { return context.device().state_as<CudaState>(); }
 inline CudaStep& step_of(const KernelContext& context) { return *static_cast<CudaStep*>(context.step().device_step); }
 
-/// What issued work touches, as a driver that checks it wants to know it.
+/// The memory that issued work touches, for a driver that checks it.
 class MemoryUses {
  public:
   MemoryUses() = default;
@@ -73,17 +73,17 @@ class MemoryUses {
   }
 
  private:
-  // Most kernels touch few blocks, for which nothing is allocated.
+  // Most kernels touch few blocks and need no allocation.
   std::array<MemoryUse, 32> few_;
   std::size_t count_ = 0;
   std::vector<MemoryUse> many_;  ///< all of them, once there are more
 };
 
-/// Issues a kernel that reads the inputs of `context` and writes its outputs, `temporaries`, and the step's errors
-/// where it may find any. Throws what the driver says of the launch.
+/// Issues a kernel that reads the inputs of `context` and writes its outputs, `temporaries`, and the step's errors if
+/// it may find any. Throws the driver's error of the launch.
 void launch(const KernelContext& context, const KernelFunction& function, GridShape shape, const void* arguments,
             const ErrorSlot* errors = nullptr, std::span<const AnyTensor* const> temporaries = {});
-/// The same of a kernel that touches what `uses` says.
+/// The same for a kernel that touches the memory in `uses`.
 void launch(const KernelContext& context, const KernelFunction& function, GridShape shape, const void* arguments,
             const MemoryUses& uses);
 template <class Body>

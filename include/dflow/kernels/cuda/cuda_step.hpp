@@ -16,20 +16,20 @@
 
 namespace dflow::cuda {
 
-/// What a GPU keeps for a step: the errors that its kernels find while they run. They go to a slot in the GPU's memory,
+/// A GPU's part of a step: the errors that its kernels find while they run. They go to a slot in the GPU's memory,
 /// which is read when the step asks how it has ended.
 ///
 /// Thread safety: all functions may be called from any thread.
 class CudaStep final : public DeviceStep {
  public:
-  /// What an error in the slot means.
+  /// Turns an error in the slot into a status.
   using Decode = UniqueFunction<Status(const ErrorSlot&)>;
 
   CudaStep(CudaMemory& memory, std::string device_name) : memory_(memory), device_name_(std::move(device_name)) {}
   ~CudaStep() override;
 
-  /// Errors, given to `done`: what the first kernel that noted an error says, located at its node; Unavailable that
-  /// names the device where the work before has failed as a whole; what a check says.
+  /// Errors, given to `done`: the error of the first kernel that noted one, located at its node; Unavailable, naming
+  /// the device, if the earlier work has failed as a whole; the error of a check.
   void status_async(StatusDone done) override;
 
   struct Note {
@@ -40,15 +40,15 @@ class CudaStep final : public DeviceStep {
   /// that has found an error, by one thread at a time.
   /// Throws ResourceExhausted.
   Note note(const KernelContext& context, Decode decode);
-  /// What the kernels of `captured` note, which were launched again just now, is noted here as theirs. Throws what the
-  /// driver says.
+  /// Notes the errors of the kernels of `captured`, which were launched again just now, as errors of this step. Throws
+  /// the driver's error.
   void take_errors_of(const std::shared_ptr<CudaStep>& captured);
-  /// What says whether `subject` has done what a node has issued by it, when the work of the step is done, or has ended
-  /// with that error.
+  /// Says whether `subject` has done the work that a node has issued by it. Called when the work of the step is done,
+  /// or has ended with error `work`.
   using Check = std::function<Status(ErrorCode work)>;
-  /// The last one for a subject is asked.
+  /// Only the last check for a subject is called.
   void check_at_end(const Node& node, std::shared_ptr<const void> subject, Check check);
-  /// Where kernels that were issued before may have noted an error; null if none of them can have.
+  /// The slot for errors of kernels that were issued before; null if none of them can have noted an error.
   const ErrorSlot* noted() const;
 
  private:

@@ -34,7 +34,7 @@ Status CudaStep::decode(std::size_t kernel, const ErrorSlot& found) {
 }
 
 void CudaStep::take_errors_of(const std::shared_ptr<CudaStep>& captured) {
-  // Nothing is noted there any more.
+  // Nothing is noted in `captured` any more.
   if (captured->noted_.empty()) return;
   const std::lock_guard lock(mutex_);
   make_slot();
@@ -79,7 +79,7 @@ Status CudaStep::found_in(const ErrorSlot& slot) {
   return located(noted.decode(slot), *noted.node);
 }
 
-/// All are asked, whatever one of them throws.
+/// All checks are called, even if one of them throws.
 Status CudaStep::status_of_check(const Checked& checked, ErrorCode work) const noexcept {
   try {
     Status status = checked.check(work);
@@ -124,7 +124,7 @@ void CudaStep::status_async(StatusDone done) {
   try {
     DeviceCore& core = memory_.core();
     if (slot.is_initialized()) {
-      // What is issued next may write to the slot while this is read.
+      // Work issued later may write to the slot while this is read.
       AnyTensor now(slot.dtype(), slot.shape(), memory_.allocator());
       core.require_ok(core.driver().copy(core.device(), now.raw_data(), std::as_const(slot).raw_data(), slot.bytes(),
                                          CopyKind::on_device, core.compute()),
@@ -136,7 +136,7 @@ void CudaStep::status_async(StatusDone done) {
                                 [this, end](ErrorCode code) { (*end)(status_from(code, nullptr)); });
   } catch (...) {
     Status status = status_of_current_exception().with_device(device_name_);
-    // Others may wait for what a GPU that is lost was to do for them.
+    // Other devices may wait for work of a lost GPU.
     std::size_t free_bytes = 0, total_bytes = 0;
     const ErrorCode code = memory_.core().driver().memory_info(memory_.core().device(), free_bytes, total_bytes);
     (*end)(is_sticky(code) ? status_from(code, nullptr) : std::move(status));

@@ -18,43 +18,45 @@
 
 namespace dflow::cuda {
 
-/// The GPUs of a driver that compute collectives together, by its library (`Collectives`): those that were made with
-/// it, whoever made them. There is one for each driver.
+/// The GPUs of a driver that compute collectives together, by its library (`Collectives`). It has all GPUs made with
+/// the driver, by any caller. There is one group for each driver.
 ///
-/// A collective has a stream of its own on each of them. It begins when what its compute stream had been given is done,
-/// and what that is given later waits for it. Were the compute streams themselves given it, one after the other, a
-/// copy between two of them that another thread issues meanwhile could come behind it on one and before it on the
-/// other, and neither would ever go on.
+/// A collective has a stream of its own on each GPU. The collective begins when the earlier work of the GPU's compute
+/// stream is done, and later work of the compute stream waits for the collective. If the compute streams ran it
+/// themselves, they would be given it one after the other. Another thread could issue a copy between two of them
+/// meanwhile. The copy could come after the collective on one stream and before it on the other, and neither would
+/// ever go on.
 ///
-/// A connection that finds an error, or one of whose GPUs is lost, is ended, and with it what is on its way by it. One
-/// that fails in a call waits for what was issued before, for `patience`. Steps that had a collective that may not have
-/// been computed end with the error.
+/// A connection is ended if it finds an error or one of its GPUs is lost; collectives in progress on it end too. A
+/// connection with a failed call waits for earlier work, for `patience`. A step ends with the error if one of its
+/// collectives may not have been computed.
 ///
 /// Thread safety: all functions may be called from any thread.
 class DeviceGroup final : public DeviceCollectives, public std::enable_shared_from_this<DeviceGroup> {
  public:
-  /// Connections between devices, in an order, that are kept: those that were used last.
+  /// The most connections that are kept, each between devices in an order: the last used ones.
   static constexpr std::size_t max_communicators = 16;
-  /// So often the library may refuse to connect devices, and is asked again; out of memory it may as often as it is.
+  /// After a refusal to connect devices, the library is asked again until it has refused this many times in a row. A
+  /// lack of memory does not count.
   static constexpr int max_refusals = 3;
   static constexpr std::chrono::milliseconds patience{2000};
 
-  /// What has happened so far.
+  /// Counts of events up to now.
   struct Counts {
     std::uint64_t made = 0;    ///< connections
     std::uint64_t issued = 0;  ///< collectives
-    std::size_t waiting = 0;   ///< that some members have come to, and not all
+    std::size_t waiting = 0;   ///< collectives with some, but not all, of their members
   };
 
-  /// That of the driver, as long as somebody has it; null if the driver has no library of collectives.
+  /// The driver's group, as long as somebody has it; null if the driver has no library of collectives.
   static std::shared_ptr<DeviceGroup> of(const std::shared_ptr<Driver>& driver);
   ~DeviceGroup() override;
 
-  /// A device's place in it, which the device has as long as it lives. It waits at its end until the collectives that
-  /// its GPU was given are done; with the last device of a GPU its connections are undone.
+  /// A device's place in the group, held for the device's lifetime. At its end it waits until the collectives of its
+  /// GPU are done; with the last device of a GPU its connections are undone.
   class Seat {
    public:
-    /// Null: the device is in none.
+    /// A null group: the device is in no group.
     Seat(std::shared_ptr<DeviceGroup> group, std::shared_ptr<DeviceCore> core)
         : group_(std::move(group)), core_(std::move(core)) {
       if (group_ != nullptr) group_->join(*core_);
@@ -75,31 +77,31 @@ class DeviceGroup final : public DeviceCollectives, public std::enable_shared_fr
 
   bool can_compute(CollectiveKind kind, DType dtype, std::span<const DeviceContext* const> members) override;
   /// A member of a collective has come to it in a step; see `CollectiveMeetings`.
-  /// Errors, given to `done`: InvalidArgument for members' values of different shapes; what the driver and the library
-  /// say.
+  /// Errors, given to `done`: InvalidArgument for members' values of different shapes; errors of the driver and the
+  /// library.
   void arrive(KernelContext& context, AsyncKernel::Done done);
 
  private:
-  /// Connected devices. A step that has used them keeps this, whatever becomes of the connection.
+  /// Connected devices. A step that has used them keeps this, even if the connection ends.
   struct Communicators {
     explicit Communicators(std::vector<int> of) : devices(std::move(of)) {}
 
     const std::vector<int> devices;
     int refusals = 0;  ///< by the library, one after the other: under the group's mutex
-    std::mutex mutex;  ///< of what follows; taken behind the group's
-    CommunicatorsHandle handle = CommunicatorsHandle::none;  ///< none: they are not connected, or no longer
-    Status failure;                                          ///< that ended the connection,
-    std::uint64_t fails_from = std::numeric_limits<std::uint64_t>::max();  ///< and this collective and later ones
+    std::mutex mutex;  ///< of the members below; locked after the group's
+    CommunicatorsHandle handle = CommunicatorsHandle::none;  ///< none: the devices are not connected, or no longer
+    Status failure;                                          ///< the error that ended the connection
+    std::uint64_t fails_from = std::numeric_limits<std::uint64_t>::max();  ///< the first collective that fails with it
   };
   using Used = std::list<std::shared_ptr<Communicators>>;
   using Time = std::chrono::steady_clock::time_point;
 
-  /// Of a GPU; devices on it share it.
+  /// The stream of a GPU; devices on the GPU share it.
   struct MemberStream {
     int seats = 0;
     StreamHandle stream = StreamHandle::none;
-    EventHandle passed = EventHandle::none;  ///< by what was issued to the stream last
-    bool is_recorded = true;                 ///< it says so
+    EventHandle passed = EventHandle::none;  ///< when the work issued last is done
+    bool is_recorded = true;                 ///< `passed` covers the work issued last
   };
 
   explicit DeviceGroup(std::shared_ptr<Driver> driver);
@@ -124,7 +126,7 @@ class DeviceGroup final : public DeviceCollectives, public std::enable_shared_fr
   const std::shared_ptr<Driver> driver_;
   Collectives& library_;
   CollectiveMeetings meetings_;
-  mutable std::mutex mutex_;  ///< held while a collective is issued, so that all devices get all in one order
+  mutable std::mutex mutex_;  ///< held while a collective is issued, so that all devices get them in one order
   Used used_;                 ///< the last used first
   std::map<int, MemberStream> streams_;  ///< by the driver's number of the GPU
   std::uint64_t last_number_ = 0;

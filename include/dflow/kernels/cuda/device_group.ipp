@@ -22,7 +22,7 @@ std::vector<int> numbers_of(std::span<CudaMemory* const> memories) {
   return numbers;
 }
 
-/// What the library, or the driver, says of devices.
+/// The status for an error of the library, or the driver, that names the devices.
 Status status_of_collective(ErrorCode code, const std::vector<int>& devices, std::string_view doing,
                             const std::string& why) noexcept {
   try {
@@ -34,7 +34,7 @@ Status status_of_collective(ErrorCode code, const std::vector<int>& devices, std
   }
 }
 
-/// What is kept for reuse goes back, and the driver has seen that it has.
+/// Returns memory that is kept for reuse, and waits until the driver has seen that.
 void make_way(std::span<CudaMemory* const> memories) {
   for (CudaMemory* const memory : memories) {
     memory->allocator().reclaim();
@@ -42,12 +42,12 @@ void make_way(std::span<CudaMemory* const> memories) {
   }
 }
 
-/// One complex number is added as two real ones.
+/// A complex number is added as two real numbers.
 constexpr DType part_of(DType dtype) noexcept {
   return dtype == DType::complex64 ? DType::float32 : dtype == DType::complex128 ? DType::float64 : dtype;
 }
 
-/// Of what each member gets. Throws InvalidArgument, naming two shapes that should be one.
+/// The shape of each member's result. Throws InvalidArgument, naming two shapes that should be one.
 Shape result_shape(CollectiveKind kind, std::span<KernelContext* const> members) {
   const Shape& first = members.front()->input(0).shape();
   if (kind == CollectiveKind::broadcast) return first;
@@ -71,7 +71,7 @@ std::shared_ptr<DeviceGroup> DeviceGroup::of(const std::shared_ptr<Driver>& driv
     std::mutex mutex;
     std::map<Driver*, std::weak_ptr<DeviceGroup>> by_driver;
   };
-  static Groups& groups = *new Groups;  // for good: devices may be made and go while a program ends
+  static Groups& groups = *new Groups;  // never destroyed: devices may come and go while a program ends
   const std::lock_guard lock(groups.mutex);
   std::erase_if(groups.by_driver, [](const auto& each) { return each.second.expired(); });
   std::weak_ptr<DeviceGroup>& place = groups.by_driver[driver.get()];
@@ -120,7 +120,7 @@ bool DeviceGroup::can_compute(CollectiveKind kind, DType dtype, std::span<const 
   }
 }
 
-/// With the lock held, which others may have meanwhile.
+/// With the lock held; it may be released meanwhile.
 std::shared_ptr<DeviceGroup::Communicators> DeviceGroup::connect(std::unique_lock<std::mutex>& lock,
                                                                  std::span<CudaMemory* const> memories) {
   const std::vector<int> devices = detail::numbers_of(memories);
@@ -139,7 +139,7 @@ std::shared_ptr<DeviceGroup::Communicators> DeviceGroup::connect(std::unique_loc
 std::shared_ptr<DeviceGroup::Communicators> DeviceGroup::find_or_make(const std::vector<int>& devices) {
   const auto found =
       std::find_if(used_.begin(), used_.end(), [&](const auto& each) { return each->devices == devices; });
-  // Steps may have one that was there and has ended.
+  // Steps may hold an earlier connection that has ended.
   auto made = std::make_shared<Communicators>(devices);
   if (found != used_.end()) {
     used_.splice(used_.begin(), used_, found);
@@ -182,7 +182,7 @@ DeviceGroup::MemberStream& DeviceGroup::stream_of(const DeviceCore& core) {
   return of;
 }
 
-/// Whether they are connected and no error was found since. With its mutex held.
+/// Whether the devices are connected and no error was found since. With its mutex held.
 bool DeviceGroup::check(Communicators& by) noexcept {
   if (by.handle == CommunicatorsHandle::none) return false;
   std::string why;
@@ -192,8 +192,8 @@ bool DeviceGroup::check(Communicators& by) noexcept {
   return false;
 }
 
-/// Ends the connection with what is on its way by it, for that error of collectives from that number on. With its mutex
-/// held.
+/// Ends the connection and the collectives in progress on it, with error `failure` for collectives from number `from`
+/// on. With its mutex held.
 void DeviceGroup::end(Communicators& by, Status failure, std::uint64_t from) noexcept {
   if (by.handle == CommunicatorsHandle::none) return;
   by.failure = std::move(failure);
@@ -202,8 +202,8 @@ void DeviceGroup::end(Communicators& by, Status failure, std::uint64_t from) noe
   by.handle = CommunicatorsHandle::none;
 }
 
-/// Of a collective that was issued under that number, when a member's work is done, or has ended with an error: if its
-/// GPU is lost, the others would wait for that member for ever.
+/// The status of the collective with number `number`, when a member's work is done, or has ended with an error. If the
+/// member's GPU is lost, the connection is ended, since the other members would wait for it for ever.
 Status DeviceGroup::status_of(Communicators& by, std::uint64_t number, ErrorCode work) {
   const std::lock_guard lock(by.mutex);
   if (is_sticky(work)) {
@@ -214,7 +214,8 @@ Status DeviceGroup::status_of(Communicators& by, std::uint64_t number, ErrorCode
   return number < by.fails_from ? Status() : by.failure;
 }
 
-/// ok when all that these GPUs were given is done; not_ready: it is not by then; else what is wrong with one of them.
+/// ok when all work given to these GPUs is done; not_ready if it is not done by `until`; else the error of one of the
+/// GPUs.
 ErrorCode DeviceGroup::wait(const std::vector<int>& devices, Time until) const noexcept {
   for (;;) {
     ErrorCode found = ErrorCode::ok;
@@ -230,7 +231,7 @@ ErrorCode DeviceGroup::wait(const std::vector<int>& devices, Time until) const n
   }
 }
 
-/// Waits until what was issued by it is done; if that will never be, ends it.
+/// Waits until the work issued by the connection is done; ends the connection if it will never be done.
 void DeviceGroup::settle(Communicators& by) noexcept {
   for (;;) {
     const ErrorCode code = wait(by.devices, std::chrono::steady_clock::now() + std::chrono::milliseconds(20));
@@ -263,7 +264,7 @@ void DeviceGroup::leave(const DeviceCore& core) noexcept {
     is_last ? disconnect(*each) : settle(*each);
     return is_last;
   });
-  // Nothing on it waits for another GPU any more; what was ended may be ending yet.
+  // Nothing on the stream waits for another GPU any more; ended work may still be stopping.
   if (of->second.stream != StreamHandle::none) driver_->wait_until_idle(core.device(), of->second.stream);
   if (!is_last) return;
   if (of->second.passed != EventHandle::none) driver_->destroy_event(core.device(), of->second.passed);
@@ -366,7 +367,7 @@ ErrorCode DeviceGroup::issue(std::unique_lock<std::mutex>& lock, const Collectiv
   for (std::size_t m = 0; m < members.size(); ++m) {
     if (ordered[m] == ErrorCode::ok) continue;
     if (status.ok()) status = memories[m]->core().status_of(ordered[m], "ordering a collective");
-    // Where nobody can say when it has been read and written, the memory is not given out again.
+    // If nobody can say when the memory has been read and written, it is not given out again.
     const auto input = std::make_shared<AnyTensor>();
     if (contexts[m]->num_inputs() != 0) *input = contexts[m]->input(0);
     memories[m]->core().keep(input);

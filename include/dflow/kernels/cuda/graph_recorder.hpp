@@ -17,16 +17,17 @@ namespace detail {
 struct LaunchedGraph;
 }  // namespace detail
 
-/// Captures what stretches of kernels issue into CUDA graphs, and launches these instead of running the kernels.
+/// Captures the work that stretches of kernels issue into CUDA graphs, and launches the graphs instead of running the
+/// kernels.
 ///
-/// - A stretch is captured when it has run `runs_before` times with inputs of the same shapes, and the same elements in
-///   host memory; for up to four such sets of shapes. Where something cannot be captured, or has changed too often, its
-///   kernels are run as ever.
-/// - A graph reads an input where it was when it was captured. One that is elsewhere the next time is copied from then
-///   on to a block of the graph's own. It writes its outputs to blocks of its own, which are handed out as long as
-///   nobody has kept one for longer than a step; from then on that output is copied out.
+/// - A stretch is captured when it has run `runs_before` times with inputs of the same shapes, and the same elements
+///   in host memory; each stretch is captured for up to four sets of shapes. If something cannot be captured, or has
+///   changed too often, the kernels of the stretch are run as ever.
+/// - A graph reads an input where it was when it was captured. If an input is elsewhere the next time, it is copied
+///   from then on to a block of the graph's own. It writes its outputs to blocks of its own. The blocks are handed
+///   out as long as nobody has kept one for longer than a step. From then on that output is copied out.
 /// - No kernel that is captured writes into an input.
-/// - What a graph needs in between is shared by all graphs of the GPU (`CudaAllocator`).
+/// - All graphs of the GPU share the memory for intermediate values (`CudaAllocator`).
 ///
 /// Thread safety: safe. A stretch that is being captured or launched by one thread is run by its kernels in another.
 class GraphRecorder final : public WorkRecorder {
@@ -35,7 +36,7 @@ class GraphRecorder final : public WorkRecorder {
     /// Negative: nothing is captured.
     int runs_before = 2;
     std::size_t min_nodes = 3;
-    /// When there are so many, those that were not launched for longest are given up. Threads that capture at once may
+    /// At this number, the graphs whose last launch is longest ago are given up. Threads that capture at once may
     /// exceed it by one graph each.
     std::size_t max_graphs = 256;
   };
@@ -68,7 +69,7 @@ class GraphRecorder final : public WorkRecorder {
   const std::string device_name_;
   const Options options_;
   std::atomic<std::uint64_t> captured_{0}, launched_{0}, refused_{0};
-  std::atomic<std::uint64_t> clock_{0};  ///< counts launches, to know what was not used for longest
+  std::atomic<std::uint64_t> clock_{0};  ///< counts launches, to find the graph that was not used for longest
   std::atomic<std::size_t> alive_{0};
   mutable std::mutex mutex_;
   std::vector<GraphRecord*> records_;

@@ -12,7 +12,7 @@ namespace dflow::cuda {
 
 namespace detail {
 
-/// A graph and what its work needs that is no block: it goes when what was launched of it is done.
+/// A graph, and the objects that its work needs besides blocks. It is destroyed when all its launched work is done.
 struct LaunchedGraph {
   explicit LaunchedGraph(std::shared_ptr<DeviceCore> of) noexcept : core(std::move(of)) {}
   LaunchedGraph(const LaunchedGraph&) = delete;
@@ -26,14 +26,14 @@ struct LaunchedGraph {
   std::vector<std::shared_ptr<const void>> held;
 };
 
-/// What a block is aligned to.
+/// The alignment of a block.
 inline constexpr std::uintptr_t graph_alignment = 256;
 
 inline std::uintptr_t misalignment_of(const AnyTensor& tensor) {
   return reinterpret_cast<std::uintptr_t>(tensor.raw_data()) % graph_alignment;
 }
 
-/// Room for such elements, aligned as those of `like` are: libraries choose how to compute by that.
+/// Room for the same elements as `like`, with the same alignment: libraries choose how to compute by the alignment.
 inline AnyTensor allocate_like(const AnyTensor& like, Allocator& allocator) {
   const std::uintptr_t offset = misalignment_of(like);
   return AnyTensor::over(BufferRef::allocate(like.bytes() + offset, allocator), offset, like.dtype(), like.shape());
@@ -46,7 +46,7 @@ inline std::size_t offset_in_buffer(const AnyTensor& tensor) {
 
 }  // namespace detail
 
-/// What a stretch has issued once, and where it finds what it reads and leaves what it makes.
+/// The work that a stretch has issued once, and the places of its inputs and outputs.
 struct GraphRecorder::Graph {
   struct Input {
     const void* address = nullptr;
@@ -130,7 +130,7 @@ class GraphRecorder::GraphRecord final : public Record {
   static constexpr int runs_until_retry = 100;
   static constexpr int max_changes = 64;  ///< of shapes, with no launch in between
 
-  /// What a run with such inputs issues.
+  /// The work that a run with these inputs issues.
   struct Variant {
     std::vector<std::pair<DType, Shape>> inputs;
     std::vector<AnyTensor> host_inputs;
@@ -141,7 +141,7 @@ class GraphRecorder::GraphRecord final : public Record {
     std::unique_ptr<Graph> graph;
   };
 
-  /// Of one thread at a time; another one does not wait.
+  /// Held by one thread at a time; another thread does not wait.
   class Turn {
    public:
     explicit Turn(std::atomic<bool>& is_busy) : is_busy_(is_busy), is_mine_(!is_busy.exchange(true)) {}
@@ -171,7 +171,7 @@ class GraphRecorder::GraphRecord final : public Record {
       launch(*variant, run);
       return true;
     } catch (...) {
-      // What is wrong shows when the kernels are run, which may be run again.
+      // The cause shows when the kernels are run, and they may be run again.
       note_failure(status_of_current_exception().code());
       return false;
     }
@@ -182,7 +182,7 @@ class GraphRecorder::GraphRecord final : public Record {
     variants_.clear();
   }
 
-  /// What fails for a moment, or in the kernels as well, says nothing of graphs.
+  /// A failure that is temporary, or that the kernels have too, says nothing about graphs.
   void note_failure(Code code) {
     if (code == Code::resource_exhausted || code == Code::invalid_argument || code == Code::cancelled) return;
     if (++num_failures_ >= max_failures) give_up();
@@ -231,7 +231,7 @@ class GraphRecorder::GraphRecord final : public Record {
     return &oldest;
   }
 
-  /// Every input is where it was, and nobody has kept an output. Notes what is otherwise.
+  /// Every input is where it was, and nobody has kept an output. Notes each difference.
   bool fits(Variant& variant, const StretchRun& run) const {
     bool fits = true;
     const Graph& graph = *variant.graph;
@@ -256,8 +256,8 @@ class GraphRecorder::GraphRecord final : public Record {
   bool capture(Variant& variant, StretchRun& run) {
     if (variant.captures == max_captures) return false;
     recorder_.make_room();
-    // Which of the blocks that the kernels allocate, one after the other, are there at the end shows when they have
-    // run.
+    // The kernels allocate blocks one after the other. After the run it is known which blocks are still there at the
+    // end.
     std::vector<bool> keeps;
     Status status = rehearse(variant, run, keeps, nullptr);
     if (status.ok()) {
@@ -319,7 +319,8 @@ class GraphRecorder::GraphRecord final : public Record {
       code = core.driver().end_capture(core.device(), stream, made != nullptr ? &graph.work->handle : nullptr);
       graph.work->held = capturing.take_held();
       graph.blocks.all = std::move(capturing.shared());
-      // Then another graph may write to what this one keeps, or this one to what it does not keep.
+      // If the kernels do not repeat, another graph may write to blocks that this graph keeps, or this graph to
+      // blocks that it does not keep.
       if (made != nullptr && status.ok() && kept != keeps) status = Status::unimplemented("kernels that do not repeat");
       keeps = std::move(kept);
     }
@@ -338,7 +339,7 @@ class GraphRecorder::GraphRecord final : public Record {
     return kept;
   }
 
-  /// Throws Internal where one is missing.
+  /// Throws Internal if one is missing.
   void take_outputs_of(std::vector<AnyTensor>& slots, const std::vector<AnyTensor>& inputs, Graph& graph) const {
     const auto take = [&](SlotId slot) {
       AnyTensor& output = slots[slot.position()];
@@ -375,7 +376,7 @@ class GraphRecorder::GraphRecord final : public Record {
     return described;
   }
 
-  /// Throws what the driver says, before the run has let go of anything.
+  /// Throws the driver's error, before the run has let go of anything.
   void launch(Variant& variant, StretchRun& run) {
     Graph& graph = *variant.graph;
     CudaMemory& memory = recorder_.memory_;
@@ -447,7 +448,7 @@ class GraphRecorder::GraphRecord final : public Record {
   std::atomic<bool> is_busy_{false};
   std::atomic<bool> gives_up_{false};
   std::atomic<std::uint64_t> last_use_{0};
-  // Of the thread whose turn it is.
+  // Used only by the thread whose turn it is.
   std::vector<Variant> variants_;
   int num_failures_ = 0;
   int num_changes_ = 0;

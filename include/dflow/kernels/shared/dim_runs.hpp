@@ -34,13 +34,13 @@ class DimRuns {
   int num_reduced() const {
     return static_cast<int>(std::ranges::count_if(runs(), [](const Run& run) { return run.is_reduced; }));
   }
-  /// The number of the last run that is reduced, of which there is one.
+  /// The number of the last run that is reduced; at least one run must be reduced.
   std::size_t last_reduced() const {
     std::size_t i = runs().size() - 1;
     while (!runs_[i].is_reduced) --i;
     return i;
   }
-  /// What is left when that one is.
+  /// Removes the last reduced run.
   void drop_last() {
     const std::array<Run, max_rank> old = runs_;
     const std::size_t dropped = last_reduced(), count = runs().size();

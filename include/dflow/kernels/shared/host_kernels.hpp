@@ -14,7 +14,7 @@
 
 namespace dflow::detail {
 
-// Kernels whose inputs and outputs are in host memory wherever their device computes.
+// Kernels with all inputs and outputs in host memory, wherever their device computes.
 
 template <class T>
 struct ConcatOffsetKernel {

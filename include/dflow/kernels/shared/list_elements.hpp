@@ -11,20 +11,21 @@
 #include <utility>
 #include <vector>
 
-/// What kernels of lists do on any device. What touches elements is a device's own, `Elements`:
+/// The work of list kernels on any device. Only `Elements` touches elements, and each device has its own:
 ///
 /// ```cpp
 /// static AnyTensor zeros(KernelContext&, int output, const Shape&);
-/// /// Row i of output 0, of `count` elements, becomes the elements of *find(i), or zeros where that is null. count >
-/// 0. static void put_rows(KernelContext&, std::int64_t rows, std::int64_t count, find);
+/// /// Row i of output 0, of `count` elements, becomes the elements of *find(i), or zeros where that is null. There are
+/// /// elements: count > 0.
+/// static void put_rows(KernelContext&, std::int64_t rows, std::int64_t count, find);
 /// /// Part i of output 0 becomes part(i), a ListPart.
 /// static void put_parts(KernelContext&, std::int64_t parts, part);
-/// /// sum += more, where `sum` is if nobody else has it. Errors: InvalidArgument for what is no number.
+/// /// sum += more, in place if nobody else has `sum`. Errors: InvalidArgument if it is no number.
 /// static void add(KernelContext&, AnyTensor& sum, const AnyTensor& more);
 /// ```
 namespace dflow::detail {
 
-/// Elements from `at` on, which may be none: those of a tensor, or zeros where it is null.
+/// Elements from `at` on; the part may be empty. They are elements of the tensor `from`, or zeros if it is null.
 struct ListPart {
   const AnyTensor* from;
   std::int64_t at, count;
@@ -35,7 +36,7 @@ inline std::int64_t element_number(const KernelContext& context, int input) {
                                                       : context.scalar_input<std::int64_t>(input);
 }
 
-/// The shape on an input, of which -1 stands for what is not known; of a scalar nothing is.
+/// The shape on an input: -1 is an unknown extent, and a scalar is an unknown shape.
 inline PartialShape shape_input(const KernelContext& context, int input) {
   const Tensor<std::int32_t>& extents = context.input<std::int32_t>(input);
   if (extents.rank() == 0) return PartialShape::unknown();
@@ -50,7 +51,7 @@ inline Shape known_shape_input(const KernelContext& context, int input) {
   return shape.to_shape();
 }
 
-/// Errors: InvalidArgument for an element of another type, or whose shape is not one of those.
+/// Errors: InvalidArgument for an element of another type, or of an incompatible shape.
 inline void require_element(const KernelContext& context, std::int64_t i, const AnyTensor& element, DType dtype,
                             const PartialShape& shape) {
   if (element.dtype() == dtype && shape.is_compatible_with(element.shape())) return;
@@ -86,7 +87,8 @@ inline Shape rows_shape(std::int64_t rows, const Shape& element) {
 /// The shape without its leading dimension.
 inline Shape row_shape(const Shape& shape) { return Shape(shape.dims().subspan(1)); }
 
-/// What all of those elements have: the first that is set says it where the input does not. `number(row)`: which.
+/// The shape of all those elements. If the input does not give it, the first set element does. `number(row)`: the
+/// number of the row's element.
 template <class Number>
 Shape common_element_shape(const KernelContext& context, const TensorList& list, PartialShape shape, std::int64_t rows,
                            Number number) {
@@ -102,7 +104,8 @@ Shape common_element_shape(const KernelContext& context, const TensorList& list,
   return shape.to_shape();
 }
 
-/// The rows of output 0, [rows, ...], become the elements; those that are not set are zeros. `number(row)`: which.
+/// The elements become the rows of output 0, [rows, ...]; an element that is not set becomes zeros. `number(row)`:
+/// the number of the row's element.
 template <class Elements, class Number>
 void put_list_rows(KernelContext& context, const TensorList& list, std::int64_t rows, const Shape& element,
                    Number number) {
@@ -147,7 +150,7 @@ void gather_list(KernelContext& context) {
   put_list_rows<Elements>(context, list, rows, element, number);
 }
 
-/// Rows of a result whose shape is on input `shape_of`; `number(row)` says which element each is.
+/// Rows of a result whose shape is on input `shape_of`; `number(row)` is the number of the row's element.
 template <class Elements, class Number>
 void dense_rows(KernelContext& context, int shape_input_number, Number number) {
   const TensorList& list = list_of(context.input(0));
@@ -235,7 +238,7 @@ void pop_list_item(KernelContext& context) {
 
 template <class Elements>
 void sum_lists(KernelContext& context) {
-  // Into the longest of those that nobody else has.
+  // Adds into the longest list that nobody else has.
   int own = 0;
   for (int i = 1; i < context.num_inputs(); ++i) {
     const bool is_better = context.owns_input(i) >= context.owns_input(own);
@@ -258,7 +261,7 @@ inline void one_in_list(KernelContext& context, int number, int element) {
   context.set_output(0, make_list(std::move(list)));
 }
 
-/// Bounds what is kept of each element.
+/// Bounds the memory that is kept for each element.
 inline std::int64_t require_few_elements(std::int64_t count) {
   constexpr std::int64_t max_elements = std::int64_t{1} << 24;
   if (count <= max_elements) return count;
@@ -297,7 +300,7 @@ class ListConcat {
   }
 
  private:
-  /// Merges what those say that are set.
+  /// Merges the shapes of the set elements.
   void look_at_elements() {
     PartialShape wanted = asked_;
     bool is_first = true;
@@ -330,7 +333,7 @@ class ListConcat {
 
   KernelContext& context_;
   const TensorList& list_;
-  PartialShape asked_;                  ///< what is known of every element
+  PartialShape asked_;                  ///< the known part of every element's shape
   std::int64_t common_rows_ = dynamic;  ///< that all elements have
 };
 
@@ -358,7 +361,7 @@ inline void split_into_list(KernelContext& context) {
   context.set_output(0, make_list(TensorList(std::move(parts))));
 }
 
-/// What a list has of the iteration that the second input says. Errors: InvalidArgument if it has none.
+/// The element of a list for the iteration that the second input gives. Errors: InvalidArgument if it has none.
 inline const AnyTensor& kept_element(KernelContext& context) {
   const TensorList& list = list_of(context.input(0));
   const auto i = context.scalar_input<std::int64_t>(1);

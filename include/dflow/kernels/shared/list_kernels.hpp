@@ -9,10 +9,11 @@
 #include <cstdint>
 #include <utility>
 
-/// The kernels of lists, of which a device derives its own. `Elements`: of <dflow/kernels/shared/list_elements.hpp>.
+/// The kernels of lists; a device derives its own kernels from them. `Elements`: of
+/// <dflow/kernels/shared/list_elements.hpp>.
 namespace dflow::detail {
 
-/// What they all are: cheap, and not divided among threads.
+/// The traits of all of them: cheap, and not divided among threads.
 struct ListKernel {
   static constexpr bool splits = false;
   double cost_ns(const KernelInit&) const { return 80; }
@@ -89,7 +90,7 @@ struct SumListsKernel : ListKernel {
   void operator()(KernelContext& context) const { sum_lists<Elements>(context); }
 };
 
-// Those that move all elements.
+// The kernels that move all elements.
 
 template <class Elements>
 struct StackListKernel {
@@ -115,7 +116,7 @@ struct ConcatListKernel {
   void operator()(KernelContext& context) const { ListConcat<Elements>(context).run(); }
 };
 
-// Of what gradients need of loops.
+// The kernels for gradients of loops.
 
 struct KeptListKernel {
   static constexpr bool splits = false;

@@ -5,8 +5,8 @@
 
 namespace dflow {
 
-/// Output `o` of the kernel: the list of input `i`, which the kernel changes. Where nobody else has that it is not
-/// copied. Errors: InvalidArgument for what is no list.
+/// Output `o` of the kernel: the list of input `i`, which the kernel changes. If nobody else has the list, it is not
+/// copied. Errors: InvalidArgument if the input is no list.
 TensorList& forward_or_copy_list(KernelContext& context, int i, int o);
 
 }  // namespace dflow

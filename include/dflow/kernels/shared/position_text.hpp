@@ -12,7 +12,7 @@
 
 namespace dflow::detail {
 
-/// What CheckNumerics says.
+/// The error text of CheckNumerics.
 inline std::string not_finite_text(std::string_view message, bool has_nan, bool has_inf) {
   return str_cat(message, ": the tensor holds ", has_nan ? "NaN" : "", has_nan && has_inf ? " and " : "",
                  has_inf ? "Inf" : "");
@@ -30,7 +30,7 @@ inline std::string position_to_string(std::int64_t position, const Shape& shape)
   return dims_to_string({index.data(), static_cast<std::size_t>(shape.rank())});
 }
 
-/// What is wrong with an index of a gather.
+/// The error text for a wrong index of a gather.
 inline std::string bad_gather_index(std::int64_t position, const Shape& indices, std::int64_t index,
                                     const Shape& params) {
   return "indices" + (indices.rank() == 0 ? std::string() : position_to_string(position, indices)) + " = " +

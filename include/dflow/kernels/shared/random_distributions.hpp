@@ -8,15 +8,16 @@
 #include <cstdint>
 #include <type_traits>
 
-/// What random ops draw, as functions of a stream that run on every device. Included by units that nvcc compiles.
+/// The distributions of random ops, as functions of a stream that run on every device. Included by units that nvcc
+/// compiles.
 namespace dflow {
 
-/// What an element type is computed in.
+/// The type in which values of an element type are computed.
 template <class T>
 using RandomCompute = std::conditional_t<sizeof(T) == 8, double, float>;
 
-// A distribution makes `values_per_group` values from the stream, each group's part of which begins `groups_apart`
-// groups of words after the one before. The rules are TensorFlow's (random_distributions.h), so that the bits are.
+// A distribution makes `values_per_group` values from the stream. Each group's part begins `groups_apart` groups of
+// words after the part before. The rules are TensorFlow's (random_distributions.h), so that the bits are.
 
 template <class T>
 struct UniformDistribution {
@@ -94,7 +95,7 @@ struct NormalDistribution {
 template <class T>
 struct TruncatedNormalDistribution {
   static constexpr int values_per_group = sizeof(T) == 8 ? 2 : 4;
-  /// Room for 256 words for each value of float and double alike: what a group does not use is skipped.
+  /// Room for 256 words for each value, for float and double alike: words that a group does not use are skipped.
   static constexpr std::uint64_t groups_apart = values_per_group * 256 / 4;
   static constexpr double cost_ns = 100;
 

@@ -19,7 +19,7 @@ Rendezvous& rendezvous_of(const KernelContext& context) {
   throw_error(Status::internal("a Send or Recv runs in a step without rendezvous"));
 }
 
-/// The graph says what is received, and consumers rely on it; what comes is the sender's word.
+/// The graph declares the received type and shape, and consumers rely on them; the sender only claims them.
 void take_received(KernelContext& context, AnyTensor tensor, bool is_dead) {
   if (is_dead) return context.set_output_dead(0);
   const Recv::Attrs& attrs = context.node().attrs_as<Recv>();

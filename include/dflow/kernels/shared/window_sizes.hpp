@@ -8,7 +8,7 @@
 
 namespace dflow::detail {
 
-/// Sizes of a convolution whose shapes the op's `infer` has checked.
+/// Sizes of a convolution; the op's `infer` has checked its shapes.
 inline Conv2dShape conv2d_shape(const Conv2DAttrs& attrs, const Shape& input, const Shape& filter) {
   const WindowPlaces rows =
       window_places(input[1], dilated(filter[0], attrs.dilations[1]), attrs.strides[1], attrs.padding);
@@ -31,7 +31,7 @@ inline Conv2dShape conv2d_shape(const Conv2DAttrs& attrs, const Shape& input, co
           .pad_right = columns.pad_after};
 }
 
-/// Sizes of a pooling whose shapes the op's `infer` has checked.
+/// Sizes of a pooling; the op's `infer` has checked its shapes.
 inline Pool2dShape pool2d_shape(const Pool2DAttrs& attrs, const Shape& input) {
   const WindowPlaces rows = window_places(input[1], attrs.ksize[1], attrs.strides[1], attrs.padding);
   const WindowPlaces columns = window_places(input[2], attrs.ksize[2], attrs.strides[2], attrs.padding);

@@ -11,8 +11,8 @@
 
 namespace dflow {
 
-/// Where the kernels of a device read and write files: a resource of the device, so that simulations and tests give it
-/// files in memory. A device without one uses the machine's.
+/// The files that the kernels of a device read and write. It is a resource of the device, so that simulations and
+/// tests can give the device files in memory. A device without one uses the machine's.
 ///
 /// Thread safety: immutable.
 class DeviceFiles final : public Resource {
@@ -28,7 +28,7 @@ class DeviceFiles final : public Resource {
   const std::shared_ptr<FileSystem> files_;
 };
 
-/// From now on the device's kernels use these files; null: the machine's. Until its resources are cleared.
+/// From now on the device's kernels use these files, until the device's resources are cleared; null: the machine's.
 /// Errors: FailedPrecondition if the device keeps no resources.
 void set_device_files(const DeviceContext& device, std::shared_ptr<FileSystem> files);
 

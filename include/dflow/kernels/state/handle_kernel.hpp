@@ -9,8 +9,8 @@
 namespace dflow::detail {
 
 /// Gives the resource of type `State` that its container holds now under the node's shared name, or its own: another
-/// one after the container was reset. `Derived::make(name)` makes one; `Derived::is_same_kind(state)` says whether one
-/// that is there will do.
+/// one after the container was reset. `Derived::make(name)` makes a resource; `Derived::is_same_kind(state)` says
+/// whether an existing one will do.
 ///
 /// Thread safety: const after construction; runs may be concurrent.
 /// Errors: InvalidArgument for one of another kind.

@@ -15,7 +15,7 @@ namespace dflow::detail {
 /// none.
 std::shared_ptr<ResourceContainer> container_of(const KernelInit& init, std::string_view name);
 
-/// What a kernel keeps of a container's resources from run to run: a pointer, or a handle. It is looked up once more
+/// A resource of a container that a kernel keeps from run to run: a pointer, or a handle. It is looked up once more
 /// when the container has dropped resources since, so that after a reset all kernels find the same new one.
 ///
 /// Thread safety: all functions may be called from any thread.

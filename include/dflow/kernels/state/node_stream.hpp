@@ -12,8 +12,8 @@ namespace dflow {
 
 namespace detail {
 
-/// The stream of a random node in a device's container, made if it is not there: with the node's seeds, or, where both
-/// are 0, with ones that the device draws.
+/// The stream of a random node in a device's container. If it is not there, it is made with the node's seeds, or, if
+/// both are 0, with seeds that the device draws.
 std::shared_ptr<RandomStream> stream_of_node(ResourceContainer& container, const DeviceContext& device,
                                              const std::string& node_name, std::uint64_t seed, std::uint64_t seed2);
 

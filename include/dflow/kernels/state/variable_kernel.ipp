@@ -51,7 +51,8 @@ void IsVariableInitializedKernel::operator()(KernelContext& context) const {
 void assign_variable(const KernelContext& context, const Assign::Attrs& attrs, CopyTensor copy) {
   VariableState& state = variable_input(context, 0, context.node().types[0]);
   const AnyTensor& value = context.input(1);
-  // The giver may write to a tensor that others hold (a fed one): the variable takes only what is its alone.
+  // The owner may write to a tensor that others hold (a fed tensor): the variable takes only a tensor that nobody
+  // else holds.
   AnyTensor own = context.owns_input(1) ? value : copy(value);
   attrs.validate_shape ? state.assign(std::move(own)) : state.assign_any_shape(std::move(own));
 }

@@ -40,7 +40,7 @@ class FetchedTensors {
     }
   }
 
-  /// Errors: DataLoss for other tensors than those of these names and types.
+  /// Errors: DataLoss if the tensors have other names or types.
   std::vector<AnyTensor> take(const RunSessionReply& reply, std::span<const std::string> names,
                               std::span<const DType> types) {
     if (reply.fetches.size() != types.size()) throw_error(Status::data_loss("a reply with another number of tensors"));

@@ -24,7 +24,7 @@ namespace dflow::net {
 
 namespace detail {
 
-/// What a task answers: the body of its reply, and when it was asked and answered by the own clock.
+/// The answer of a task: the body of its reply, and the times of the question and the answer by the own clock.
 struct InspectAnswer {
   Status status;
   std::string body;
@@ -53,7 +53,7 @@ std::string seconds_text(std::int64_t ns) {
   return std::string(text, static_cast<std::size_t>(size));
 }
 
-/// A line for what a bounded list has left out.
+/// A line about the entries that a bounded list has left out.
 std::string left_out(std::string_view what, std::uint64_t all, std::size_t listed) {
   return all > listed ? str_cat("  and ", all - listed, " more ", what, "\n") : std::string();
 }
@@ -65,7 +65,7 @@ std::string json_text(std::string_view text) {
 }
 std::string json_text(std::uint64_t number) { return str_cat("\"", number, "\""); }
 
-/// "[a, b]" of what `write_one` makes of each.
+/// "[a, b]": the texts that `write_one` makes of the entries.
 template <class T, class WriteOne>
 std::string json_list(const std::vector<T>& entries, WriteOne write_one) {
   std::string out = "[";
@@ -124,7 +124,7 @@ std::vector<InspectAnswer> ask_all(const ClusterSpec& cluster, Method method, co
   return all;
 }
 
-/// What tasks say in answers, as `Report`s.
+/// The answers of tasks, as `Report`s.
 template <class Report, class Said, class Align>
 std::vector<Report> reports_of(const ClusterSpec& cluster, std::vector<InspectAnswer> answers, Align align) {
   std::vector<Report> reports;
@@ -144,7 +144,7 @@ std::vector<Report> reports_of(const ClusterSpec& cluster, std::vector<InspectAn
   return reports;
 }
 
-/// Moves the times of a log to the clock of who has asked.
+/// Moves the times of a log to the clock of the task that has asked.
 void align_log(LogReply& log, const InspectAnswer& answer) {
   const RoundTrip trip{answer.asked_ns, log.now_ns, log.now_ns, answer.returned_ns};
   const std::int64_t offset = ClockOffset().during(trip);

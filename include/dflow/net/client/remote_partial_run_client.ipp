@@ -39,7 +39,7 @@ class RemotePartialRunClient final : public RemotePartialRun,
         is_there_(step_->names.feeds.size()),
         is_asked_for_(step_->names.fetches.size()) {}
 
-  /// Whatever has become of it the master need not keep it any more.
+  /// Whatever the result, the master need not keep the run any more.
   ~RemotePartialRunClient() override {
     if (connection_ == nullptr) return;
     try {
@@ -107,7 +107,7 @@ class RemotePartialRunClient final : public RemotePartialRun,
     begin.targets = step_->names.targets;
     begin.time_left_ns = time_left_ns(deadline_, step_->session->clock());
     Call call = make_call(Method::begin_partial_run, to_body(begin));
-    // Not given up when the step is cancelled: what has begun is to be ended.
+    // The call is not given up when the step is cancelled: a run that has begun must be ended.
     connection->call(std::move(call), [self = shared_from_this(), connection, number = begin.session](
                                           Status status, const std::string& body) {
       if (status.code() == Code::not_found && status.node().empty()) self->step_->session->make_again(number);
@@ -134,7 +134,8 @@ class RemotePartialRunClient final : public RemotePartialRun,
     ask_for_more({});
   }
 
-  /// The master has this feed: what it was the last for may be fetched, and at first what needs none.
+  /// The master has this feed. Fetches for which it was the last missing feed can now be asked for; the first call
+  /// asks for the fetches that need no feed.
   void ask_for_more(std::optional<std::size_t> feed) {
     std::vector<std::size_t> possible;
     {
@@ -198,7 +199,7 @@ class RemotePartialRunClient final : public RemotePartialRun,
     return true;
   }
 
-  /// Sends a request for the run. `use(reply, tensors, asked)` gets what the master says to the request that was sent
+  /// Sends a request for the run. `use(reply, tensors, asked)` gets the master's reply to the request that was sent
   /// at `asked`, while the step lasts; an error ends it.
   template <class Use>
   void ask(ContinuePartialRun request, Payload elements, Use use) {
@@ -242,7 +243,7 @@ class RemotePartialRunClient final : public RemotePartialRun,
   std::shared_ptr<Connection> connection_;
   PartialRunName name_;
   CancellationSource requests_;
-  std::mutex mutex_;  ///< guards what follows
+  std::mutex mutex_;  ///< guards the members below
   std::vector<bool> is_there_;
   std::vector<bool> is_asked_for_;
   std::size_t num_made_ = 0;

@@ -50,24 +50,24 @@ struct RemoteMaster::State {
 
 namespace detail {
 
-/// A session as its client has it: what its graph is made of, and how much of that the master has.
+/// A session on its client's side: the nodes of its graph, and how many of them the master has.
 class RemoteSessionClient : public std::enable_shared_from_this<RemoteSessionClient> {
  public:
   using Ready = UniqueFunction<void(Status, std::shared_ptr<Connection>)>;
 
-  /// `clock` is what the deadlines of its steps are by.
+  /// The deadlines of its steps are times of `clock`.
   RemoteSessionClient(std::shared_ptr<RemoteMaster::State> state, CreateSession create, std::shared_ptr<Clock> clock)
       : state_(std::move(state)), create_(std::move(create)), clock_(std::move(clock)) {}
 
-  /// Over the connection that there is now: where the master had not lost the one that the session was made over when
-  /// this took its place, the session is there still.
+  /// Uses the present connection. The session still exists if the master had not lost the session's first connection
+  /// when the present one took its place.
   ~RemoteSessionClient() {
     if (!is_there_) return;
     const std::shared_ptr<Connection> connection = state_->client.peers->find(state_->master, Channel::control);
     if (connection != nullptr && connection->peer().incarnation == incarnation_) end_there(*connection, number_);
   }
 
-  /// Takes down what the graph has grown by. Returns how many nodes it has.
+  /// Notes the nodes that the graph has grown by. Returns how many nodes it has.
   std::size_t describe(const GraphStore& graph) {
     const std::lock_guard lock(mutex_);
     const std::size_t first = nodes_.size();
@@ -220,7 +220,7 @@ class RemoteSessionClient : public std::enable_shared_from_this<RemoteSessionCli
     return to_binary(def);
   }
 
-  /// Who wants more than was sent by then begins the next.
+  /// A caller that wants more nodes than were sent by then begins the next sending.
   void finish_sending(const std::shared_ptr<Sending>& sending, const std::shared_ptr<Connection>& connection,
                       std::size_t end, Status status, const std::string& body) {
     SessionVersion now;
@@ -241,7 +241,7 @@ class RemoteSessionClient : public std::enable_shared_from_this<RemoteSessionCli
           version_ = now.version;
           num_sent_ = end;
         } else if (status.code() != Code::invalid_argument) {
-          connection_.reset();  // what the master has of it is not known: the next step makes it anew
+          connection_.reset();  // the master's part of it is unknown: the next step makes it anew
         }
       }
     }
@@ -257,7 +257,7 @@ class RemoteSessionClient : public std::enable_shared_from_this<RemoteSessionCli
   const std::shared_ptr<RemoteMaster::State> state_;
   const CreateSession create_;
   const std::shared_ptr<Clock> clock_;
-  mutable std::mutex mutex_;  ///< guards what follows
+  mutable std::mutex mutex_;  ///< guards the members below
   std::vector<NodeDef> nodes_;
   std::uint64_t seed_ = 0;
   std::unordered_map<std::string, SourceLocation> where_;

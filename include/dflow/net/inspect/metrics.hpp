@@ -19,7 +19,7 @@
 
 namespace dflow::net {
 
-/// What a task counts from its start.
+/// The counters of a task, from its start.
 ///
 /// Thread safety: safe.
 struct TaskCounters {
@@ -33,7 +33,7 @@ struct TaskCounters {
   }
 };
 
-/// What a task is now.
+/// The present state of a task.
 struct TaskGauges {
   std::string task;
   std::uint64_t received_bytes = 0;  ///< from other tasks, and to them, since it began
@@ -47,14 +47,14 @@ struct TaskGauges {
 
 /// Both in the text format of Prometheus, version 0.0.4.
 std::string prometheus_text(const TaskCounters& counters, const TaskGauges& gauges);
-/// Memory of this process; 0 where the system does not say.
+/// Memory of this process; 0 if the system does not say.
 std::uint64_t resident_memory_bytes();
-/// Where metrics are served: an address without a host ("9100", ":9100") is loopback's.
+/// The address of the metrics: an address without a host ("9100", ":9100") is loopback's.
 std::string metrics_address(const std::string& address);
 
-/// Answers HTTP/1.0: `GET /metrics` and `GET /` with a text that is made for each, one request a connection. What it
-/// reads of strangers is bounded: the bytes of a request (431), its time, and the connections at once, of which more
-/// are closed.
+/// Answers HTTP/1.0: `GET /metrics` and `GET /` with a text that is made for each, one request a connection. The
+/// input from strangers is bounded: the bytes of a request (431), its time, and the number of connections at once;
+/// further connections are closed.
 ///
 /// Thread safety: safe. `text` is called on I/O threads.
 class MetricsServer : public std::enable_shared_from_this<MetricsServer> {
@@ -71,7 +71,7 @@ class MetricsServer : public std::enable_shared_from_this<MetricsServer> {
 
   explicit MetricsServer(Options options) : options_(std::move(options)) {}
 
-  /// Errors: those of `Transport::listen`.
+  /// Errors: the errors of `Transport::listen`.
   void listen(const std::string& address);
   std::string address() const { return accepting_->address(); }
   void close();

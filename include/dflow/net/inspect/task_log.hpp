@@ -39,16 +39,16 @@ struct LogRecord {
   friend bool operator==(const LogRecord&, const LogRecord&) = default;
 };
 
-/// What a task is asked about its log: to switch it, to forget, and to tell.
+/// A request to a task about its log: switch it, clear it, and fetch its records.
 struct LogRequest {
   enum class Switch : std::uint8_t { leave = 0, on = 1, off = 2 };
   Switch turn = Switch::leave;
   bool clear = false;                     ///< after it has told
   bool fetch = false;                     ///< else it tells none of its records
-  std::vector<std::uint64_t> steps = {};  ///< those alone; empty: all
+  std::vector<std::uint64_t> steps = {};  ///< only these steps; empty: all
 
   void write(ByteWriter& out) const;
-  /// Errors: DataLoss for what is malformed; OutOfRange for more steps than a log may have records.
+  /// Errors: DataLoss for malformed bytes; OutOfRange for more steps than a log may have records.
   static LogRequest read(ByteReader& in);
 };
 
@@ -75,12 +75,13 @@ class TaskLog {
   explicit TaskLog(std::shared_ptr<Clock> clock) : clock_(std::move(clock)) {}
 
   bool is_on() const noexcept { return is_on_.load(std::memory_order_relaxed); }
-  /// What begins now with a tensor, with `peer`.
+  /// Begins a record about a tensor, with `peer`.
   LogRecord begin_tensor(LogRecord::What what, std::uint64_t step, const RendezvousKey& key,
                          std::string_view peer) const;
   /// Ends now. Forgotten if the log is off.
   void add(LogRecord record);
-  /// The same, of a tensor, whose bytes are those of its elements as far as they are known without a look at them.
+  /// The same, for a tensor: the record has the bytes of its elements as far as they are known without a look at
+  /// them.
   void add_tensor(LogRecord record, const AnyTensor& tensor, Code code = Code::ok);
   LogReply handle(const LogRequest& request);
 

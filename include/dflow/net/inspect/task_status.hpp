@@ -10,13 +10,13 @@
 
 namespace dflow::net {
 
-/// What a task says of itself when it is asked, bounded in size: of each list at most `max_entries`, the oldest steps
-/// first, with the number of all beside it; long names are cut.
+/// A task's report about itself, bounded in size. Each list has at most `max_entries`, the oldest steps first, and
+/// the number of all entries beside it. Long names are cut.
 struct TaskStatus {
   static constexpr std::size_t max_entries = 256;
   static constexpr std::size_t max_text_bytes = 512;
 
-  /// What a session of another task, or of a client, keeps here.
+  /// The part that a session of another task, or of a client, keeps here.
   struct Session {
     std::string client;
     std::uint64_t client_incarnation = 0;
@@ -54,7 +54,7 @@ struct TaskStatus {
   std::uint64_t num_waits = 0;
 
   void write(ByteWriter& out) const;
-  /// Errors: DataLoss for what is malformed; OutOfRange for more entries.
+  /// Errors: DataLoss for malformed bytes; OutOfRange for more entries.
   static TaskStatus read(ByteReader& in);
   friend bool operator==(const TaskStatus&, const TaskStatus&) = default;
 };

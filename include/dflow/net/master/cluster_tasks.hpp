@@ -20,8 +20,8 @@
 namespace dflow::net {
 
 namespace detail {
-/// Which tasks of a cluster are meant: those that one of some names matches, "/job:ps", "/job:worker/task:0", or all
-/// without any.
+/// Chooses tasks of a cluster: the tasks that match one of the names, "/job:ps", "/job:worker/task:0", or all tasks
+/// if there is no name.
 ///
 /// Thread safety: const after construction.
 class TaskFilters {
@@ -41,15 +41,15 @@ class TaskFilters {
   std::vector<Filter> filters_;
 };
 
-/// Adds what another task says of its part of a step, if it was traced, with its times moved to the own clock, which
-/// showed `asked` and `returned` around the exchange and shows `now`.
+/// Adds another task's statistics of its part of a step, if it was traced. The times are moved to the own clock,
+/// which showed `asked` and `returned` around the exchange and shows `now`.
 void add_stats(StatsCollector& to, const RunShareReply& reply, const ClockOffset& clock, std::int64_t asked,
                std::int64_t returned, std::int64_t now);
 }  // namespace detail
 
-/// The other tasks of a cluster as one session of this process has them: the master's side. A step costs each task one
-/// small message and its reply; what the task runs of it was sent there once, and is sent again where the connection
-/// was lost in between.
+/// The other tasks of a cluster as one session of this process has them: the master's side. A step costs each task
+/// one small message and its reply. The task's part was sent there once, and is sent again if the connection was lost
+/// in between.
 ///
 /// Thread safety: safe.
 class ClusterTasks final : public RemoteTasks {
@@ -77,7 +77,7 @@ class ClusterTasks final : public RemoteTasks {
   std::shared_ptr<RemoteShare> share(const std::string& task, std::vector<RemotePartition> partitions) override;
   std::shared_ptr<Rendezvous> begin_step(std::uint64_t id) override;
 
-  /// What shares and runs of theirs keep of it.
+  /// The state that shares and their runs keep.
   struct State {
     Options options;
     std::map<std::string, std::uint64_t> incarnations;  ///< of the tasks, as the session has found them

@@ -59,9 +59,9 @@ struct DeviceSurvey {
   const std::shared_ptr<Clock> clock;
   std::mutex mutex;
   UniqueFunction<void()> all_answered;  ///< or one with an error that stays
-  TimerId timer{};                      ///< of the next line about those that are late
+  TimerId timer{};                      ///< of the next line about late tasks
   std::map<std::string, Answer>
-      answers;  ///< one for each task from the beginning: to note what it says takes no memory
+      answers;  ///< one for each task from the beginning, so that noting an answer takes no memory
   std::size_t num_due = 0;
 
   explicit DeviceSurvey(std::shared_ptr<Clock> its_clock) : clock(std::move(its_clock)) {}
@@ -84,7 +84,7 @@ struct DeviceSurvey {
     if (is_over) std::exchange(all_answered, nullptr)();
   }
 
-  /// Those that have not answered; empty if all have.
+  /// The tasks that have not answered; empty if all have.
   std::string late(const Peers& peers) {
     constexpr std::size_t most = 8;
     const std::lock_guard lock(mutex);
@@ -267,13 +267,14 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
   std::shared_ptr<StepPart> make_part() override;
 
   const std::string& task() const noexcept { return task_; }
-  /// That the task has it by; null if it has to be sent, or another connection found.
+  /// The connection over which the task has the share; null if the share must be sent, or another connection found.
   std::shared_ptr<Connection> registered_connection() {
     const std::lock_guard lock(mutex_);
     std::shared_ptr<Connection> connection = is_registered_ ? connection_.lock() : nullptr;
     return connection != nullptr && connection->is_open() ? connection : nullptr;
   }
-  /// Of a tensor that the task has sent to this one. Errors: InvalidArgument for one that it is not to send.
+  /// The key of a tensor that the task has sent to this one. Errors: InvalidArgument for a tensor that the task must
+  /// not send.
   std::shared_ptr<const RendezvousKey> key_of(const std::string& text) {
     const std::lock_guard lock(mutex_);
     if (const auto found = keys_.find(text); found != keys_.end()) return found->second;
@@ -292,7 +293,7 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
   using Registered = UniqueFunction<void(Status)>;
 
   /// Sends it to the task, unless it was sent over this connection before, and calls `done` when the task has it.
-  /// Errors: the task's; Aborted if it is not the one that the session was made with.
+  /// Errors: the task's; Aborted if it is not the task that the session was made with.
   void register_on(const std::shared_ptr<Connection>& connection, Registered done) {
     if (connection->peer().incarnation != state_->incarnations.at(task_)) {
       return done(
@@ -347,7 +348,7 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
     std::vector<Registered> waiting;
   };
 
-  /// Those who wait for it over a later connection are told the end of that one.
+  /// Callers that wait for it over a later connection are told the end of this connection.
   void finish_registering(const std::shared_ptr<Registering>& registering, const Status& status) {
     std::vector<Registered> waiting;
     {
@@ -362,7 +363,7 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
     for (Registered& done : waiting) done(status);
   }
 
-  /// Of its nodes, and those of what they call, each once.
+  /// Notes the places of its nodes, and of the nodes of called functions, each once.
   void note_places(const StepGraph& part) {
     std::vector<const StepGraph*> to_do{&part};
     std::unordered_set<const StepGraph*> seen;
@@ -389,12 +390,12 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
   std::weak_ptr<Connection> connection_;  ///< that it was sent over
   bool is_registered_ = false;
   std::shared_ptr<Registering> registering_;  ///< over that connection; null if it is not on its way
-  /// That tensors have come by, of which there are few.
+  /// The keys of received tensors; there are few of them.
   std::unordered_map<std::string, std::shared_ptr<const RendezvousKey>> keys_;
 };
 
-/// One run of a share in its task. What the task has sent to others unasked may be lost with it, after its own part has
-/// ended: so it is watched as long as the step lasts.
+/// One run of a share in its task. Tensors that the task has sent to others unasked may be lost with the task, even
+/// after its own part has ended. For this reason the task is watched as long as the step lasts.
 class ShareRun final : public StepPart, public std::enable_shared_from_this<ShareRun> {
  public:
   explicit ShareRun(std::shared_ptr<ClusterShare> share) : share_(std::move(share)) {}
@@ -448,7 +449,7 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
     });
   }
 
-  /// What cannot be done in somebody else's thread ends the run.
+  /// A failure of work in somebody else's thread ends the run.
   template <class F>
   void guarded(const F& f) {
     try {

@@ -41,9 +41,9 @@ void check_is_program(const GraphDef& def) {
   }
 }
 
-/// What was traced, in a reply whose time of answer is set.
+/// Adds the trace to a reply whose time of answer is set.
 void add_trace(RunShareReply& reply, StepStats stats, Clock& clock) {
-  // Where the step began, by the steady clock.
+  // The begin of the step, by the steady clock.
   const auto since_1970 = clock.wall_now().time_since_epoch();
   const Duration ago = since_1970 - std::chrono::microseconds(stats.wall_start_us);
   reply.is_traced = true;
@@ -56,7 +56,7 @@ void add_trace(RunShareReply& reply, StepStats stats, Clock& clock) {
 /// How a step is told to end.
 struct Master::Ending {
   std::stop_source stop;
-  std::mutex mutex;  ///< guards the one that follows
+  std::mutex mutex;  ///< guards the next member
   Status why;        ///< it is to stop
 
   void end(const Status& reason) {
@@ -100,7 +100,7 @@ struct Master::Partial {
   bool has_begun = false;  ///< guarded by its session's mutex
 };
 
-/// What a client wants of a partial run.
+/// A client's request for a partial run.
 struct Master::Request {
   std::shared_ptr<HostedSession> session;
   std::shared_ptr<Partial> partial;
@@ -124,8 +124,8 @@ class Master::HostedSession {
 
   std::uint64_t number() const noexcept { return number_; }
 
-  /// Once, before anything else. Errors: InvalidArgument for a graph that sends or receives; those of `import_graph`
-  /// and `Session`; why it was ended.
+  /// Once, before anything else. Errors: InvalidArgument for a graph that sends or receives; the errors of
+  /// `import_graph` and `Session`; the reason why the session was ended.
   void make(const GraphDef& def, SessionOptions options) {
     detail::check_is_program(def);
     graph_ = import_graph(def, options.ops.ops());
@@ -135,8 +135,8 @@ class Master::HostedSession {
     session_ = std::move(made);
   }
 
-  /// Errors: Aborted if it has another version, or somebody is extending it; InvalidArgument for a graph that sends or
-  /// receives; those of `import_graph_into`. It has the next version afterwards, or is as it was.
+  /// Errors: Aborted if it has another version, or somebody is extending it; InvalidArgument for a graph that sends
+  /// or receives; the errors of `import_graph_into`. It has the next version afterwards, or is as it was.
   void extend(const GraphDef& def, std::uint64_t expected, const OpTable& ops) {
     detail::check_is_program(def);
     {
@@ -161,7 +161,7 @@ class Master::HostedSession {
     ++version_;
   }
 
-  /// Errors: NotFound; what is wrong with a feed; why it was ended.
+  /// Errors: NotFound; the error of a wrong feed; the reason why the session was ended.
   void start(const std::shared_ptr<Run>& run) {
     Session* session = nullptr;
     {
@@ -188,7 +188,7 @@ class Master::HostedSession {
     runs_.erase(run);
   }
 
-  /// Errors: NotFound; ResourceExhausted; those of `Session::partial_run`; why it was ended.
+  /// Errors: NotFound; ResourceExhausted; the errors of `Session::partial_run`; the reason why the session was ended.
   std::uint64_t begin(const BeginPartialRun& request, std::size_t max_partial_runs) {
     const auto partial = std::make_shared<Partial>();
     Session* session = nullptr;
@@ -225,7 +225,7 @@ class Master::HostedSession {
     if (found != partials_.end() && found->second->has_begun) return found->second;
     throw_error(Status::not_found(str_cat("session ", number_, " has no partial run ", number)));
   }
-  /// Ends it if it is there. Returns what is left of it, else null.
+  /// Ends it if it is there. Returns the ended partial run, else null.
   std::shared_ptr<Partial> end_partial(std::uint64_t number, const Status& why) {
     std::shared_ptr<Partial> taken;
     {
@@ -255,7 +255,7 @@ class Master::HostedSession {
     for (const std::shared_ptr<Partial>& partial : partials) partial->ending.end(why);
   }
 
-  /// Errors: NotFound for an edge that there is not; DataLoss for another number of bytes than the feeds have.
+  /// Errors: NotFound for an edge that does not exist; DataLoss for another number of bytes than the feeds have.
   std::vector<std::pair<AnyOutput, AnyTensor>> take_feeds(
       const std::vector<std::pair<std::string, PayloadTensor>>& feeds, std::vector<std::byte>& payload) const {
     std::vector<std::pair<AnyOutput, AnyTensor>> taken;
@@ -303,7 +303,7 @@ class Master::HostedSession {
 
   const std::uint64_t number_;
   Graph graph_;
-  mutable std::mutex mutex_;  ///< guards what follows
+  mutable std::mutex mutex_;  ///< guards the members below
   std::unique_ptr<Session> session_;
   std::uint64_t version_ = 0;
   bool is_extending_ = false;

@@ -20,14 +20,14 @@
 
 namespace dflow::net {
 
-/// The master of this task: it keeps sessions for clients that have none of their own, runs their steps on the cluster,
-/// lists its devices and resets its containers. What `Session` does in a client's process it does here, for graphs that
-/// come by name.
+/// The master of this task: it keeps sessions for clients that have none of their own, runs their steps on the
+/// cluster, lists its devices and resets its containers. It does for named graphs the work that `Session` does in a
+/// client's process.
 ///
 /// A session belongs to the client that made it, and ends when that has no connection any more; so do its steps and
 /// partial runs, everywhere. The variables that they have made live as long as the devices.
 ///
-/// Thread safety: safe. No function blocks; what takes long runs in the pool.
+/// Thread safety: safe. No function blocks; long work runs in the pool.
 class Master : public std::enable_shared_from_this<Master> {
  public:
   struct Options {
@@ -43,7 +43,7 @@ class Master : public std::enable_shared_from_this<Master> {
     std::function<std::uint64_t()> random;
     std::function<std::uint64_t()> next_session;  ///< numbers of sessions of this task in others
     Duration startup_timeout = std::chrono::seconds(60);
-    // Limits on what one client may keep here: sessions, partial runs of each, and bytes of their graphs as they came.
+    // Limits for one client: sessions, partial runs of each session, and bytes of their graphs as received.
     std::size_t max_sessions = 256;
     std::size_t max_partial_runs = 256;
     std::uint64_t max_graph_bytes = std::uint64_t{2} << 30;
@@ -52,7 +52,7 @@ class Master : public std::enable_shared_from_this<Master> {
   explicit Master(Options options);
   ~Master();
 
-  /// False, and nothing is done, if the method is none of a master's. What is thrown is to be the reply.
+  /// False, and nothing is done, if the method is none of a master's. A thrown error becomes the reply.
   bool handle(const Visit& visit, Incoming& request, Responder& respond);
   /// Forgets the sessions that were made in a visit and ends their steps. Precondition: it is over.
   void forget(const Visit& visit, const Status& why);

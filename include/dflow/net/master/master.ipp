@@ -183,7 +183,7 @@ void Master::extend_session(const Visit::Id& visit, Incoming& request, Responder
   options_.pool->schedule([self = shared_from_this(), hosted, expected, bytes, payload = std::move(request.payload),
                            respond = std::move(respond)]() mutable {
     try {
-      // Made before, so that no client is told of an error whose session has been extended.
+      // The reply is made before, so that a client is never told of an error after its session has been extended.
       Outgoing reply{to_body(SessionVersion{expected.session, expected.version + 1}), {}};
       hosted->extend(from_binary(payload), expected.version, self->options_.ops.ops());
       respond(std::move(reply));

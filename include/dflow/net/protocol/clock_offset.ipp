@@ -10,7 +10,7 @@ namespace dflow::net {
 
 namespace detail {
 
-/// What a trip says of the offset.
+/// The bounds that a trip puts on the offset.
 struct OffsetBounds {
   std::int64_t least;
   std::int64_t most;

@@ -27,17 +27,17 @@
 namespace dflow::net {
 
 namespace detail {
-/// Tells somebody of something that others are to be told too, whatever becomes of it there.
+/// Calls `f`, and drops its exception: other callbacks must be told too.
 template <class F>
 void tell(const F& f) noexcept {
   try {
     f();
-  } catch (...) {  // who is told has nobody to throw to
+  } catch (...) {  // a callback has nobody to throw to
   }
 }
 }  // namespace detail
 
-/// Where the bytes that follow a message land.
+/// The memory for the bytes that follow a message.
 struct PayloadMemory {
   std::span<std::byte> bytes;
   /// Keeps them as long as the connection may write there, also when the call was given up.
@@ -90,7 +90,7 @@ class Responder {
   Responder& operator=(Responder&& other) noexcept;
   ~Responder();
 
-  /// False where nobody waits for an answer: of a post, and after the first.
+  /// False if nobody waits for an answer: of a post, and after the first.
   bool is_due() const noexcept { return is_due_; }
   void operator()(StatusOr<Outgoing> reply);
 
@@ -111,10 +111,10 @@ struct Traffic {
 /// How two tasks are connected.
 struct ConnectionOptions {
   TaskIdentity self;
-  /// What both sides must know; empty: whoever can connect is let in.
+  /// The secret that both sides must know; empty: every peer that can connect is let in.
   std::string secret;
   Channel channel = Channel::control;  ///< of a connector
-  std::string expected_peer;           ///< the task that a connector wants; empty: whoever answers
+  std::string expected_peer;           ///< the task that a connector wants; empty: any task
   std::shared_ptr<Clock> clock;
   std::function<std::uint64_t()> random;                ///< numbers of 64 random bits
   std::function<void(std::string_view)> log = nullptr;  ///< gets a line for each peer that is refused or misbehaves
@@ -133,9 +133,9 @@ struct ConnectionOptions {
   /// A silent peer is asked for a sign of life, and given up when nothing has come for so long.
   Duration heartbeat_interval = std::chrono::seconds(2);
   Duration heartbeat_timeout = std::chrono::seconds(10);
-  /// A peer that lets a payload wait for so long, and gives no credit for what it was sent, or does not read what one
-  /// write sends to it, is given up with all that waits for it. By default a link of 4 KB/s carries what a peer gives
-  /// credit for at once in that time.
+  /// A peer is given up, with all that waits for it, in two cases: a payload waits for this long without credit from
+  /// the peer, or the peer does not read one write for this long. By default a link of 4 KB/s carries in that time
+  /// all bytes that a peer gives credit for at once.
   Duration stall_timeout = std::chrono::minutes(10);
   Duration handshake_timeout = std::chrono::seconds(10);
   std::shared_ptr<Traffic> traffic = nullptr;  ///< counts, if given
@@ -143,20 +143,20 @@ struct ConnectionOptions {
 
 /// Requests and replies between two tasks over one stream, both ways alike. docs/wire-format.md says what goes over it.
 ///
-/// - Requests and replies overtake the payloads of others, which go in chunks, by turns, as far as the receiver has
-///   given credit for: so a peer that does not read costs no more here than references to what is to be sent.
+/// - Requests and replies overtake the payloads of other messages. Payloads go in chunks, by turns, as far as the
+///   receiver has given credit. A peer that does not read costs this side only references to the bytes to send.
 /// - A payload is sent from its own memory and received into the memory that the receiver wants it in.
-/// - When the stream ends, is silent for too long or carries nonsense, all calls end with the error that says so
-///   (Unavailable, DataLoss, InvalidArgument, OutOfRange, ResourceExhausted), naming the task, and requests of the peer
-///   are cancelled. It is the end of the connection, and the peer is told why where it can be.
-/// - Before the peer has proved who it is nothing that it says is read but its hello, its proof and its goodbye, and
-///   those only up to 16 KiB.
+/// - When the stream ends, is silent for too long or carries nonsense, the connection ends. All calls end with the
+///   error (Unavailable, DataLoss, InvalidArgument, OutOfRange, ResourceExhausted), which names the task, and
+///   requests of the peer are cancelled. The peer is told why if it can be reached.
+/// - Until the peer has proved its identity, only its hello, its proof and its goodbye are read, and each only up to
+///   16 KiB.
 ///
-/// Thread safety: all functions may be called from any thread. Callbacks come from I/O threads and those that call,
-/// cancel or keep the time, never with a lock held; they must be short and must not block.
+/// Thread safety: all functions may be called from any thread. Callbacks come from I/O threads and from threads that
+/// call, cancel or keep the time, never with a lock held. They must be short and must not block.
 class Connection final : public std::enable_shared_from_this<Connection>, private FrameSink {
  public:
-  /// Told of what the peer does. Requests come one after the other.
+  /// Receives the peer's requests and the end of the connection. Requests come one after the other.
   class Handler {
    public:
     Handler() = default;
@@ -169,8 +169,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   };
   using Opened = UniqueFunction<void(Status, std::shared_ptr<Connection>)>;
 
-  /// Makes the handshake; `done` is called once, with the connection or why there is none: what `Handshake` says;
-  /// DeadlineExceeded; Unavailable. What is returned may be closed before that.
+  /// Makes the handshake. `done` is called once, with the connection or with an error: an error of `Handshake`;
+  /// DeadlineExceeded; Unavailable. The returned connection may be closed before that.
   static std::shared_ptr<Connection> open(std::unique_ptr<Stream> stream, Role role, ConnectionOptions options,
                                           std::shared_ptr<Handler> handler, Opened done);
 
@@ -179,8 +179,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   ~Connection();
 
   /// Errors, given to `done`: the peer's; DeadlineExceeded, the token's; Unavailable for a connection that has ended;
-  /// ResourceExhausted for more than `max_calls`, where `max_request_bytes` wait, and for want of memory;
-  /// InvalidArgument for a body over `max_body_bytes`.
+  /// InvalidArgument for a body over `max_body_bytes`. ResourceExhausted for more than `max_calls`, if
+  /// `max_request_bytes` wait, and for want of memory.
   void call(Call call, CallDone done) noexcept;
   /// A request that is not answered; with a mark it is remembered until the peer has shown that it has read it.
   /// Errors: as of `call`; ResourceExhausted for more marks than `max_unread_posts`.
@@ -192,14 +192,14 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   void close(const Status& why);
 
   bool is_open() const noexcept { return is_open_.load(std::memory_order_acquire); }
-  /// The other side has said who it is; whether that is so its proof shows.
+  /// The other side has sent its identity; its proof shows whether the identity is true.
   bool is_introduced() const noexcept { return has_hello_.load(std::memory_order_acquire); }
   /// Is cancelled when the connection has ended, with the status that calls end with, after them.
   CancellationToken end() const { return end_.token(); }
-  /// Precondition of these: it has been open.
+  /// Precondition of the next three functions: the connection has been open.
   const TaskIdentity& peer() const noexcept { return handshake_.peer().self; }
   Channel channel() const noexcept { return channel_; }
-  /// Of this side.
+  /// The role of this side.
   Role role() const noexcept { return handshake_.peer().role == Role::connector ? Role::acceptor : Role::connector; }
 
  private:
@@ -255,9 +255,9 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   std::atomic<bool> is_open_{false};
   CancellationSource end_;
   std::atomic<std::int64_t> last_heard_{0};  ///< of the clock, in its ticks
-  std::atomic<bool> has_hello_{false};       ///< who the peer says it is may be read
+  std::atomic<bool> has_hello_{false};       ///< the peer's claimed identity may be read
 
-  // Of the thread that reads.
+  // Used only by the thread that reads.
   Handshake handshake_;
   Channel channel_;
   bool is_farewell_ = false;  ///< the peer has said that it goes
@@ -267,13 +267,13 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   std::uint64_t window_left_;
   std::uint64_t taken_ = 0;  ///< bytes of chunks that no credit was given back for
 
-  std::mutex mutex_;  ///< guards what follows
+  std::mutex mutex_;  ///< guards the members below
   Opened opened_;
   Status closed_;
   FrameWriter writer_;
   bool is_writing_ = false;
   Clock::time_point began_writing_{};
-  bool is_answering_ = false;  ///< what was read is being taken: what is said meanwhile goes when it has been
+  bool is_answering_ = false;  ///< read frames are being handled: frames of that time are sent afterwards
   std::shared_ptr<FrameWriter::Batch> idle_batch_;  ///< its memory is used again
   bool has_sent_proof_ = false;
   std::uint64_t next_request_ = 1;

@@ -60,7 +60,8 @@ void Connection::start() {
   read_next();
 }
 
-/// What cannot be done for want of memory ends the connection: nobody waits for what was never said.
+/// If there is no memory for an action, the connection ends: otherwise the peer would wait for a message that was
+/// never sent.
 template <class F>
 void Connection::guarded(const F& f) noexcept {
   try {
@@ -70,7 +71,7 @@ void Connection::guarded(const F& f) noexcept {
   }
 }
 
-/// The first status counts. What waits is told outside of the lock.
+/// The first status counts. Waiting callers are told outside of the lock.
 void Connection::fail(Status status, bool tell_peer) noexcept {
   const std::shared_ptr<Connection> self = shared_from_this();
   detail::tell([&] { status = status.with_task(peer_name()); });
@@ -81,7 +82,7 @@ void Connection::fail(Status status, bool tell_peer) noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (!closed_.ok()) return;
-    if (std::exchange(is_answering_, false)) flush();  // what was said before goes before
+    if (std::exchange(is_answering_, false)) flush();  // earlier frames go first
     closed_ = status;
     was_open = is_open_.exchange(false, std::memory_order_acq_rel);
     calls.swap(calls_);
@@ -95,7 +96,7 @@ void Connection::fail(Status status, bool tell_peer) noexcept {
       tell_peer = false;
     }
     if (!tell_peer || !is_writing_) stream_->close();
-    // Who is being asked where the bytes of its reply go is told when it has said so.
+    // A callback is choosing the memory for a reply: that call is told of the end when the callback has returned.
     std::erase_if(calls, [&](const auto& entry) {
       if (entry.second->is_placing) entry.second->ended = status;
       return entry.second->is_placing;
@@ -144,7 +145,7 @@ void Connection::read_next() {
 
 void Connection::on_read(const Status& status) {
   if (!status.ok()) {
-    // An orderly end says no more than that: whoever was cut off is told who is gone.
+    // An orderly end carries no text: a caller that was cut off is told the name of the lost peer.
     return fail(Status::unavailable(str_cat("the connection with ", peer_name(), " is lost: ", status.message())),
                 false);
   }
@@ -245,7 +246,7 @@ void Connection::take_proof(std::string_view bytes) {
     reader_.set_max_body_bytes(options_.max_body_bytes);
     options_.clock->cancel(timer_);
     schedule_keep_alive();
-    // Last: who is told that it is open hears of no failure before.
+    // This comes last: a handler that is told of the open connection hears of no earlier failure.
     is_open_.store(true, std::memory_order_release);
     opened = std::exchange(opened_, nullptr);
   }
@@ -263,15 +264,15 @@ void Connection::flush() noexcept {
   }
 }
 
-/// Of a frame that was lost on the way the peer would wait for the rest. The reader meets the end of the stream, and
-/// ends the connection.
+/// If a frame was lost on the way, the peer would wait for its rest. The reader meets the end of the stream, and ends
+/// the connection.
 void Connection::give_up_writing() noexcept {
   is_writing_ = true;
   stream_->close();
 }
 
-/// With the mutex held. One write at a time; what comes meanwhile goes together in the next, and so does what is said
-/// to all that one read has brought.
+/// With the mutex held. One write at a time. Frames that come meanwhile go together in the next write, and so do the
+/// answers to all frames of one read.
 void Connection::write_queued() {
   constexpr std::uint64_t many_bytes = 64 << 10;
   if (is_writing_ || (is_answering_ && writer_.answer_bytes() < many_bytes)) return;
@@ -311,8 +312,8 @@ void Connection::finish_write(const Status& status) {
   {
     const std::lock_guard lock(mutex_);
     is_closed = !closed_.ok();
-    // What has come before the stream ended may say why it did: the reader meets the end behind it, and nothing more is
-    // written meanwhile.
+    // Bytes that came before the stream ended may say why it did. The reader meets the end behind them, and nothing
+    // more is written meanwhile.
     if (!is_closed && status.code() == Code::unavailable) return;
     is_writing_ = false;
     if (status.ok()) flush();  // once it is closed a goodbye may be left
@@ -364,7 +365,7 @@ void Connection::schedule_keep_alive() {
   });
 }
 
-/// What waits for a peer holds the memory that it is sent from.
+/// Bytes that wait for a peer hold the memory that they are sent from.
 Status Connection::check_stall() {
   const Clock::time_point now = options_.clock->now();
   const std::lock_guard lock(mutex_);

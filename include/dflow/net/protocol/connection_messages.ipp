@@ -17,7 +17,7 @@ inline constexpr std::uint16_t flag_of_reply = 1;  ///< of chunks, cancels: it i
 inline constexpr std::uint16_t flag_error = 2;     ///< of replies: the body is a status
 inline constexpr std::uint16_t flag_post = 4;      ///< of requests: nobody waits for a reply
 
-/// What a peer may say at once before it has proved who it is.
+/// The limit on one message of a peer that has not proved its identity.
 inline constexpr std::uint64_t max_handshake_bytes = std::uint64_t{16} << 10;
 
 /// Errors: InvalidArgument for bits that the type does not know.
@@ -65,7 +65,8 @@ struct Connection::Pending {
   CallDone done;
   TimerId timer{};
   bool has_timer = false;
-  /// The reader is asking where the payload goes: whoever ends the call meanwhile leaves it to say so, with this.
+  /// The reader is asking for the payload's memory. A thread that ends the call meanwhile sets `ended`, and leaves it
+  /// to the reader to tell the caller.
   bool is_placing = false;
   Status ended;
   CancellationRegistration cancellation;
@@ -197,7 +198,7 @@ void Connection::place_reply(const std::shared_ptr<Pending>& call, Inbound& inbo
     if (!calls_.contains(inbound.request)) return;  // it has ended meanwhile
     call->is_placing = true;
   }
-  // Whatever is thrown, who ends the call meanwhile leaves it to this.
+  // Even if the callback throws, a thread that ends the call meanwhile leaves it to this function.
   try {
     if (call->place_payload) memory = call->place_payload(body, inbound.size);
     if (memory.ok() && memory->bytes.size() != inbound.size) {
@@ -207,7 +208,7 @@ void Connection::place_reply(const std::shared_ptr<Pending>& call, Inbound& inbo
     memory = status_of_current_exception();
   }
   Status ended;
-  bool is_taken = false;  // out of `calls_`, by who has ended all
+  bool is_taken = false;  // out of `calls_`, by the thread that has ended all
   {
     const std::lock_guard lock(mutex_);
     call->is_placing = false;
@@ -290,7 +291,7 @@ void Connection::complete(std::uint64_t key) {
   if (!inbound.of_reply) {
     return deliver_request(inbound.request, inbound.method, std::move(inbound.body), std::move(inbound.bytes));
   }
-  inbound.memory = {};  // whoever asked for it has it alone
+  inbound.memory = {};  // only the caller that asked for it keeps it
   finish_call(inbound.request, {}, std::move(inbound.body));
 }
 
@@ -306,7 +307,7 @@ void Connection::call(Call call, CallDone done) noexcept {
   }
   if (refused.ok()) return;
   detail::tell([&] {
-    // Where it has begun somebody else may have ended it.
+    // If the call has begun, another thread may have ended it.
     if (done) return done(std::move(refused), {});
     finish_call(request, std::move(refused), {});
   });
@@ -424,7 +425,7 @@ void Connection::finish_call(std::uint64_t request, Status status, std::string b
   call->done(std::move(status), std::move(body));
 }
 
-/// One that cannot be given for want of memory ends the connection: the peer would wait for it.
+/// If there is no memory for a reply, the connection ends: otherwise the peer would wait for the reply.
 void Connection::reply(std::uint64_t request, StatusOr<Outgoing> outcome) noexcept {
   Status wrong;
   try {

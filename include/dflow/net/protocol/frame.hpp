@@ -9,9 +9,9 @@
 
 namespace dflow::net {
 
-/// What a frame is for. The numbers go over the wire.
+/// The purpose of a frame. The numbers go over the wire.
 enum class FrameType : std::uint8_t {
-  hello = 1,    ///< the first one of either side: who it is, what it speaks, and a nonce
+  hello = 1,    ///< the first one of either side: the identity of its sender, and a nonce
   proof = 2,    ///< that it knows the cluster's secret
   request = 3,  ///< a message that is answered under the same request id
   reply = 4,    ///< the answer, or the error
@@ -23,7 +23,7 @@ enum class FrameType : std::uint8_t {
   goodbye = 10,  ///< the last one of a side, and why
 };
 
-/// What stands before the payload of every frame: 32 bytes, little-endian.
+/// The header before the payload of every frame: 32 bytes, little-endian.
 ///
 /// | bytes | what |
 /// |---|---|
@@ -40,7 +40,7 @@ struct FrameHeader {
   static constexpr std::uint8_t version = 1;
 
   FrameType type = FrameType::ping;
-  /// Of the type: see docs/wire-format.md. Bits that a type does not know are refused by a Connection.
+  /// Flags of the type: see docs/wire-format.md. Bits that a type does not know are refused by a Connection.
   std::uint16_t flags = 0;
   std::uint64_t length = 0;
   std::uint64_t request = 0;
@@ -53,13 +53,13 @@ using FrameHeaderBytes = std::array<std::byte, FrameHeader::size>;
 
 FrameHeaderBytes to_bytes(const FrameHeader& header) noexcept;
 
-/// Reads what to_bytes() gave, and believes nothing: whoever gets an error closes the connection, for it cannot be said
-/// where the next frame begins. Errors: InvalidArgument for what is not a frame; FailedPrecondition for another
-/// version; DataLoss for a wrong checksum of the header; Unimplemented for an unknown type; OutOfRange for a payload of
-/// more than `max_length` bytes.
+/// Reads the bytes of to_bytes(), and trusts none of them. After an error the caller closes the connection, because
+/// the begin of the next frame is unknown. Errors: InvalidArgument if the bytes are not a frame; FailedPrecondition
+/// for another version; DataLoss for a wrong checksum of the header; Unimplemented for an unknown type; OutOfRange
+/// for a payload of more than `max_length` bytes.
 FrameHeader read_frame_header(std::span<const std::byte, FrameHeader::size> bytes, std::uint64_t max_length);
 
-/// Errors: DataLoss if the payload, in its parts, is not the one that the header was made for.
+/// Errors: DataLoss if the payload, in its parts, is not the payload that the header was made for.
 void check_payload(const FrameHeader& header, std::span<const std::span<const std::byte>> parts);
 
 /// The length and checksum of a payload in parts.

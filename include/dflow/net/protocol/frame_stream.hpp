@@ -27,12 +27,12 @@ struct Payload {
   }
 };
 
-/// What frames are read into.
+/// Receives the frames that a FrameReader reads.
 ///
 /// Thread safety: called by the thread that reads.
 class FrameSink {
  public:
-  /// A frame that is no chunk. What is thrown goes to who reads.
+  /// A frame that is no chunk. Exceptions pass to the caller that reads.
   virtual void on_frame(const FrameHeader& header, std::string payload) = 0;
   /// A chunk begins: where its bytes go, as many as the header says; none: nobody wants them.
   virtual std::span<std::byte> on_chunk(const FrameHeader& header) = 0;
@@ -50,12 +50,13 @@ class FrameReader {
  public:
   FrameReader(FrameSink& sink, std::uint64_t max_body_bytes, std::uint64_t max_chunk_bytes);
 
-  /// Of the frames after the one that is being read, or has just been.
+  /// The limit for the frames after the present or last frame.
   void set_max_body_bytes(std::uint64_t bytes) noexcept { max_body_bytes_ = bytes; }
 
-  /// Where the next bytes are to be read.
+  /// The memory for the next bytes.
   std::span<std::byte> room() noexcept;
-  /// So many have been. Errors: what read_frame_header() throws; DataLoss for a wrong checksum; what the sink throws.
+  /// Takes the next `count` bytes, which were read into `room`. Errors: the errors of read_frame_header(); DataLoss
+  /// for a wrong checksum; the sink's errors.
   void take(std::size_t count);
 
  private:
@@ -80,13 +81,13 @@ class FrameReader {
   bool reads_direct_ = false;  ///< room() was in the target
 };
 
-/// Puts frames in the order in which they go: what is no chunk first, then chunks of all payloads by turns, as far as
-/// there is credit.
+/// Puts frames in the order of sending: first the frames that are not chunks, then chunks of all payloads by turns,
+/// as far as there is credit.
 ///
 /// Thread safety: one thread at a time.
 class FrameWriter {
  public:
-  /// What goes in one write, and what keeps it.
+  /// The parts of one write, and the owners of their memory.
   struct Batch {
     std::vector<std::span<const std::byte>> parts;
     std::deque<FrameHeaderBytes> headers;
@@ -100,20 +101,21 @@ class FrameWriter {
   explicit FrameWriter(std::uint64_t chunk_bytes) : chunk_bytes_(chunk_bytes) {}
 
   void add(FrameHeader header, std::string body);
-  /// `header` is that of its chunks, without length and checksum.
+  /// `header` is the header of its chunks, without length and checksum.
   void add_payload(const FrameHeader& header, Payload payload);
-  /// Forgets what has not been sent of that payload. True if there was something.
+  /// Forgets the rest of that payload that has not been sent. True if there was something.
   bool drop_payload(const FrameHeader& header);
   void add_credit(std::uint64_t bytes) noexcept { credit_ += bytes; }
   std::uint64_t credit() const noexcept { return credit_; }
 
-  /// Fills an empty batch, whose parts point into it: it must not move. False if there is nothing that can go now.
+  /// Fills an empty batch; the parts point into the batch, so it must not move. False if there is nothing that can go
+  /// now.
   bool next(Batch& batch);
   std::size_t num_queued() const noexcept { return frames_.size() + payloads_.size(); }
   std::size_t num_payloads() const noexcept { return payloads_.size(); }
-  /// What frames that the peer has asked for (replies, pongs, credit) take here until they go.
+  /// The bytes of waiting frames that the peer has asked for (replies, pongs, credit).
   std::uint64_t answer_bytes() const noexcept { return answer_bytes_; }
-  /// What requests take here until they go.
+  /// The bytes of waiting requests.
   std::uint64_t request_bytes() const noexcept { return request_bytes_; }
   void clear();
 
@@ -129,7 +131,7 @@ class FrameWriter {
     std::size_t part = 0;
     std::size_t offset = 0;  ///< in that part
   };
-  /// What such frames are counted by while they wait; null if they are not.
+  /// The counter of waiting frames of that type; null if they are not counted.
   std::uint64_t* count_of(FrameType type) noexcept;
   std::uint64_t add_chunk(Sending& sending, Batch& batch);
   void forget(std::list<Sending>::iterator sending);

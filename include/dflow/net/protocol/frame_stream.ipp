@@ -47,7 +47,7 @@ void FrameReader::take(std::size_t count) {
   }
 }
 
-/// True if there may be more to do with what is buffered.
+/// True if the buffered bytes may contain more.
 bool FrameReader::step() {
   if (state_ == State::header) {
     if (buffered() < FrameHeader::size) return false;
@@ -181,7 +181,7 @@ bool FrameWriter::next(Batch& batch) {
   return !batch.parts.empty();
 }
 
-/// Of as many bytes as a chunk, and the credit, allow.
+/// Adds a chunk of as many bytes as the chunk size, and the credit, allow.
 std::uint64_t FrameWriter::add_chunk(Sending& sending, Batch& batch) {
   std::uint64_t room = std::min(chunk_bytes_, credit_);
   const std::size_t at = batch.parts.size();

@@ -13,13 +13,13 @@
 
 namespace dflow::net {
 
-/// Which side of a connection: each proves as such that it knows the secret, so that no proof can be sent back to who
-/// made it.
+/// The side of a connection. Each side proves for its own role that it knows the secret, so that no proof can be sent
+/// back to its maker.
 enum class Role : std::uint8_t { connector = 1, acceptor = 2 };
 
-/// What a connection between two tasks is for.
+/// The purpose of a connection between two tasks.
 enum class Channel : std::uint8_t {
-  control = 1,  ///< what is small and urgent
+  control = 1,  ///< small and urgent messages
   data = 2,     ///< large tensors
 };
 
@@ -28,18 +28,18 @@ struct Hello {
   Role role = Role::connector;
   Channel channel = Channel::control;  ///< as the connector has it
   TaskIdentity self;
-  std::string wanted;              ///< the task that the connector wants to reach; empty: whoever answers
+  std::string wanted;              ///< the task that the connector wants to reach; empty: any task
   std::uint64_t window_bytes = 0;  ///< of chunks that may be on their way to this side
   std::array<std::byte, 32> nonce{};
 
   std::string to_bytes() const;
-  /// Errors: DataLoss and OutOfRange for what is no hello.
+  /// Errors: DataLoss and OutOfRange if the bytes are no hello.
   static Hello from_bytes(std::string_view bytes);
 };
 
-/// What both sides do before anything else: they tell each other who they are, and prove over all that was said that
-/// they know the cluster's secret. The proof is HMAC-SHA-256 over the role of who makes it, the connector's hello and
-/// the acceptor's.
+/// The first exchange of both sides. They tell each other their identities, and prove over all sent bytes that they
+/// know the cluster's secret. The proof is HMAC-SHA-256 over the maker's role, the connector's hello and the
+/// acceptor's.
 ///
 /// Thread safety: one thread at a time.
 class Handshake {

@@ -10,7 +10,7 @@
 namespace dflow::net {
 
 namespace detail {
-/// What is said of two whose proofs differ.
+/// The error text for different secrets.
 inline constexpr std::string_view other_secrets = " were given different secrets of the cluster";
 }  // namespace detail
 

@@ -10,7 +10,7 @@
 
 namespace dflow::net {
 
-/// Who a task says it is when it is connected with another.
+/// The identity that a task gives of itself when it is connected with another.
 ///
 /// Thread safety: a value type.
 struct TaskIdentity {
@@ -20,18 +20,21 @@ struct TaskIdentity {
   std::string task;     ///< "/job:ps/replica:0/task:1"
   /// Another one after each start; of a task that others connect to, a higher one.
   std::uint64_t incarnation = 0;
-  /// `OpTable::fingerprint()`: tasks with different ops do not exchange graphs. 0 of one that connects: it has none,
-  /// and asks for what needs none of its own: a task's status and log, sessions that the task keeps, resets.
+  /// `OpTable::fingerprint()`: tasks with different ops do not exchange graphs. 0 for a client that connects: it has
+  /// no ops, and may only ask for answers that need none: a task's status and log, sessions that the task keeps,
+  /// resets.
   std::uint64_t op_fingerprint = 0;
 
   void write(ByteWriter& out) const;
-  /// Errors: DataLoss for what is cut short and for names with control characters; OutOfRange for longer names.
+  /// Errors: DataLoss for bytes that are cut short and for names with control characters; OutOfRange for longer
+  /// names.
   static TaskIdentity read(ByteReader& in);
   friend bool operator==(const TaskIdentity&, const TaskIdentity&) = default;
 };
 
-/// The incarnation of a task that is started now: microseconds since 1970 above, 12 of the `random` bits below. So of
-/// two starts everybody knows which is the later one, who has seen neither of them before too. Never 0.
+/// The incarnation of a task that is started now: microseconds since 1970 above, 12 of the `random` bits below. With
+/// it every task can tell which of two starts is the later one, even a task that has seen neither of them before.
+/// Never 0.
 std::uint64_t incarnation_at(Clock::wall_time_point now, std::uint64_t random) noexcept;
 
 }  // namespace dflow::net

@@ -13,9 +13,9 @@
 
 namespace dflow::net {
 
-// What a client and a task's master say to each other, in the manner of messages.hpp.
+// The messages between a client and a task's master, in the manner of messages.hpp.
 
-/// What a session is made with; its graph is the payload.
+/// The options of a new session; its graph is the payload.
 struct CreateSession {
   std::int64_t time_left_ns = 0;  ///< for the other tasks to be found; 0: as long as the master's task waits itself
   bool soft_placement = false;
@@ -36,7 +36,7 @@ struct SessionVersion {
   friend bool operator==(const SessionVersion&, const SessionVersion&) = default;
 };
 
-/// A tensor whose elements stand in the payload, behind those of the tensors before it.
+/// A tensor with its elements in the payload, behind the elements of the tensors before it.
 struct PayloadTensor {
   TensorHead head;  ///< of a live one
   std::uint64_t bytes = 0;
@@ -70,8 +70,8 @@ struct BeginPartialRun {
   std::uint64_t session = 0;
   std::int64_t time_left_ns = 0;  ///< until the whole step's deadline; 0: it has none
   bool trace = false;
-  std::vector<std::string> feeds;    ///< what may be fed: "node" or "node:1"
-  std::vector<std::string> fetches;  ///< what may be fetched
+  std::vector<std::string> feeds;    ///< the tensors that may be fed: "node" or "node:1"
+  std::vector<std::string> fetches;  ///< the tensors that may be fetched
   std::vector<std::string> targets;  ///< names of nodes
 
   void write(ByteWriter& out) const;
@@ -94,7 +94,7 @@ struct ContinuePartialRun {
   PartialRunName name;
   std::vector<std::pair<std::string, PayloadTensor>> feeds;
   std::vector<std::string> fetches;
-  bool until_end = false;  ///< the reply comes when the step has ended, with what was traced
+  bool until_end = false;  ///< the reply comes when the step has ended, with its trace
 
   void write(ByteWriter& out) const;
   static ContinuePartialRun read(ByteReader& in);
@@ -120,11 +120,11 @@ struct ResetCluster {
   friend bool operator==(const ResetCluster&, const ResetCluster&) = default;
 };
 
-/// What stands for the tensors in a body; their elements are sent from where they are. Errors: InvalidArgument for
-/// handles to resources.
+/// The descriptions of the tensors for a body; their elements are sent from where they are. Errors: InvalidArgument
+/// for handles to resources.
 std::pair<std::vector<PayloadTensor>, Payload> to_payload(std::vector<AnyTensor> tensors);
-/// The next tensor of a payload, whose bytes are taken off `payload`. Errors: DataLoss if it has too few, or they are
-/// no such tensor.
+/// The next tensor of a payload; its bytes are taken off `payload`. Errors: DataLoss if the payload has too few
+/// bytes, or they are not the described tensor.
 AnyTensor take_from_payload(const PayloadTensor& described, std::span<const std::byte>& payload);
 
 }  // namespace dflow::net

@@ -18,7 +18,7 @@
 
 namespace dflow::net {
 
-/// What a request asks for. The numbers go over the wire.
+/// The purpose of a request. The numbers go over the wire.
 enum class Method : std::uint16_t {
   list_devices = 1,    ///< nothing -> DeviceList
   register_share = 2,  ///< ShareName, payload: SharePartitions -> nothing
@@ -28,8 +28,8 @@ enum class Method : std::uint16_t {
   cancel_step = 6,     ///< CancelStep -> nothing
   receive_tensor = 7,  ///< ReceiveTensor -> TensorHead, payload: the elements
   push_tensor = 8,     ///< PushTensor, without a reply
-  task_status = 9,     ///< nothing -> TaskStatus; also for those who have no ops
-  // Of a task's master (net/protocol/master_messages.hpp), and of its containers; also for those who have no ops.
+  task_status = 9,     ///< nothing -> TaskStatus; also for peers without ops
+  // Methods of a task's master (net/protocol/master_messages.hpp), and of its containers; also for peers without ops.
   create_session = 10,        ///< CreateSession, payload: a graph -> SessionVersion
   extend_session = 11,        ///< SessionVersion that it is to be, payload: a graph -> SessionVersion that it is now
   run_session = 12,           ///< RunSession, payload: the feeds' elements -> RunSessionReply, payload: the fetches'
@@ -37,8 +37,8 @@ enum class Method : std::uint16_t {
   list_cluster_devices = 14,  ///< NameList of filters -> DeviceList
   reset_cluster = 15,         ///< ResetCluster -> nothing
   reset_task = 16,            ///< NameList of containers -> nothing
-  task_log = 17,              ///< LogRequest -> LogReply; also for those who have no ops
-  // Of a task's master, as those from 10 on.
+  task_log = 17,              ///< LogRequest -> LogReply; also for peers without ops
+  // Methods of a task's master, as from 10 on.
   begin_partial_run = 18,  ///< BeginPartialRun -> PartialRunName
   continue_partial_run =
       19,                ///< ContinuePartialRun, payload: the feeds' elements -> RunSessionReply, payload: the fetches'
@@ -63,9 +63,9 @@ constexpr bool needs_ops(Method method) noexcept {
   }
 }
 
-// What goes over the wire as the body of a request or reply, little-endian: lengths and counts are varints (LEB128),
-// strings a length and bytes. `read` believes nothing: DataLoss for what is malformed or has bytes left over,
-// OutOfRange beyond a limit. docs/wire-format.md is their written form.
+// The bodies of requests and replies, little-endian: lengths and counts are varints (LEB128), strings a length and
+// bytes. `read` trusts nothing: DataLoss for malformed bytes or bytes left over, OutOfRange beyond a limit.
+// docs/wire-format.md is their written form.
 
 /// All devices of a task.
 struct DeviceList {
@@ -86,7 +86,7 @@ struct ShareName {
   friend bool operator==(const ShareName&, const ShareName&) = default;
 };
 
-/// What devices of one task run of a step: for each a part in its written form.
+/// The parts of a step that devices of one task run: for each device a part in its written form.
 struct SharePartitions {
   struct Partition {
     std::string device;
@@ -129,11 +129,11 @@ struct RunShare {
   static RunShare read(ByteReader& in);
 };
 
-/// Times are nanoseconds of the task's steady clock, whose zero means nothing.
+/// Times are nanoseconds of the task's steady clock; its zero means nothing.
 struct RunShareReply {
   std::int64_t came_ns = 0;               ///< the request
   std::int64_t answered_ns = 0;           ///< this
-  std::vector<PushedTensor> pushed = {};  ///< to who asked, with the reply rather than before it
+  std::vector<PushedTensor> pushed = {};  ///< to the asking task, with the reply rather than before it
   bool is_traced = false;
   std::int64_t began_ns = 0;  ///< where the times of `stats` begin
   StepStats stats = {};       ///< empty unless the step is traced; without calendar time
@@ -159,7 +159,7 @@ struct ReceiveTensor {
   friend bool operator==(const ReceiveTensor&, const ReceiveTensor&) = default;
 };
 
-/// What stands before a tensor's elements.
+/// The header before a tensor's elements.
 struct TensorHead {
   bool is_dead = false;
   DType dtype = DType::invalid;  ///< invalid if it is dead

@@ -45,7 +45,7 @@ Shape read_shape(ByteReader& in) {
   }
 }
 
-/// Of a tensor that travels: with elements, which handles have not.
+/// The type of a tensor that travels: a type with elements, so no handle.
 DType read_dtype(ByteReader& in) {
   const std::uint8_t number = in.u8();
   const auto dtype = dtype_from_number(number);

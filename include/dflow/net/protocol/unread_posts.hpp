@@ -7,13 +7,14 @@
 
 namespace dflow::net {
 
-/// Which posts of one side the other may not have read yet. It reads all in order, so that its answer to anything shows
-/// that it has read what was sent before.
+/// The posts of one side that the other side may not have read yet. The other side reads all in order, so that its
+/// answer to anything shows that it has read all earlier posts.
 ///
 /// Thread safety: one thread at a time.
 class UnreadPosts {
  public:
-  /// A post about `mark`, of a higher number than those before. Consecutive ones about the same count as one.
+  /// A post about `mark`, with a higher request number than the posts before. Consecutive ones about the same count
+  /// as one.
   void add(std::uint64_t request, std::uint64_t mark) {
     if (!posts_.empty() && posts_.back().mark == mark) {
       posts_.back().request = request;
@@ -26,7 +27,7 @@ class UnreadPosts {
     while (!posts_.empty() && posts_.front().request < request) posts_.pop_front();
   }
   std::size_t size() const noexcept { return posts_.size(); }
-  /// Of all of them, in their order.
+  /// The marks of all posts, in their order.
   std::vector<std::uint64_t> marks() const {
     std::vector<std::uint64_t> marks;
     marks.reserve(posts_.size());

@@ -13,12 +13,12 @@
 
 namespace dflow::net {
 
-/// A stay of a client with this task, which a connection of its begins: it ends with the last control connection, or
-/// with the last of all if there was no control connection. What a client makes here is its visit's, so that the end of
-/// one, which may be told when the client is back already, touches nothing of the next.
+/// A stay of a client with this task. A connection of the client begins it. It ends with the last control connection,
+/// or, if there was no control connection, with the last of all. The objects that a client makes here belong to its
+/// visit. The end of a visit may be told when the client is back already, and touches nothing of the next visit.
 ///
-/// Whoever keeps something of a visit looks whether it is over after, or with the lock that its end is told under:
-/// nobody is told twice.
+/// An owner of an object of a visit must check whether the visit is over. It checks after it has stored the object,
+/// or under the lock that the handler of the end takes: nobody is told of the end twice.
 ///
 /// Thread safety: safe.
 class Visit {

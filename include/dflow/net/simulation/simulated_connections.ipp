@@ -18,7 +18,7 @@ namespace dflow::net {
 
 namespace detail {
 
-/// What is on its way on a connection.
+/// A message on its way on a connection.
 struct SimulatedMessage {
   Clock::time_point arrival;  ///< of its last byte
   std::string bytes;
@@ -26,12 +26,12 @@ struct SimulatedMessage {
   Duration transfer{};  ///< how long the receiver's interface has to do with it; none once it has its turn there
 };
 
-/// Until when a machine's network interface has to do with what was sent, each way.
+/// The times until which a machine's network interface is busy, each way.
 struct SimulatedInterface {
   Clock::time_point sends_until{}, receives_until{};
 };
 
-/// One side of a connection, and the way from it to the other.
+/// One side of a connection, and the way from it to the other side.
 struct SimulatedSide {
   std::shared_ptr<SimulatedProcess> process;
   std::string peer;  ///< for messages
@@ -64,7 +64,7 @@ struct SimulatedSide {
 
 struct SimulatedConnection {
   std::uint64_t number = 0;
-  SimulatedSide sides[2];  ///< who has connected, who has accepted
+  SimulatedSide sides[2];  ///< the side that connected, the side that accepted
 };
 
 class SimulatedPort;
@@ -82,7 +82,7 @@ struct SimulatedNetwork::State : std::enable_shared_from_this<SimulatedNetwork::
 
   Simulation& simulation;
   const SimulatedNetworkOptions options;
-  mutable std::recursive_mutex mutex;  ///< guards what follows, and all connections
+  mutable std::recursive_mutex mutex;  ///< guards the members below, and all connections
   SimulatedLink link;
   std::map<std::uint64_t, std::shared_ptr<Connection>> connections;
   std::map<std::string, std::shared_ptr<detail::SimulatedPort>> ports;
@@ -113,7 +113,7 @@ struct SimulatedNetwork::State : std::enable_shared_from_this<SimulatedNetwork::
 
   // ---- a connection ----
 
-  /// What the window has room for.
+  /// Sends the messages that the window has room for.
   void transmit(const std::shared_ptr<Connection>& connection, int from) {
     Side& side = connection->sides[from];
     if (!side.writer || side.is_closed || side.is_ended) return;
@@ -154,14 +154,14 @@ struct SimulatedNetwork::State : std::enable_shared_from_this<SimulatedNetwork::
     return Duration(static_cast<Duration::rep>(static_cast<double>(bytes) / bytes_per_second * 1e9));
   }
 
-  /// None where interfaces have no limit, or the message passes none.
+  /// None if interfaces have no limit, or the message passes none.
   Duration interface_time(const Connection& connection, std::size_t bytes) const {
     const double rate = options.interface_bytes_per_second;
     const bool passes_none = connection.sides[0].process->name() == connection.sides[1].process->name();
     return rate <= 0 || passes_none ? Duration::zero() : time_of(bytes, rate);
   }
 
-  /// The receiver's interface takes the first of what is under way when all that came there before has passed.
+  /// The receiver's interface takes the first message under way when all earlier arrivals have passed.
   void take_turn(Side& side, const Side& to) {
     detail::SimulatedMessage& message = side.under_way.front();
     const Duration transfer = std::exchange(message.transfer, Duration::zero());
@@ -170,7 +170,7 @@ struct SimulatedNetwork::State : std::enable_shared_from_this<SimulatedNetwork::
     message.arrival = receives_until;
   }
 
-  /// One event at a time, for the first of what is under way.
+  /// One event at a time, for the first message under way.
   void deliver_next(const std::shared_ptr<Connection>& connection, int from) {
     Side& side = connection->sides[from];
     Side& to = connection->sides[1 - from];
@@ -221,7 +221,7 @@ struct SimulatedNetwork::State : std::enable_shared_from_this<SimulatedNetwork::
     side.finish(side.writer, side.why);
   }
 
-  /// What has come goes to who reads.
+  /// Bytes that have come go to the reader.
   void take(const std::shared_ptr<Connection>& connection, int at) {
     Side& side = connection->sides[at];
     Side& from = connection->sides[1 - at];
@@ -261,7 +261,7 @@ struct SimulatedNetwork::State : std::enable_shared_from_this<SimulatedNetwork::
     if (connection->sides[1 - at].is_closed) connections.erase(connection->number);
   }
 
-  /// What is under way to it is lost, and its owner is told.
+  /// Messages under way to the side are lost, and its owner is told.
   void break_off(const std::shared_ptr<Connection>& connection, int at) {
     connection->sides[1 - at].under_way.clear();
     close(connection, at, false);

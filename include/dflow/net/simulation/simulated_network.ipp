@@ -82,7 +82,7 @@ class SimulatedStream final : public Stream {
   const int at_;
 };
 
-/// What waits at an address: connections that nobody has accepted, or somebody who accepts.
+/// The queue at an address: connections that nobody has accepted, or a waiting accept.
 class SimulatedPort {
  public:
   SimulatedPort(std::shared_ptr<SimulatedProcess> its_process, std::size_t max_waiting)
@@ -154,7 +154,7 @@ class SimulatedListener final : public Listener {
   const std::shared_ptr<SimulatedPort> port_;
 };
 
-/// An attempt to connect, until it is told what has come of it.
+/// An attempt to connect, until it is told its result.
 struct SimulatedAttempt {
   std::shared_ptr<SimulatedProcess> process;
   std::string address;

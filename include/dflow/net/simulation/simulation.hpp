@@ -15,33 +15,33 @@ namespace dflow::net {
 class SimulatedProcess;
 
 struct SimulationOptions {
-  /// A task of a pool begins up to so much after it was scheduled, at random: so two of them begin in any order.
+  /// A task of a pool begins up to this long after it was scheduled, at random: two tasks begin in any order.
   Duration max_pool_delay = std::chrono::microseconds(100);
-  /// What the pools say of themselves; all of them run in the simulation's thread.
+  /// The number of threads that the pools report; all of them run in the simulation's thread.
   int num_threads = 2;
 };
 
-/// Many processes in one thread, with one clock that jumps from event to event and one source of random numbers: what
-/// happens, and in which order, follows from the seed alone.
+/// Many processes in one thread, with one clock that jumps from event to event and one source of random numbers. The
+/// events and their order follow from the seed alone.
 ///
 /// ```cpp
 /// df::net::Simulation simulation(seed);
-/// auto process = simulation.start("worker0");  // its clock and pool are what servers and sessions are made with
+/// auto process = simulation.start("worker0");  // servers and sessions take its clock and pool
 /// simulation.schedule_after(std::chrono::seconds(7), [=] { process->crash(); });
 /// bool ended = simulation.run_until([&] { return is_done; }, simulation.after(std::chrono::seconds(200)));
 /// ```
 ///
 /// Events run in order of their time, and for equal times of their scheduling. A blocking wait in a pool of the
-/// simulation runs events until what it waits for has happened, on its own stack: of two waits, the one that began
+/// simulation runs events on its own stack until the awaited event has happened: of two waits, the wait that began
 /// later ends first.
 ///
-/// Thread safety: safe, so that a test may use other threads; what happens is repeatable only where all is done by one.
+/// Thread safety: safe, so that a test may use other threads; a run is repeatable only if one thread does everything.
 /// One thread runs events at a time.
 class Simulation {
  public:
   explicit Simulation(std::uint64_t seed, const SimulationOptions& options = {});
-  /// Crashes all processes, and runs what their pools have left, so what that refers to must be there. Those who wait
-  /// in a pool must have returned.
+  /// Crashes all processes, and runs the rest of their pools' tasks, so the objects that the tasks refer to must be
+  /// there. All waits in a pool must have returned.
   ~Simulation();
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
@@ -61,7 +61,7 @@ class Simulation {
 
   /// One life of a process. A name may be used again when the process of that name has crashed.
   std::shared_ptr<SimulatedProcess> start(std::string name);
-  /// An event of no process: a fault, or a look at what goes on.
+  /// An event of no process: a fault, or an observation.
   void schedule_after(Duration delay, Task event);
 
   /// Runs the next event; false if there is none.
@@ -69,10 +69,10 @@ class Simulation {
   /// Runs events until `condition` holds, which is asked after each, or time has come to `deadline`. False if it does
   /// not hold then, or nothing is left that could happen. Pools do not wait beyond the deadline meanwhile.
   bool run_until(FunctionRef<bool()> condition, Clock::time_point deadline);
-  /// Runs what happens in that time.
+  /// Runs the events of that time.
   void run_for(Duration time);
 
-  /// Of all events so far, in their order, and of what was noted: the same for two runs of one seed.
+  /// A hash of all events so far, in their order, and of all notes: the same for two runs of one seed.
   std::uint64_t trace_hash() const noexcept;
   void note(std::uint64_t value) noexcept;
   void note(std::string_view bytes) noexcept;
@@ -85,9 +85,9 @@ class Simulation {
   std::shared_ptr<State> state_;
 };
 
-/// What a simulated process has of its machine, from its start to its crash. After that none of its timers and events
-/// happens any more. Tasks of its pool run at once, those that they schedule too: whatever is begun in the process
-/// comes to its end and is let go, but nobody else sees it, for the process has no connections any more.
+/// A simulated process on its machine, from its start to its crash. After that none of its timers and events happens
+/// any more. Tasks of its pool run at once, and so do tasks that they schedule: all work that was begun in the
+/// process comes to its end and is let go. Nobody else sees it, for the process has no connections any more.
 ///
 /// Thread safety: as Simulation.
 class SimulatedProcess {
@@ -101,15 +101,16 @@ class SimulatedProcess {
   /// Timers run at their time; calendar time is the same in all processes.
   const std::shared_ptr<Clock>& clock() const noexcept { return clock_; }
   /// `wait` throws Cancelled when the process has crashed, DeadlineExceeded beyond the deadline of `run_until`, and
-  /// Internal when nothing can happen any more. What crashes must not wait in `Session::run`, which lends its stack to
-  /// the step: it runs steps asynchronously.
+  /// Internal when nothing can happen any more. A process that crashes must not wait in `Session::run`, which lends
+  /// its stack to the step: it runs steps asynchronously.
   const std::shared_ptr<ThreadPool>& pool() const noexcept { return pool_; }
 
   /// An event of this process.
   void schedule_after(Duration delay, Task event);
-  /// Forgets what the process would have done. Called by an event, also by one of its own. A second call does nothing.
+  /// Forgets the coming events of the process. Called by an event, also by one of its own. A second call does
+  /// nothing.
   void crash();
-  /// Called by `crash`, before anything is forgotten, in the order in which they were given.
+  /// Called by `crash`, before anything is forgotten, in the order of the `on_crash` calls.
   void on_crash(Task hook);
 
  private:

@@ -15,7 +15,7 @@
 
 namespace dflow::net {
 
-/// What events and timers of a process belong to.
+/// The owner of a process's events and timers.
 struct Simulation::Life {
   explicit Life(std::string its_name) : name(std::move(its_name)) {}
 
@@ -26,7 +26,7 @@ struct Simulation::Life {
 
 namespace detail {
 
-/// The process whose event the calling thread runs.
+/// The process of the event that the calling thread runs.
 const Simulation::Life*& current_life() noexcept {
   static constinit thread_local const Simulation::Life* life = nullptr;
   return life;
@@ -44,7 +44,7 @@ struct Simulation::State {
     std::uint64_t sequence = 0;  ///< 0: free
     bool is_of_pool = false;
   };
-  /// When it happens. One whose slot has another number by then was cancelled.
+  /// When it happens. An event was cancelled if its slot has another number by then.
   struct Due {
     time_point time;
     std::uint64_t sequence;
@@ -60,7 +60,7 @@ struct Simulation::State {
   const std::uint64_t seed;
   const SimulationOptions options;
   std::atomic<time_point::rep> now_ticks{0};
-  mutable std::mutex mutex;  ///< guards what follows
+  mutable std::mutex mutex;  ///< guards the members below
   std::vector<Due> heap;
   std::vector<Slot> slots;
   std::vector<std::uint32_t> free_slots;
@@ -89,8 +89,8 @@ struct Simulation::State {
   }
   void mix(std::uint64_t value) noexcept { trace = spread_bits(trace * 31 + value + 1); }
 
-  /// Of a process that has crashed a pool's task is run as an event of nobody, and any other only destroyed by one: who
-  /// schedules may hold locks that the destructor takes.
+  /// After its process has crashed, a task of a pool is run as an event of no process. Any other task is only
+  /// destroyed by an event of no process: the caller may hold locks that the task's destructor takes.
   TimerId add(time_point time, std::shared_ptr<Life> life, Task task, bool is_of_pool = false) {
     const std::lock_guard lock(mutex);
     if (life != nullptr && !life->is_alive.load(std::memory_order_relaxed)) {
@@ -175,7 +175,7 @@ struct Simulation::State {
       }
     }
     for (Task& hook : hooks) hook();
-    // Not here: whoever has called may hold what these let go of.
+    // They are not destroyed here: the caller may hold locks that their destructors take.
     add(now(), nullptr, [forgotten = std::move(forgotten)] {});
     std::sort(remains.begin(), remains.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     for (auto& [sequence, task] : remains) add(now(), nullptr, std::move(task), true);
@@ -279,8 +279,8 @@ Simulation::~Simulation() {
   for (const std::weak_ptr<Life>& weak : lives) {
     if (const std::shared_ptr<Life> life = weak.lock()) state_->crash(*life);
   }
-  // What their pools have left is run, as after any crash: a step that has begun is let go of when it has ended. All
-  // else is of nobody, and is not to happen any more. Both may leave more.
+  // The rest of their pools' tasks is run, as after any crash: a step that has begun is let go of when it has ended.
+  // All other events belong to no process, and must not happen any more. Both may leave more.
   for (;;) {
     std::vector<State::Slot> left;
     {

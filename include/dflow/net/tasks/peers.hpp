@@ -19,33 +19,35 @@
 
 namespace dflow::net {
 
-/// The connections of this task with others, by the others' names: two with each, so that what is small and urgent
-/// never stands behind a large tensor. Each is opened when it is first needed, by whoever needs it, and serves both
-/// sides; one that is lost is opened anew when it is needed again.
+/// The connections of this task with other tasks, by their names. There are two with each task, so that a small and
+/// urgent message never waits behind a large tensor. Each is opened when either side first needs it, and serves both
+/// sides. A lost connection is opened anew when it is needed again.
 ///
-/// What was asked over a connection that its opener has lost may still be under way when the opener is back. So a
-/// connection that is accepted takes the place of those that the same client has opened for the same channel, and a
-/// task that has been started anew that of all which were its earlier start's: they end, and nothing that came over
-/// them is begun any more. An earlier start of one of `addresses`, which has a lower incarnation, is not let in.
+/// Requests over a connection that its opener has lost may still be under way when the opener is back. For this
+/// reason an accepted connection takes the place of the connections that the same client has opened for the same
+/// channel. A task that has been started anew takes the place of all connections of its earlier start. The replaced
+/// connections end, and no request that came over them is begun any more. An earlier start of one of `addresses`,
+/// which has a lower incarnation, is not let in.
 ///
 /// Thread safety: safe. Completions run on I/O threads, and inside a call where there is nothing to wait for.
 class Peers final : public TensorSource, public std::enable_shared_from_this<Peers> {
  public:
-  /// What this task does with what others ask of it, and with their going.
+  /// Serves the requests of other tasks, and learns of the end of their visits.
   class Service {
    public:
     Service() = default;
     Service(const Service&) = delete;
     Service& operator=(const Service&) = delete;
     virtual ~Service();
-    /// What is thrown is the reply. `client` is who the connection is with that it came over.
+    /// A thrown error becomes the reply. `client` is the peer of the connection that the request came over.
     virtual void on_request(const TaskIdentity& client, const Visit& visit, Incoming& request, Responder& respond) = 0;
     /// The visit is over: told once. The client may be back meanwhile, for another one.
     virtual void on_gone(const Visit& visit, const Status& why) = 0;
-    /// A control connection with that task is gone, before `on_gone`: what it has pushed over it to what had begun by
-    /// `mark` may be lost. Another connection may be in use meanwhile.
+    /// A control connection with that task is gone, before `on_gone`. Tensors that the task has pushed over it to
+    /// steps that had begun by `mark` may be lost. Another connection may be in use meanwhile.
     virtual void on_lost(const TaskIdentity& peer, std::uint64_t mark, const Status& why);
-    /// Told to `on_lost`: what begins from now on does so after the connection was lost. Called with a lock held.
+    /// The number given to `on_lost`: steps that begin from now on do so after the connection was lost. Called with a
+    /// lock held.
     virtual std::uint64_t mark() const noexcept;
   };
 
@@ -57,13 +59,13 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
     /// Pauses between attempts of `connect` grow from the first to the second, each shortened by up to half at random.
     Duration min_backoff = std::chrono::milliseconds(20);
     Duration max_backoff = std::chrono::seconds(1);
-    /// Who has lost what was pushed to it is told so, if it can be reached within this time.
+    /// A task that has lost pushed tensors is told so, if it can be reached within this time.
     Duration recall_timeout = std::chrono::minutes(10);
-    /// Tensors of more bytes are asked for on the data connection, and those whose size is not known before, strings
-    /// among them.
+    /// Tensors of more bytes are asked for on the data connection, and so are tensors of unknown size, strings among
+    /// them.
     std::size_t small_tensor_bytes = 64 << 10;
-    /// Accepted connections whose handshake is under way. With one more the oldest is let go, of those that have said
-    /// nothing if there are any.
+    /// The number of accepted connections with a handshake under way. At one more, the oldest is let go, if possible
+    /// one that has sent nothing.
     std::size_t max_handshakes = 256;
     /// Accepted connections of processes that are no tasks of `addresses`. More are refused with ResourceExhausted.
     std::size_t max_client_connections = 512;
@@ -81,13 +83,13 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   void accept(std::unique_ptr<Stream> stream);
   /// An open connection, else null.
   std::shared_ptr<Connection> find(const std::string& task, Channel channel) const;
-  /// An open connection, or one that is opened now: at one attempt, or if `until` lies ahead at as many as fit in until
-  /// then, the last of which begins no earlier than `until`. Errors, given to `done`: Unavailable naming the task, also
-  /// for one that has no address and has not connected; Unauthenticated, at once, if it has
-  /// another secret, or a certificate that does not hold. A task that is not
-  /// where its address says is reached by what it has opened, whatever for.
+  /// Gives an open connection, or opens one now, with one attempt. If `until` lies ahead, it makes as many attempts
+  /// as fit in until then, and the last attempt begins no earlier than `until`. Errors, given to `done`: Unavailable
+  /// naming the task, also for a task that has no address and has not connected; Unauthenticated, at once, if it has
+  /// another secret, or an invalid certificate. A task that is not at its address is reached by the connection that
+  /// it has opened, on any channel.
   void connect(const std::string& task, Channel channel, Clock::time_point until, Done done);
-  /// A request on that connection. Errors: those of `connect` and of `Connection::call`, with the task.
+  /// A request on that connection. Errors: the errors of `connect` and of `Connection::call`, with the task.
   void call(const std::string& task, Channel channel, Call call, CallDone done);
 
   void receive(const std::string& task, std::uint64_t step, const RendezvousKey& key, const RecvArgs& args,
@@ -95,11 +97,11 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   void push(const std::string& task, std::uint64_t step, const RendezvousKey& key, const AnyTensor& tensor,
             bool is_dead, UniqueFunction<void(Status)> failed) override;
 
-  /// Ends all connections, those that make their handshake too; no new ones are made.
+  /// Ends all connections, also during their handshake; no new ones are made.
   void close(const Status& why);
-  /// Where tensors are noted; null if they are not.
+  /// The log of tensors; null if they are not noted.
   TaskLog* task_log() const noexcept { return options_.log.get(); }
-  /// Where that task can be connected to; empty for one that has no address here.
+  /// The address of that task; empty for a task that has no address here.
   std::string address_of(const std::string& task) const;
   /// `line()` is a line of the task's log.
   template <class F>
@@ -128,23 +130,24 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   std::multimap<Place, Open>::iterator find_open(const Place& place);
   /// With the mutex held: why it is not let in, if it is not.
   Status refusal_of(const Connection& connection);
-  /// With the mutex held; false for an earlier start than one that has been here.
+  /// With the mutex held; false if a later start of the peer has been here.
   bool note_start(const TaskIdentity& peer);
-  /// With the mutex held: those that end when this one begins, with why.
+  /// With the mutex held: the connections that end when this one begins, and the reasons.
   std::vector<std::pair<Open, Status>> superseded_by(const Connection& connection) const;
   void end_handshake(std::uint64_t number);
   /// With the mutex held, when the connection is open: it is part of its client's visit, which it may begin.
   void visit(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Link>& link);
   void limit_handshakes(std::uint64_t number, const std::shared_ptr<Connection>& newest);
   void recall(const TaskIdentity& peer, std::vector<std::uint64_t> steps, const Status& why);
-  /// Until when what begins now may take, for the sake of the one who waits longest, and `timeout` at the longest.
+  /// The end of an attempt that begins now: the time of the caller that waits longest, and `timeout` at the longest.
   Clock::time_point end_of_attempt(const Connecting& connecting, Duration timeout) const;
   void attempt(const Place& place, Duration backoff) noexcept;
   void try_attempt(const Place& place, Duration backoff);
   void introduce(const Place& place, std::unique_ptr<Stream> stream, std::function<void(const Status&)> failed);
   void fail_attempt(const Place& place, const Status& status, Duration backoff) noexcept;
   void attempt_later(const Place& place, const Status& status, Duration backoff);
-  /// Tells those who wait until `due` at the longest; the earliest time that others wait until, else never.
+  /// Tells the callers that wait until `due` at the longest. Returns the earliest time that other callers wait until,
+  /// else never.
   Clock::time_point opened(const Place& place, Status status, std::shared_ptr<Connection> connection,
                            Clock::time_point due);
   void add(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Link>& link);

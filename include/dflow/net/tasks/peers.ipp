@@ -17,7 +17,7 @@ void Peers::Service::on_lost(const TaskIdentity&, std::uint64_t, const Status&) 
 std::uint64_t Peers::Service::mark() const noexcept { return 0; }
 Peers::~Peers() = default;
 
-/// What a connection calls; it outlives what it calls, so it asks whether that is still there.
+/// A connection calls a Link. The link outlives the objects that it calls, so it checks whether they still exist.
 class Peers::Link final : public Connection::Handler {
  public:
   Link(std::weak_ptr<Peers> peers, std::shared_ptr<Service> service)
@@ -34,7 +34,8 @@ class Peers::Link final : public Connection::Handler {
     } catch (...) {
       const Status why = status_of_current_exception();
       if (respond.is_due()) return respond(why);
-      // A post has nobody to answer: its sender, and who waits for what it says, learn of it by the connection's end.
+      // A post has no reply: its sender, and callers that wait for its content, learn of the error by the
+      // connection's end.
       connection->close(why);
     }
   }
@@ -114,14 +115,14 @@ void Peers::limit_handshakes(std::uint64_t number, const std::shared_ptr<Connect
       str_cat("more than ", options_.max_handshakes, " that have connected have not proved yet who they are")));
 }
 
-// ---- what takes the place of what ----
+// ---- replaced connections ----
 
 Status Peers::refusal_of(const Connection& connection) {
   const TaskIdentity& peer = connection.peer();
   if (!note_start(peer))
     return Status::aborted(str_cat(peer.task, " has been started anew since this one was started"));
   if (connection.role() == Role::connector || options_.addresses.contains(peer.task)) return {};
-  // One that this takes the place of does not count.
+  // A connection that this one replaces does not count.
   const auto num_clients = std::count_if(open_.begin(), open_.end(), [&](const auto& entry) {
     const Connection& other = *entry.second.connection;
     return other.role() == Role::acceptor && !options_.addresses.contains(entry.first.first) &&
@@ -139,8 +140,8 @@ bool Peers::note_start(const TaskIdentity& peer) {
   return true;
 }
 
-/// Who connects again has lost what it had opened before. What this side has opened the other may have too: two that
-/// open at the same time have both.
+/// A client that connects again has lost the connection that it had opened before. The other side may still have a
+/// connection that this side has opened: two that open at the same time have both.
 std::vector<std::pair<Peers::Open, Status>> Peers::superseded_by(const Connection& connection) const {
   const TaskIdentity& peer = connection.peer();
   const bool is_task = options_.addresses.contains(peer.task);
@@ -163,7 +164,7 @@ std::vector<std::pair<Peers::Open, Status>> Peers::superseded_by(const Connectio
 
 // ---- open connections ----
 
-/// What its client has opened before, and kept open when its last visit ended, is part of the new one.
+/// Connections that its client has opened before, and kept open when its last visit ended, are part of the new visit.
 void Peers::visit(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Link>& link) {
   const TaskIdentity& peer = connection->peer();
   const auto known = visits_.find({peer.task, peer.incarnation});
@@ -213,7 +214,7 @@ void Peers::add(const std::shared_ptr<Connection>& connection, const std::shared
   if (!connection->is_open()) remove(*connection, Status::unavailable("the connection has ended"));
 }
 
-/// Whatever there is no memory for, the rest is done: who is not told would wait for ever.
+/// If there is no memory for one action, all other actions are done: a caller that is not told would wait for ever.
 void Peers::remove(Connection& connection, const Status& why) {
   const TaskIdentity& peer = connection.peer();
   const auto is_of_peer = [&](const auto& place, const Connection& other) {
@@ -264,7 +265,7 @@ void Peers::remove(Connection& connection, const Status& why) {
 std::shared_ptr<Connection> Peers::find(const std::string& task, Channel channel) const {
   const std::lock_guard lock(mutex_);
   const auto [begin, end] = open_.equal_range({task, channel});
-  // The newest: one of a task that has been started anew comes after those of the one before.
+  // The newest: after a restart of a task, the new connections come after the old ones.
   for (auto found = end; found != begin;) {
     if ((--found)->second.connection->is_open()) return found->second.connection;
   }
@@ -281,7 +282,7 @@ std::multimap<Peers::Place, Peers::Open>::iterator Peers::find_open(const Place&
 
 void Peers::connect(const std::string& task, Channel channel, Clock::time_point until, Done done) {
   if (std::shared_ptr<Connection> open = find(task, channel)) return done(Status(), std::move(open));
-  // Whom nobody can connect to is reached by what it has opened, whatever for.
+  // A client without an address is reached by the connection that it has opened, on any channel.
   if (!options_.addresses.contains(task)) {
     const Channel other = channel == Channel::control ? Channel::data : Channel::control;
     if (std::shared_ptr<Connection> open = find(task, other)) return done(Status(), std::move(open));
@@ -327,7 +328,7 @@ Clock::time_point Peers::end_of_attempt(const Connecting& connecting, Duration t
   return std::min(limit, end);
 }
 
-/// Those who wait are told in any case: nobody else makes another attempt as long as one is under way.
+/// The waiting callers are told in any case: nobody else makes another attempt as long as one is under way.
 void Peers::attempt(const Place& place, Duration backoff) noexcept {
   try {
     try_attempt(place, backoff);
@@ -419,11 +420,12 @@ void Peers::fail_attempt(const Place& place, const Status& status, Duration back
   }
 }
 
-/// Those whose time is over are told; for the others there is another attempt, no later than the next time is over.
+/// Callers whose time is over are told. For the others there is another attempt, no later than the next caller's time
+/// is over.
 void Peers::attempt_later(const Place& place, const Status& status, Duration backoff) {
   Clock& clock = *options_.connection.clock;
   const bool may_pass = status.code() == Code::unavailable || status.code() == Code::deadline_exceeded;
-  // Who has another secret has it at the next attempt too.
+  // A task with another secret has it at the next attempt too.
   const Code code = status.code() == Code::unauthenticated ? status.code() : Code::unavailable;
   const Status told(
       code, str_cat(place.first, " cannot be reached at ", options_.addresses.at(place.first), ": ", status.message()));
@@ -469,7 +471,7 @@ Clock::time_point Peers::opened(const Place& place, Status status, std::shared_p
 
 void Peers::call(const std::string& task, Channel channel, Call call, CallDone done) {
   std::shared_ptr<Connection> open = find(task, channel);
-  // A client that is no task can only be asked by what it has opened itself.
+  // A client that is no task can be asked only over its own connection.
   if (open == nullptr && !options_.addresses.contains(task)) open = find(task, Channel::control);
   if (open != nullptr) return open->call(std::move(call), std::move(done));
   connect(task, channel, {},
@@ -632,8 +634,8 @@ void Peers::push(const std::string& task, std::uint64_t step, const RendezvousKe
           });
 }
 
-/// What may not have been read the other task may wait for, or begin the step later: it is told that it does so in
-/// vain. Steps that are over there it does not know any more. One that cannot be reached now may begin the step
+/// The other task may wait for a message that has not been read, or begin the step later: it is told that it does so
+/// in vain. It does not know steps any more that are over there. A task that cannot be reached now may begin the step
 /// later all the same: it is tried again for a while.
 void Peers::recall(const TaskIdentity& peer, std::vector<std::uint64_t> steps, const Status& why) {
   const Status lost =

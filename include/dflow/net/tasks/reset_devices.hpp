@@ -15,15 +15,16 @@ class Device;
 
 namespace dflow::net {
 
-/// Drops the resources in these containers of the devices, or, of none, in all but the library's own, whose names begin
-/// with "_" (positions of random streams, where files lie). Errors: InvalidArgument for the name of one of those.
+/// Drops the resources in the named containers of the devices. If no container is named, it drops the resources in
+/// all containers except the library's own. The library's containers have names that begin with "_" (positions of
+/// random streams, locations of files). Errors: InvalidArgument for the name of a library container.
 ///
 /// Thread safety: safe.
 void reset_devices(std::span<const std::shared_ptr<Device>> devices, std::span<const std::string> containers);
 
-/// Has each of `tasks` do the same with its own devices, as far as they can be reached until `deadline`. Errors, given
-/// to `done`, which is called once, from any thread: Unavailable with the list of those that did not, when others may
-/// have; the first other error.
+/// Makes each of `tasks` reset its own devices in the same way, if it can be reached until `deadline`. `done` is
+/// called once, from any thread. Errors, given to `done`: Unavailable with the list of the tasks that did not reset,
+/// when others may have; the first other error.
 ///
 /// Thread safety: safe.
 void reset_tasks_async(Peers& peers, const std::vector<std::string>& tasks, std::vector<std::string> containers,

@@ -19,7 +19,7 @@ namespace dflow::net {
 
 namespace detail {
 
-/// What is made meanwhile is made after the reset.
+/// A resource made meanwhile counts as made after the reset.
 void reset_container(ResourceContainers& resources, const std::string& container) {
   for (const auto& [name, dropped] : resources.container(container)->take_all()) {
     const auto awaited = std::dynamic_pointer_cast<AwaitedResource>(dropped);
@@ -49,7 +49,7 @@ void reset_devices(std::span<const std::shared_ptr<Device>> devices, std::span<c
 
 namespace detail {
 
-/// What tasks have answered that were to do something, as they answer.
+/// Gathers the answers of tasks to a request, as they answer.
 struct TaskAnswers {
   std::mutex mutex;
   std::map<std::string, Status> failed;

@@ -79,8 +79,8 @@ void StepRendezvous::push(const RendezvousKey& key, const AnyTensor& tensor, boo
   });
 }
 
-/// What comes from another task is wanted here like anything else, and sent here by the one who brings it: so a copy
-/// into another memory, and a receive that is given up, are the local rendezvous's business.
+/// A tensor of another task is wanted here like any other, and the task that brings it sends it here. The local
+/// rendezvous therefore takes care of a copy into another memory, and of a receive that is given up.
 void StepRendezvous::recv_async(const RendezvousKey& key, const RecvArgs& args, RecvDone done) {
   const std::string_view from = detail::task_of(key.source_device());
   const bool is_remote = from != *task_ && !args.pushed;
@@ -99,7 +99,7 @@ void StepRendezvous::recv_async(const RendezvousKey& key, const RecvArgs& args, 
 
 void StepRendezvous::abort(Status status) {
   const std::shared_ptr<StepRendezvous> keep = weak_from_this().lock();
-  status = status.with_task(*task_);  // those who wait in other tasks are to know whose error it is
+  status = status.with_task(*task_);  // tells waiting tasks where the error comes from
   local_.abort(status);
   ending_.cancel(std::move(status));
 }
@@ -114,7 +114,7 @@ void StepRendezvous::serve(const RendezvousKey& key, CancellationToken cancellat
 
 namespace detail {
 
-/// What a tensor takes that waits for its step, with its key.
+/// The bytes that a tensor takes while it waits for its step, with its key.
 std::uint64_t waiting_bytes(const RendezvousKey& key, const AnyTensor& tensor) {
   constexpr std::uint64_t per_tensor = 512;
   std::uint64_t bytes = per_tensor + key.text().size();
@@ -153,7 +153,7 @@ void StepTable::limit_awaited(std::uint64_t newest, Displaced& displaced) {
     awaited_.pop_front();
     if (oldest != steps_.end()) displace(oldest, displaced);
   }
-  // Mostly of what has begun since, so that it is seldom.
+  // The list mostly has steps that have begun since, so it is seldom cleaned.
   if (awaited_.size() <= 2 * options_.max_awaited) return;
   std::erase_if(awaited_, [&](const Awaited& awaited) { return find_awaited(awaited) == steps_.end(); });
 }
@@ -179,7 +179,7 @@ Status StepTable::ended_by(std::uint64_t step) const {
 
 namespace detail {
 
-/// What is remembered of an end for those who come late: not all that others may have said of it.
+/// The part of an end's error that is kept for late requests: other tasks may have said more of it.
 Status brief_end(const Status& why) {
   constexpr std::size_t max_bytes = 512;
   const auto cut = [](std::string_view text) { return std::string(text.substr(0, max_bytes)); };
@@ -216,7 +216,7 @@ void StepTable::count_early(std::uint64_t step, Entry& entry, const std::string&
   early.bytes += bytes;
 }
 
-/// In time that depends on what this sender has sent alone.
+/// Takes time that depends only on the number of tensors that this sender has sent.
 void StepTable::limit_early(const std::string& sender, Displaced& displaced) {
   for (;;) {
     const auto early = early_.find(sender);
@@ -259,7 +259,7 @@ std::shared_ptr<StepRendezvous> StepTable::begin(std::uint64_t step, const std::
     ++entry.num_running;
     if (!ended_.empty()) ended = ended_by(step);
   }
-  // Without the mutex: where there is no memory for the pointer, what it is to call is called at once.
+  // Without the mutex: if there is no memory for the pointer, its deleter is called at once.
   StepRendezvous* const same = rendezvous.get();
   std::shared_ptr<StepRendezvous> begun(
       same, [self = shared_from_this(), keep = std::move(rendezvous), step](StepRendezvous*) { self->end(step); });
@@ -268,7 +268,7 @@ std::shared_ptr<StepRendezvous> StepTable::begin(std::uint64_t step, const std::
   return begun;
 }
 
-/// Without memory to note why, nobody who comes late hears of it.
+/// If there is no memory to note the reason, late requests do not hear of it.
 void StepTable::end(std::uint64_t step) noexcept {
   std::shared_ptr<StepRendezvous> dropped;
   const std::lock_guard lock(mutex_);
@@ -328,7 +328,7 @@ void StepTable::serve(std::uint64_t step, const RendezvousKey& key, Cancellation
                     });
 }
 
-/// Its own step may be the one that is ended where too much waits.
+/// The step itself may be the one that is ended when too many tensors wait.
 Status StepTable::take(std::uint64_t step, const std::string& owner, const RendezvousKey& key, AnyTensor tensor,
                        bool is_dead) {
   std::shared_ptr<StepRendezvous> rendezvous;

@@ -14,19 +14,20 @@
 
 namespace dflow::net {
 
-/// Says, once for each, which tensors have been waited for too long: it looks every `interval` what is waited for, and
-/// what it finds twice has waited for one interval at least, and less than two. Waiting itself costs nothing more.
+/// Logs, once for each, the tensors that have been waited for too long. It looks at all waits every `interval`. A
+/// wait that it finds twice has lasted for one interval at least, and less than two. Waiting itself costs nothing
+/// more.
 ///
 /// Thread safety: safe. `log` is called on the clock's thread.
 class WaitWatch : public std::enable_shared_from_this<WaitWatch> {
  public:
-  /// An interval that is not positive looks never.
+  /// If the interval is not positive, the watch never looks.
   WaitWatch(std::shared_ptr<StepTable> steps, std::shared_ptr<Clock> clock, Duration interval,
             std::function<void(std::string_view)> log)
       : steps_(std::move(steps)), clock_(std::move(clock)), interval_(interval), log_(std::move(log)) {}
 
   void start();
-  /// No line is begun any more.
+  /// After `stop` no new line of the log begins.
   void stop();
 
  private:

@@ -24,11 +24,11 @@
 
 namespace dflow::net {
 
-/// What this task does for others: it lists its devices, compiles shares of their steps, runs them, and hands over
-/// tensors. The sessions of others live here until they close them or their connection is gone; the variables that
-/// their steps have made live as long as the devices.
+/// Serves other tasks: lists the devices of this task, compiles shares of their steps, runs the shares, and hands
+/// over tensors. The sessions of clients live here until the clients close them or their connection is gone. The
+/// variables that their steps have made live as long as the devices.
 ///
-/// Thread safety: safe. No function blocks; what takes long runs in the pool.
+/// Thread safety: safe. No function blocks; long work runs in the pool.
 class Worker : public std::enable_shared_from_this<Worker> {
  public:
   struct Options {
@@ -40,26 +40,26 @@ class Worker : public std::enable_shared_from_this<Worker> {
     std::shared_ptr<Clock> clock;
     std::shared_ptr<StepTable> steps;
     std::shared_ptr<TaskCounters> counters = nullptr;  ///< counts, if given
-    std::shared_ptr<TaskLog> log = nullptr;            ///< what is done for steps, if given
-    // Limits on what one client may keep here.
+    std::shared_ptr<TaskLog> log = nullptr;            ///< logs the work for steps, if given
+    // Limits on the memory that one client may hold here.
     std::size_t max_sessions = 1024;
     std::size_t max_shares = 65536;
   };
 
-  /// Errors: those of `PartCompiler`.
+  /// Errors: the errors of `PartCompiler`.
   explicit Worker(Options options);
   ~Worker();
 
-  /// False, and nothing is done, if the method is none of a worker's. What is thrown is to be the reply.
+  /// Returns false and does nothing if the method is not a worker's. An exception that it throws is to be the reply.
   bool handle(const Visit& visit, Incoming& request, Responder& respond);
   /// Forgets the sessions that were made in a visit, and ends its steps. Precondition: it is over.
   void forget(const Visit& visit, const Status& why);
-  /// Ends the steps that wait here for tensors of that task, which may have been lost on the way, of those that had
-  /// come here before `mark` (`StepTable::next_entry`).
+  /// Ends steps that wait here for tensors of that task, because the tensors may have been lost on the way. Only
+  /// steps count that had come here before `mark` (`StepTable::next_entry`).
   void lose_tensors_of(const TaskIdentity& peer, std::uint64_t mark, const Status& why);
   /// Ends all steps; none begins any more.
   void stop(const Status& why);
-  /// What there is now: sessions, runs and what is waited for.
+  /// The present state: sessions, runs and tensors that are waited for.
   TaskStatus status() const;
 
  private:
@@ -89,7 +89,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   mutable std::mutex mutex_;
   Status stopped_;
   detail::ClientSessions<ClientShares> sessions_;
-  std::multimap<std::uint64_t, std::shared_ptr<Run>> running_;  ///< by step, whose number a client chooses
+  std::multimap<std::uint64_t, std::shared_ptr<Run>> running_;  ///< by step; a client chooses its number
 };
 
 /// A wait in words that travel.

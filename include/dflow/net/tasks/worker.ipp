@@ -282,7 +282,7 @@ void Worker::start(std::shared_ptr<Run> run) {
   run->registration = run->cancellation.on_cancel([weak = std::weak_ptr<StepHandle>(handle)](const Status& why) {
     if (const std::shared_ptr<StepHandle> lost = weak.lock()) lost->cancel(why);
   });
-  // What ends in this call takes what it has sent to the client along.
+  // A run that ends in this call takes its tensors for the client along.
   GatheredPushes gathered(run->request.step, run->client_task());
   handle->start([self = shared_from_this(), run](const Status& status) { self->finish(run, status); });
   std::vector<PushedTensor> left = gathered.take();
@@ -453,7 +453,7 @@ struct LoggedSend {
 };
 }  // namespace detail
 
-/// What is wrong with it ends the step: nobody else would hear of it.
+/// An error of the tensor ends the step: nobody else would hear of it.
 void Worker::take_tensor(const Visit& visit, const PushTensor& push) {
   const RendezvousKey key = RendezvousKey::parse(push.tensor.key).value();
   Status status;

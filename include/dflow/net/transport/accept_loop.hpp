@@ -11,8 +11,8 @@
 
 namespace dflow::net {
 
-/// Accepts one connection after the other, until it is closed. After a failure it waits, for the next is likely to fail
-/// too.
+/// Accepts one connection after the other, until it is closed. After a failure it waits, because the next accept is
+/// likely to fail too.
 ///
 /// Thread safety: safe.
 class AcceptLoop : public std::enable_shared_from_this<AcceptLoop> {
@@ -22,7 +22,8 @@ class AcceptLoop : public std::enable_shared_from_this<AcceptLoop> {
     std::function<void(std::string_view)> log;  ///< gets a line for each connection that could not be accepted
     std::string what = "a connection";          ///< that is accepted, for these lines
   };
-  /// Gets each connection, on a thread of the transport, one at a time. What it throws counts as a failure.
+  /// Gets each connection, on a thread of the transport, one at a time. An exception that it throws counts as a
+  /// failure.
   using Admit = std::function<void(std::unique_ptr<Stream>)>;
 
   AcceptLoop(std::unique_ptr<Listener> listener, Options options, Admit admit);
@@ -31,7 +32,7 @@ class AcceptLoop : public std::enable_shared_from_this<AcceptLoop> {
   void start() noexcept { accept_next(); }
   /// Connections that are accepted already may still come.
   void close() noexcept { listener_->close(); }
-  /// What others connect to.
+  /// The address that others connect to.
   std::string address() const { return listener_->address(); }
 
  private:

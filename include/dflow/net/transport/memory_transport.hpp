@@ -10,16 +10,16 @@
 namespace dflow::net {
 
 struct MemoryTransportOptions {
-  /// Bytes on the way that nobody reads yet, each way of a connection; at least 1. What goes beyond waits with the
+  /// Bytes on the way that nobody reads yet, each way of a connection; at least 1. Further bytes wait with the
   /// writer.
   std::size_t buffer_bytes = std::size_t{64} << 10;
   /// Connections at one address that nobody has accepted yet; more are refused.
   std::size_t max_waiting = 128;
 };
 
-/// Connections between tasks of one process, which share the transport. An address is any text but the empty one. Bytes
-/// that somebody waits for go from the writer's memory to the reader's; others stay in a buffer of bounded size. To
-/// connect takes no time, so no deadline is missed.
+/// Connections between tasks of one process, which share the transport. An address is any text but the empty one. If
+/// a read waits, bytes go from the writer's memory to the reader's; other bytes stay in a buffer of bounded size.
+/// Connecting takes no time, so no deadline is missed.
 ///
 /// Thread safety: safe. Streams and listeners may outlive it.
 class MemoryTransport final : public Transport {

@@ -16,7 +16,7 @@ namespace dflow::net {
 
 namespace detail {
 
-/// A completion and what it is told, once no lock is held any more.
+/// A completion and its result, to be called when no lock is held any more.
 struct DueCompletion {
   std::shared_ptr<Strand> strand;
   Completion done;
@@ -34,7 +34,7 @@ struct DueCompletion {
 /// One way of a connection.
 class MemoryPipe {
  public:
-  /// One end: where its completions run, and what they are told once the connection is closed.
+  /// One end: where its completions run, and the error that they get once the connection is closed.
   struct End {
     std::shared_ptr<Strand> strand;
     Status closed;
@@ -80,7 +80,7 @@ class MemoryPipe {
       return DueCompletion();
     });
   }
-  /// The writer has let go: what is in the buffer may still be read.
+  /// The writer has let go: bytes in the buffer may still be read.
   void stop_writing() noexcept {
     change([&] {
       is_closed_ = true;
@@ -188,7 +188,7 @@ class MemoryStream final : public Stream {
   std::string peer_;
 };
 
-/// What waits at an address: connections that nobody has accepted, or somebody who accepts.
+/// The queue at an address: connections that nobody has accepted, or a waiting accept.
 class MemoryPort {
  public:
   MemoryPort(std::shared_ptr<ThreadPool> pool, std::size_t max_waiting)

@@ -8,15 +8,15 @@
 
 namespace dflow::net {
 
-/// Runs tasks on a pool in the order of their posting, never two at once and never inside `post`. After some it lets
-/// other work of the pool go first.
+/// Runs tasks on a pool in the order of their posting, never two at once and never inside `post`. After some tasks it
+/// lets other work of the pool go first.
 ///
 /// Thread safety: safe.
 class Strand : public std::enable_shared_from_this<Strand> {
  public:
   explicit Strand(std::shared_ptr<ThreadPool> pool) noexcept : pool_(std::move(pool)) {}
 
-  /// Errors: bad_alloc, and the task is dropped, with those before it that have not begun.
+  /// Errors: bad_alloc; the task is dropped, with the earlier tasks that have not begun.
   void post(Task task);
 
  private:

@@ -20,7 +20,7 @@ std::optional<int> known_axis(const InferContext& context, int rank) {
   return context.normalize_axis((*value)[0], rank);
 }
 
-/// What the shapes of inputs [first, last) say together, leaving out dimension `skipped` (-1: none).
+/// The common shape of inputs [first, last), leaving out dimension `skipped` (-1: none).
 PartialShape merged_inputs(const InferContext& context, int first, int skipped) {
   PartialShape merged = PartialShape::unknown();
   for (int i = first; i < context.num_inputs(); ++i) {

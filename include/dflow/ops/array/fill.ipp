@@ -47,7 +47,7 @@ std::int64_t count_range(T start, T limit, T delta) {
       throw_error(Status::invalid_argument(str_cat("a range from ", from, " by ", by, " does not reach ", to)));
     }
     // Rounded to T, as limit was: the exact quotient of the floats 0.3 and 0.1 leaves room for a fourth element, 0.3.
-    // Where T does not hold every whole number that would lose elements.
+    // If T does not hold every whole number, that would lose elements.
     auto steps = static_cast<double>(T(T(limit - start) / delta));
     if (!(steps < std::exp2(std::numeric_limits<T>::digits))) steps = (to - from) / by;
     double count = std::ceil(steps);

@@ -13,8 +13,8 @@ namespace dflow {
 
 namespace detail {
 
-/// What the open dimension of `dims` is beside a 0, for an x without elements: what is left when neither side counts
-/// its zeros, so that [0, 3] becomes [0, -1] as [0, 3]. Rounded down: any number leaves the tensor without elements.
+/// The open dimension of `dims` beside a 0, for an x without elements. It is the quotient of both sides without their
+/// zeros, so that [0, 3] becomes [0, -1] as [0, 3]. Rounded down: any number leaves the tensor without elements.
 std::int64_t open_dim_beside_zero(const InferContext& context, const SmallIntegers& dims) {
   const auto product_of_positive = [&](std::span<const std::int64_t> all) {
     SmallIntegers positive;
@@ -65,7 +65,7 @@ PartialShape reshaped_dims(const InferContext& context, SmallIntegers dims) {
   return PartialShape(dims.span());
 }
 
-/// x in its own shape again: what the gradients of all reshaping ops are.
+/// x in its own shape again: the gradient of all reshaping ops.
 AnyOutput reshape_like(const Expr& dy, const Expr& x) { return build<Reshape>({dy, shape_of(x)}); }
 
 }  // namespace detail

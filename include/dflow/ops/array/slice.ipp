@@ -15,7 +15,7 @@ namespace dflow {
 
 namespace detail {
 
-/// Extent `i` of the slice as far as it follows from its dimension, begin and size, any of which may be unknown.
+/// Extent `i` of the slice as far as it follows from its dimension, begin and size. Any of the three may be unknown.
 std::int64_t sliced_dim(const InferContext& context, int i, std::int64_t dim, const std::optional<SmallIntegers>& begin,
                         const std::optional<SmallIntegers>& size) {
   const std::int64_t wanted = size ? (*size)[i] : dynamic;

@@ -26,7 +26,7 @@ void require_members(const InferContext& context, int num_inputs) {
   }
 }
 
-/// The members whose results something depends on; at least one, in a gradient.
+/// The members whose results have gradients; at least one, in a gradient.
 std::vector<int> members_with_dy(const GradientContext& context) {
   std::vector<int> members;
   for (int i = 0; i < context.num_outputs(); ++i) {
@@ -91,7 +91,7 @@ void AllReduce::gradient(GradientContext& context) {
   if (reduction == ReduceBy::product) return detail::product_gradient(context);
   if (reduction != ReduceBy::sum && reduction != ReduceBy::mean) return detail::shared_extremum_gradient(context);
   const std::vector<Expr> dx = detail::reduced_dy(context, reduction);
-  // A mean of N results of which k have gradients: no sum of theirs, which 16 bits may not hold.
+  // A mean of N results, if k of them have gradients: not a sum of the gradients, which 16 bits may not hold.
   const int count = context.num_inputs();
   const auto share = static_cast<double>(detail::members_with_dy(context).size()) / count;
   for (int i = 0; i < count; ++i) {
@@ -132,7 +132,7 @@ void AllGather::gradient(GradientContext& context) {
   const BuiltNode offsets = build<ConcatOffset>(std::span<const AnyOutput>(sizes), {.count = count});
   const std::vector<int> members = detail::members_with_dy(context);
   for (int i = 0; i < count; ++i) {
-    // What member i has comes first, so that they are added where it is.
+    // The rows of member i come first, so that they are added where they are.
     std::vector<AnyOutput> rows;
     for (const int member : members) {
       const AnyOutput part =

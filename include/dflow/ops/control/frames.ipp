@@ -41,7 +41,7 @@ void Exit::infer(InferContext& context) { context.set_output(0, context.input(0)
 
 void NextIteration::infer(InferContext& context) {
   const PartialShape &next = context.input(0), &merged = context.input(1);
-  // What the Merge says of its shape holds in all iterations.
+  // The shape that the Merge declares holds in all iterations.
   bool fits = !merged.has_rank() || (next.has_rank() && next.rank() == merged.rank());
   for (int i = 0; fits && merged.has_rank() && i < merged.rank(); ++i) {
     fits = merged.dim(i) == dynamic || merged.dim(i) == next.dim(i);

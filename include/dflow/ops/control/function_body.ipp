@@ -48,7 +48,7 @@ void FunctionBody::finish(const BodyResults& results) {
   scope_.reset();
 }
 
-/// What the body between these nodes reads of what is around it, each edge once, but for constants.
+/// The edges around the body between the two nodes that nodes of the body read, each once, except constants.
 std::vector<Endpoint> captures_of(const GraphStore& graph, NodeId begin, NodeId last) {
   std::vector<Endpoint> captures;
   for (const NodeId id : IndexRange<NodeId>(begin + 1, last + 1)) {

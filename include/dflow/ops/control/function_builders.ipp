@@ -21,7 +21,7 @@ BuiltNode build_call(GraphStore& graph, std::vector<AnyOutput> inputs, const Cap
   return build<O>(graph, inputs, std::move(attrs), at);
 }
 
-/// No shapes stand for shapes of which nothing is known.
+/// An empty list of shapes means that all shapes are unknown.
 inline void complete_shapes(std::vector<PartialShape>& shapes, std::size_t n, std::string_view of,
                             std::string_view function, std::source_location where) {
   if (shapes.empty()) shapes.resize(n, PartialShape::unknown());
@@ -53,7 +53,7 @@ FunctionHandle define_function(GraphStore& graph, std::string_view name, std::ve
   return handle;
 }
 
-/// Every shape that `shape` stands for is one that `declared` does.
+/// Whether `declared` stands for every shape that `shape` stands for.
 inline bool is_within(const PartialShape& shape, const PartialShape& declared) {
   bool fits = !declared.has_rank();
   if (!fits && shape.has_rank() && shape.rank() == declared.rank()) {
@@ -63,7 +63,7 @@ inline bool is_within(const PartialShape& shape, const PartialShape& declared) {
   return fits;
 }
 
-/// Errors: InvalidArgument unless they are what was said of them.
+/// Errors: InvalidArgument unless the results are as declared.
 inline void require_declared(const BodyResults& results, const FunctionHandle& function, std::source_location where) {
   const auto reject = [&](const auto&... what) {
     throw_error(Status::invalid_argument(str_cat("function '", function.name, "' ", what...)).with_location(where));
@@ -292,7 +292,7 @@ std::vector<std::string> numbered_branches(std::size_t n) {
   return names;
 }
 
-/// Errors: InvalidArgument unless every value that `next` may have is one of those that the variable may have.
+/// Errors: InvalidArgument unless the variable may have every value that `next` may have.
 inline void require_invariant(const std::string& variable, const AnyOutput& next, DType dtype,
                               const PartialShape& shape, std::source_location where) {
   if (next.dtype() != dtype) {
@@ -307,7 +307,7 @@ inline void require_invariant(const std::string& variable, const AnyOutput& next
                   .with_location(where));
 }
 
-/// What errors call variable `i`.
+/// The name of variable `i` in errors.
 inline std::string variable_text(const LoopOptions& options, std::size_t i) {
   return str_cat(options.kind, ": ", options.variable, " ", i - options.num_unnamed);
 }

@@ -51,14 +51,14 @@ RowCount count_rows(std::span<const AnyOutput> elems, std::string_view name, con
   return count;
 }
 
-/// What is not built by the library itself comes from where the caller was.
+/// Gives the caller's source location to nodes that the library does not build for itself.
 ScopeGuard enter_callers_place(GraphStore& graph, const std::optional<std::source_location>& around) {
   GraphStore::Scope scope = graph.scope();
   scope.where = around;
   return graph.enter(std::move(scope));
 }
 
-/// Variables of the loop: the number of the row, the states, and the lists in which results are gathered.
+/// Variables of the loop: the number of the row, the states, and the lists that gather results.
 class RowLoopBuilder {
  public:
   RowLoopBuilder(const RowLoop& loop, BuildRow build_row, std::optional<std::source_location> around, const At& at)
@@ -180,7 +180,7 @@ class RowLoopBuilder {
   AnyOutput zero_;
   std::vector<AnyOutput> lists_;      ///< of the rows
   std::vector<Operation> checks_;     ///< that all have as many, where the graph does not tell
-  std::vector<OutputInfo> gathered_;  ///< what one iteration gives
+  std::vector<OutputInfo> gathered_;  ///< results of one iteration
 };
 
 RowResults any_row_loop(const RowLoop& loop, BuildRow build_row, const At& at) {

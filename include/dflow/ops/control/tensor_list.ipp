@@ -21,7 +21,7 @@ namespace dflow {
 
 namespace detail {
 
-/// What is known of an element by the input that says its shape.
+/// The shape of an element, as far as the input for its shape tells.
 inline PartialShape listed_element_shape(const InferContext& context, int input) {
   const PartialShape& extents = context.input(input);
   if (extents.has_rank() && extents.rank() == 0) return PartialShape::unknown();
@@ -40,7 +40,7 @@ inline PartialShape with_leading_dim(std::int64_t dim, const PartialShape& shape
   return PartialShape(dims);
 }
 
-/// Of a result whose shape is an input.
+/// Infers a result from the input that holds its shape.
 inline void infer_dense(InferContext& context, int input) {
   const PartialShape shape = listed_element_shape(context, input);
   if (shape.has_rank() && shape.rank() == 0) context.fail("the result has a leading dimension");
@@ -74,7 +74,7 @@ inline AnyOutput element_extents(const AnyOutput& x) {
   return any_concat(0, dims);
 }
 
-/// What a list's gradient has for an element like that one.
+/// The element of a list's gradient that belongs to an element like `like`.
 inline AnyOutput gradient_element(const AnyOutput& list, const AnyOutput& index, const Expr& like) {
   return build<TensorListGetItem>({list, index, shape_of(like)}, {.zero_if_missing = true}, {},
                                   two_types(like.dtype(), index.dtype()));
@@ -108,7 +108,7 @@ void TensorListResize::infer(InferContext& context) {
   detail::infer_list(context, context.input(0));
 }
 void TensorListResize::gradient(GradientContext& context) {
-  context.set_dx(0, build<TensorListResize>({context.dy(), context.input(1)}));  // what was dropped has none
+  context.set_dx(0, build<TensorListResize>({context.dy(), context.input(1)}));  // dropped elements have none
 }
 
 void TensorListFromTensor::infer(InferContext& context) {
@@ -177,7 +177,7 @@ void TensorListSetItem::infer(InferContext& context) {
   detail::infer_list(context, context.input(0));
 }
 void TensorListSetItem::gradient(GradientContext& context) {
-  // First what reads the list, so that the other may change it in place.
+  // The reader of the list comes first, so that the other node may change the list in place.
   context.set_dx(2, detail::gradient_element(context.dy(), context.input(1), context.input(2)));
   context.set_dx(0, build<TensorListUnset>({context.dy(), context.input(1)}));
 }

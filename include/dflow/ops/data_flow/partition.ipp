@@ -31,7 +31,7 @@ PartialShape infer_row(const InferContext& context, int positions, int data) {
   return row;
 }
 
-/// How many rows each partition gets; fails for one that does not exist.
+/// The number of rows that each partition gets; fails for a partition that does not exist.
 std::vector<std::int64_t> count_rows(const InferContext& context, const AnyTensor& partitions) {
   std::vector<std::int64_t> counts(static_cast<std::size_t>(context.num_outputs()));
   std::int64_t position = 0;

@@ -53,7 +53,7 @@ AnyOutput build_reader(Graph& graph, typename O::Attrs attrs, std::string_view n
   return build<O>(store, {}, std::move(attrs), {.name = at.name.empty() ? name : at.name, .where = at.where});
 }
 
-/// A node with the reader's handle, and what else it takes, on the reader's device.
+/// A node with the reader's handle and further inputs, on the reader's device.
 template <class O>
 BuiltNode build_on_reader(const AnyOutput& reader, const AnyOutput* other, const At& at) {
   GraphStore& graph = graph_of({&reader, 1}, O::name, at);

@@ -26,11 +26,11 @@ Expr tall_qr_gradient(const Expr& q, const Expr& r, const Expr& dq, const Expr& 
   return da;
 }
 
-/// What counts of the gradient by values that are real in a complex element type.
+/// The part that counts of a gradient by values that are real in a complex element type.
 Expr real_part(const Expr& x) { return is_complex(x.dtype()) ? (x + conj(x)) * 0.5 : x; }
 
-/// What the middle of a gradient U (...) V^H has for the vectors U with gradient dU: entry (i, j) is that of U^H dU
-/// divided by what its eigenvalues differ in.
+/// A gradient U (...) V^H has this term in its middle for the vectors U with gradient dU: entry (i, j) of U^H dU,
+/// divided by the difference of their eigenvalues.
 Expr divided_by_gaps(const Expr& projected, const Expr& gaps) { return projected * reciprocal_or_zero(gaps); }
 
 }  // namespace detail
@@ -115,7 +115,7 @@ void Svd::gradient(GradientContext& context) {
   }
   const Expr middle = (j + adjoint(j)) * as_row(s) + as_column(s) * (k + adjoint(k)) + diag(diagonal);
   Expr left = product(u, middle);
-  // What moves the vectors out of the space that they span, where there is more than that.
+  // If the vectors do not span the whole space, this term moves them out of the space that they span.
   if (m == dynamic || n == dynamic || m > n) left = left + (du - product(u, udu)) * as_row(inverse);
   Expr da = product(left, v, false, true);
   if (m == dynamic || n == dynamic || m < n) da = da + product(u * as_row(inverse), dv - product(v, vdv), false, true);

@@ -58,7 +58,7 @@ AnyOutput default_lengths(const AnyOutput& x, int rank, bool inverse, const At& 
   bool is_known = shape.has_rank();
   SmallIntegers lengths;
   if (is_known && shape.rank() < rank) {
-    for (int i = 0; i < rank; ++i) lengths.push_back(1);  // the op says what is wrong
+    for (int i = 0; i < rank; ++i) lengths.push_back(1);  // the op reports the error
     return int32_constant(graph, lengths.span(), here);
   }
   for (int i = shape.rank() - rank; is_known && i < shape.rank(); ++i) {
@@ -120,7 +120,7 @@ AnyOutput detail::any_real_fourier(const AnyOutput& x, const IndexList& fft_leng
 
 namespace detail {
 
-/// The gradient has the shape on input 2, and that of the step is checked against what the transform gave.
+/// The gradient has the shape on input 2. The shape of dy is checked against the transform's output.
 void infer_real_fourier_grad(InferContext& context, const RealFourierGradAttrs& attrs, bool inverse) {
   check_same_precision(context);
   if (attrs.rank < 1 || attrs.rank > 3) context.fail(str_cat("rank must be 1, 2 or 3, got ", attrs.rank));

@@ -31,7 +31,7 @@ void Div::gradient(GradientContext& context) {
   context.set_dx(1, sum_to_shape_of(-da * conj(context.output(0)), b));
 }
 
-/// y = a^b: da = dy b a^(b-1), db = dy y log a; the logarithm of what has none counts as 0.
+/// y = a^b: da = dy b a^(b-1), db = dy y log a; if a has no logarithm, log a counts as 0.
 void Pow::gradient(GradientContext& context) {
   const Expr a = context.input(0), b = context.input(1), dy = context.dy();
   if (is_integer(a.dtype())) context.fail("integer powers have no gradient");

@@ -8,7 +8,7 @@ namespace dflow {
 
 namespace detail {
 
-/// Output 0 gets the shape that input 1 holds; `narrow` must broadcast to `wide`, of which that shape is one.
+/// Output 0 gets the shape that input 1 holds; `narrow` must broadcast to `wide`, and that shape is one of the two.
 void infer_given_shape(InferContext& context, bool given_is_wide) {
   context.with_rank(1, 1);
   const PartialShape given = context.value_as_shape(1).value_or(PartialShape::unknown());

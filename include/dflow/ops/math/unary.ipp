@@ -6,7 +6,7 @@
 
 namespace dflow {
 
-// Of complex x the gradient is dy times the conjugate of the derivative, as in TensorFlow.
+// For complex x the gradient is dy times the conjugate of the derivative, as in TensorFlow.
 
 void Abs::gradient(GradientContext& context) {
   context.set_dx(0, context.dy() * AnyOutput(build<Sign>({context.input(0)})));

@@ -29,8 +29,8 @@ std::int64_t merge_channels(const InferContext& context, std::int64_t channels, 
   return channels == dynamic ? got : channels;
 }
 
-/// What the second order of batch normalisation is written in: all in the parameters' type, sums over batch, rows and
-/// columns with these dimensions kept as 1.
+/// The algebra for the second order of batch normalisation. All values have the parameters' type; sums over batch,
+/// rows and columns keep the summed dimensions as 1.
 class BatchNormAlgebra {
  public:
   BatchNormAlgebra(GradientContext& context, DType parameter)
@@ -72,8 +72,8 @@ void FusedBatchNormGrad::infer(InferContext& context) {
   context.set_output(2, {channels});
 }
 
-/// Statistics of the batch cannot be differentiated through; given ones are handed out as they are, and what uses them
-/// here, again in gradients, reads the edges that they came on.
+/// Statistics of the batch cannot be differentiated through. Given statistics are handed out as they are; nodes that
+/// use them here, again in gradients, read the edges that they came on.
 void FusedBatchNorm::gradient(GradientContext& context) {
   const Attrs& attrs = context.attrs<FusedBatchNorm>();
   for (int i = 1; attrs.is_training && i < 5; ++i) {
@@ -98,13 +98,13 @@ void FusedBatchNorm::gradient(GradientContext& context) {
 }
 
 /// With c = x - mean, r = 1 / sqrt(variance + epsilon), h = c r and the projection P(v) = v - mean(v) - h mean(v h),
-/// the node computes dx = scale r P(dy), dscale = sum(dy h), doffset = sum(dy). Gradients (a, b, c) by these three give
+/// the node computes dx = scale r P(dy), dscale = sum(dy h), doffset = sum(dy). Gradients (a, b, c) by the three give
 ///   by dy:     scale r P(a) + b h + c
 ///   by scale:  sum(a r P(dy))
 ///   by x:      r P(g) - scale r^2 h mean(a P(dy)),  g = b dy - scale r (a mean(dy h) + dy mean(a h))
-/// where the last term is by the variance inside r, of which h is 2 / n times the derivative. What mean and variance of
-/// the batch change is in the gradient by x. With given statistics P is the identity, the last term is 0, as is the
-/// second one of g, and they have gradients of their own:
+/// The last term is by the variance inside r; its derivative by x is 2 h / (n r). The gradient by x contains the effect
+/// of x on the mean and variance of the batch. With given statistics P is the identity, the last term and the second
+/// term of g are 0, and the statistics have gradients of their own:
 ///   by mean:      -r b sum(dy)
 ///   by variance:  -r^2 / 2 (scale r sum(a dy) + b sum(dy h))
 void FusedBatchNormGrad::gradient(GradientContext& context) {

@@ -18,9 +18,9 @@ namespace dflow {
 
 namespace detail {
 
-/// x / keep_prob where floor(keep_prob + u) is not 0, with u uniform in [0, 1), as in TensorFlow; 0 elsewhere. ReluGrad
-/// chooses so, and unlike a product with the mask it makes 0 of what is not finite as well. keep_prob and u are float
-/// where x has 16 bits: a sum of such numbers has one of 256 values below 1.
+/// x / keep_prob where floor(keep_prob + u) is not 0, with u uniform in [0, 1), as in TensorFlow; 0 elsewhere.
+/// ReluGrad makes the choice: unlike a product with the mask it makes 0 of Inf and NaN as well. keep_prob and u are
+/// float if x has 16 bits: a sum of 16-bit numbers has one of 256 values below 1.
 AnyOutput dropout_by(const Expr& x, const Expr& probability, const DropoutOptions& options, const At& at) {
   GraphStore& graph = *x.graph();
   const ScopeGuard place = enter_place(graph, at.where);

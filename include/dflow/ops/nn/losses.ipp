@@ -10,8 +10,8 @@ namespace dflow {
 
 namespace detail {
 
-/// The gradient by the logits of an op with outputs (loss, backprop): each row of backprop by the loss's gradient, and
-/// that of backprop through the softmax it holds.
+/// The gradient by the logits of an op with outputs (loss, backprop). It adds each row of backprop times the loss's
+/// gradient, and the gradient of backprop through the softmax it holds.
 Expr logits_gradient(const GradientContext& context) {
   Expr gradient;
   if (context.has_dy(0)) gradient = Expr(any_expand_dims(context.dy(0), 1, {})) * context.output(1);

@@ -70,7 +70,7 @@ void MaxPool::gradient(GradientContext& context) {
   context.set_dx(0, build<MaxPoolGrad>({context.input(0), context.output(0), context.dy()}, context.attrs<MaxPool>()));
 }
 
-// Where the maxima stand does not change with the input's values but in jumps: the gradient flows through grad alone.
+// The positions of the maxima change with the input's values only in jumps: the gradient flows through grad alone.
 
 void MaxPoolGrad::gradient(GradientContext& context) {
   context.set_dx(

@@ -9,9 +9,9 @@ namespace dflow {
 
 /// The rows of a tensor in random order, a new order in each run: x [rows, ...] -> the same shape.
 ///
-/// The order is that of Fisher and Yates, with one 32-bit word of the stream for each row but the last. Step i swaps
-/// row i with row i + (word i modulo the number of rows from i on). For the same two seeds the orders are TensorFlow's,
-/// in each run of a session.
+/// The order follows Fisher and Yates, with one 32-bit word of the stream for each row but the last. Step i swaps row i
+/// with row i + (word i modulo the number of rows from i on). For the same two seeds the orders are TensorFlow's, in
+/// each run of a session.
 struct RandomShuffle : StatefulOp<"RandomShuffle", AllTypes> {
   using Attrs = RandomAttrs;
   using Inputs = In<T>;

@@ -27,7 +27,7 @@ void UnsortedSegmentSum::infer(InferContext& context) {
   context.set_output(0, segments.concatenated(data.subshape(ids.rank(), data.rank())));
 }
 
-/// Each row's is that of its segment's sum; a row that was left out has none.
+/// Each row's gradient is the gradient of its segment's sum; a row that was left out has none.
 void UnsortedSegmentSum::gradient(GradientContext& context) {
   const Expr data = context.input(0), ids = context.input(1), dy = context.dy();
   const AnyOutput flat = detail::any_reshape(ids, {-1}, {});

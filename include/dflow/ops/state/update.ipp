@@ -6,8 +6,8 @@ namespace dflow {
 
 namespace detail {
 
-/// Checks the inputs of an update op: the first `num_variables` are handles to variables of one shape and of the op's
-/// element type, `grad` is the gradient, `indices` its rows (or -1), and all others are scalars.
+/// Checks the inputs of an update op. The first `num_variables` are handles to variables of one shape and of the op's
+/// element type. `grad` is the gradient, `indices` its rows (or -1), and all others are scalars.
 void infer_apply(InferContext& context, int num_variables, int grad, int indices = -1) {
   PartialShape variable = context.input(0);
   for (int i = 0; i < num_variables; ++i) {

@@ -115,7 +115,7 @@ Operation find_beside(const Operation& handle, std::string_view suffix) {
   return found.is_valid() ? Operation(handle.graph(), found) : Operation();
 }
 
-/// The node "w/read" of variable "w", else the first one that reads it and waits for nothing.
+/// The node "w/read" of variable "w", else the first node that reads w and waits for nothing.
 Operation find_read(const Operation& handle) {
   const auto reads = [&](const Node& node) {
     return node.op->role == OpRole::read_variable && node.inputs[0].node == handle.node_id();

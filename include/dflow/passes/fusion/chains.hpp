@@ -10,8 +10,8 @@
 
 namespace dflow {
 
-/// By device, whether it runs elementwise nodes that hang together as one (`ElementwiseChain`), and which: those whose
-/// kernel says what it computes (`KernelEntry::formula`).
+/// By device: whether it runs connected elementwise nodes as one (`ElementwiseChain`), and which nodes. They are the
+/// nodes whose kernel says its formula (`KernelEntry::formula`).
 ///
 /// Thread safety: immutable.
 class Chains {
@@ -21,9 +21,9 @@ class Chains {
   explicit Chains(std::span<const KernelTables> kernels);
 
   bool empty() const noexcept;
-  /// What a node of that device computes of each element; null where it does not go into a chain.
+  /// The formula that a node of that device computes of each element; null if the node does not go into a chain.
   const Formula* formula_of(const StepNode& node) const;
-  /// A kernel of that op, for any of these devices, says so (`KernelEntry::may_wait`).
+  /// Whether a kernel of the op, for any of the devices, says that it may wait (`KernelEntry::may_wait`).
   bool may_wait(const OpDef& op) const;
 
  private:
@@ -34,14 +34,16 @@ class Chains {
   std::vector<OfDevice> by_device_;
 };
 
-/// Puts one node in the place of elementwise nodes of one device and one inferred shape that read one another, as many
-/// as a kernel has arguments for. What a node outside reads or fetches stays an output; what is fed, is a target, or
-/// stands between two of them stays outside, and no node waits for what waits for it. The node is named after its
-/// members and has the line of the first. What comes when something else has come (what is received, the results of
-/// calls, elements of queues and, if `feeds_come_apart`, feeds) all members wait for, or none. `check` is called now
-/// and then; null: there is nothing to call.
+/// Puts one node in the place of elementwise nodes of one device and one inferred shape that read one another, as
+/// many as a kernel has arguments for.
 ///
-/// True if it has changed anything.
+/// - An edge that a node outside reads, or that is fetched, stays an output.
+/// - A node that is fed, is a target, or stands between two members stays outside; no node waits for its own readers.
+/// - The new node is named after its members and has the line of the first.
+/// - Late edges are received tensors, results of calls, elements of queues and, if `feeds_come_apart`, feeds. All
+///   members wait for the same late edge, or none does.
+///
+/// `check` is called now and then; null: there is nothing to call. Returns true if it has changed anything.
 bool chain(StepGraph& graph, const Chains& chains, bool feeds_come_apart = false, FunctionRef<void()>* check = nullptr);
 
 }  // namespace dflow

@@ -22,9 +22,10 @@ namespace detail {
 
 /// Finds the nodes of a step that become chains.
 ///
-/// Each node has a level: that of what it reads if that is of its kind, which is a device and a shape, else a higher
-/// one. A way from a node to another of the same level and kind leads through such nodes alone, so those can become one
-/// without any cycle, and so can those of them that follow one another in the order of the step.
+/// A node's kind is its device and its shape. Its level is the level of an input of its kind, else a higher one. A
+/// path between two nodes of the same level and kind leads through nodes of that level and kind alone. All nodes of
+/// one level and kind can therefore become one node without any cycle, and so can a run of them that follow one
+/// another in the order of the step.
 class ChainFinder {
  public:
   ChainFinder(const StepGraph& graph, const Chains& chains, bool feeds_come_apart, FunctionRef<void()>* check)
@@ -34,7 +35,7 @@ class ChainFinder {
         check_(check),
         feeds_(graph.feeds, graph.nodes.size()) {}
 
-  /// The number of its chain for each node, -1 for those in none; empty if there are no chains.
+  /// The number of its chain for each node, -1 for nodes in none; empty if there are no chains.
   IndexedVector<StepNodeId, std::ptrdiff_t> find() {
     if (!find_kinds()) return {};
     set_levels();
@@ -89,8 +90,8 @@ class ChainFinder {
     return count > 1;
   }
 
-  /// What each node waits for, directly or not, that comes late: of which the nodes of a chain wait for the same, so
-  /// that nothing waits for more than it did.
+  /// Finds the late nodes that each node waits for, directly or not. All nodes of a chain wait for the same late
+  /// nodes, so no node waits for more than it did.
   void set_gates() {
     gates_.resize(graph_.nodes.size());
     std::unordered_map<const OpDef*, bool> may_wait;
@@ -130,7 +131,7 @@ class ChainFinder {
     return role == OpRole::recv || role == OpRole::collective || passes_on(role) || calls_functions(role);
   }
 
-  /// Not if some input is known to have a shape that the formula is not for: its own kernel takes more.
+  /// False if an input is known to have a shape that the formula is not for: the op's own kernel takes more shapes.
   bool fits(const Formula& formula, const StepNode& node, const PartialShape& shape) const {
     if (formula.shapes != Formula::Shapes::same) return true;
     const std::span<const StepEndpoint> inputs = graph_.inputs_of(node);
@@ -157,7 +158,7 @@ class ChainFinder {
     }
   }
 
-  /// What could be made later, with those that read it, is: it is a tensor less.
+  /// Moves a node to the later level of its readers where possible: this saves a tensor.
   void sink() {
     constexpr std::int32_t none = std::numeric_limits<std::int32_t>::max();
     ByNode latest(graph_.nodes.size());
@@ -221,7 +222,7 @@ class ChainFinder {
     }
   }
 
-  /// How many of these, from the first on, one kernel has room for.
+  /// How many of the nodes, from the first on, one kernel has room for.
   std::size_t fitting(std::span<const StepNodeId> nodes, std::size_t most_outputs) const {
     std::vector<StepEndpoint> inputs;
     std::unordered_map<StepNodeId, std::int32_t> unread;  // of members: how much outside needs them, if no more come
@@ -291,7 +292,7 @@ class ChainMaker {
     const StepGroup& group = groups_[number];
     ElementwiseChain::Attrs attrs;
     std::vector<StepEndpoint> reads(inputs.begin(), inputs.end());
-    std::unordered_map<StepEndpoint, std::int64_t, EndpointHash> place;  // of what members read
+    std::unordered_map<StepEndpoint, std::int64_t, EndpointHash> place;  // of edges that members read
     const auto add_input = [&](StepEndpoint old) {
       place.emplace(old, static_cast<std::int64_t>(attrs.Tin.size()));
       attrs.Tin.push_back(graph_.output(old).dtype);
@@ -339,7 +340,7 @@ class ChainMaker {
   }
 
  private:
-  /// One of the same value, for all chains.
+  /// A constant of the same value in the new step, one for all chains.
   StepNodeId constant_in(StepGraph& fresh, StepNodeId old) {
     const auto [found, is_new] = constants_.try_emplace(old);
     if (is_new) found->second = fresh.append(graph_.node(old), {}, {});

@@ -9,8 +9,8 @@
 
 namespace dflow {
 
-/// By device, the kernels that do the work of two ops (`Op::Fuses`): those which its tables have, unless a kernel of
-/// one of the two ops is in a table that is asked before.
+/// By device, the kernels that do the work of two ops (`Op::Fuses`). A kernel of the device's tables is left out if a
+/// kernel of one of the two ops is in a table that is asked before.
 ///
 /// Thread safety: immutable.
 class Fusions {

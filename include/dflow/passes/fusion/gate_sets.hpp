@@ -12,8 +12,8 @@
 
 namespace dflow::detail {
 
-/// Sets of what nodes of a step wait for, each known by a number: small ones, and one for all that have more than
-/// `max_size`.
+/// Sets of the gates that nodes of a step wait for, each known by a number: small sets, and one for all sets of more
+/// than `max_size`.
 class GateSets {
  public:
   using Id = std::int32_t;

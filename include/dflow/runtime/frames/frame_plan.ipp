@@ -100,7 +100,7 @@ class FramePlanCompiler {
     }
   }
 
-  /// Outputs stand in the frame that they are given to; what is fed in the outermost.
+  /// Slots of outputs are in the frame that the outputs are given to; slots of feeds are in the outermost frame.
   void assign_slots() {
     first_slot_.resize(body().nodes.size());
     for (const StepNodeId id : body().nodes.indices()) {
@@ -136,7 +136,7 @@ class FramePlanCompiler {
     plan_->shared_constants_ = std::move(brought.constants);
   }
 
-  /// One that waits for something is in its frame alone, and dead as long as it waits.
+  /// A constant that waits for a node is in its frame alone, and dead as long as it waits.
   void place_late_constants() {
     for (const StepNodeId id : body().nodes.indices()) {
       if (!is_constant(body().node(id)) || layout_.is_everywhere[id]) continue;
@@ -146,7 +146,7 @@ class FramePlanCompiler {
     }
   }
 
-  /// Of a constant, in a frame.
+  /// The slot of a constant in a frame.
   SlotId constant_slot(StepNodeId id, std::ptrdiff_t in, bool on_host) {
     const bool of_host = on_host && host_constants_.contains(id);
     const auto [found, is_new] = constant_slots_.try_emplace(std::tuple(in, id, of_host));
@@ -207,7 +207,7 @@ class FramePlanCompiler {
     }
   }
 
-  /// What waits for what, how often each slot is read, and who may write into what it reads.
+  /// Sets the edges between nodes, how often each slot is read, and which nodes may write into their inputs.
   void link() {
     for (const auto& [position, begin] : wired_)
       plan_->nodes_[static_cast<std::size_t>(position)].wiring.inputs = plan_->input_slots_.data() + begin;
@@ -272,7 +272,7 @@ class FramePlanCompiler {
     }
   }
 
-  /// Only a step's own calls are split by what their bodies want in host memory.
+  /// Only a step's own calls are split by the inputs that their bodies want in host memory.
   void require_host_memory(const StepNode& call) const {
     if (plan_->device_->memory == nullptr) return;
     throw_error(Status::unimplemented(

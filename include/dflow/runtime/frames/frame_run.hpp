@@ -23,17 +23,17 @@ struct PlanOptions;
 
 namespace dflow::detail {
 
-/// A part of a graph that passes tensors on alive or dead, compiled for the loop that runs it: each frame has slots and
-/// counters of its own, of which an iteration of it has a copy.
+/// A part of a graph that passes tensors on alive or dead, compiled for the loop that runs it. Each frame has its own
+/// slots and counters, and each iteration of the frame has a copy of them.
 ///
 /// Thread safety: immutable after `compile`.
 class FramePlan {
  public:
   using Index = std::int32_t;
-  static constexpr Index kept = std::numeric_limits<Index>::max();  ///< as often is read what is never let go
+  static constexpr Index kept = std::numeric_limits<Index>::max();  ///< reads of a slot that is never let go
   static constexpr bool is_kept(Index reads) noexcept { return reads > kept / 2; }
 
-  /// What a node's output, or its end (output -1), is waited for by.
+  /// The node and input that wait for a node's output, or for its end (output -1).
   struct Edge {
     Index output = -1;
     Index node = 0;
@@ -42,14 +42,14 @@ class FramePlan {
   struct PlannedNode {
     const Node* node = nullptr;
     OpRole role = OpRole::ordinary;
-    const AnyKernel* kernel = nullptr;  ///< null for what the loop does itself
+    const AnyKernel* kernel = nullptr;  ///< null for a node that the loop runs itself
     KernelContext::Wiring wiring;       ///< inputs in the frame it runs in, outputs in the one it gives to
     Index frame = 0;
     Index gives_to = 0;
     Index number = 0;               ///< in its frame
     Index pending = 0;              ///< inputs that change, and control inputs; of a Merge only these
     Index num_data = 0;             ///< of a Merge: inputs in the first iteration
-    Index merge = -1;               ///< of a NextIteration: what it leads to
+    Index merge = -1;               ///< of a NextIteration: the Merge it leads to
     Index place = -1;               ///< of a NextIteration: among the inputs of that
     bool has_next = false;          ///< a Merge that NextIterations lead to
     bool is_constant = false;       ///< an Enter
@@ -66,7 +66,7 @@ class FramePlan {
     std::int64_t parallel_iterations = 1;
     Index num_slots = 0;
     std::vector<Index> pending;  ///< of its nodes, by their numbers
-    std::vector<Index> reads;    ///< of its slots; those of constants and fetches are never let go
+    std::vector<Index> reads;    ///< of its slots; constants and fetches are never let go
     std::vector<std::pair<SlotId, AnyTensor>> constants;
     std::vector<SlotId> late;                     ///< of constants that wait for something
     std::vector<std::pair<Index, Index>> merges;  ///< that have an input from the beginning, and its number
@@ -113,9 +113,9 @@ class FramePlan {
 
 class FrameRun;
 
-/// One iteration of a frame: tensors, and what its nodes still wait for.
+/// One iteration of a frame: its tensors, and the number of inputs that its nodes still wait for.
 ///
-/// Thread safety: guarded by the run, but for the slots of nodes that are running.
+/// Thread safety: guarded by the run, except for the slots of nodes that are running.
 struct FrameIteration {
   using Index = FramePlan::Index;
 
@@ -126,7 +126,7 @@ struct FrameIteration {
   std::vector<Index> pending;                        ///< by node
   std::vector<Index> num_dead;                       ///< by node: inputs
   std::vector<std::uint8_t> is_taken;                ///< by node: a Merge that has its value
-  std::vector<Index> reads;                          ///< by slot: those to come
+  std::vector<Index> reads;                          ///< by slot: reads to come
   std::map<Index, std::unique_ptr<FrameRun>> inner;  ///< frames under way
   Index num_ready = 0;                               ///< nodes that are ready or run
   std::string frame;                                 ///< for messages to other devices
@@ -144,18 +144,18 @@ class FrameRun {
   const Index frame;
   FrameRun* const outer;
   FrameIteration* const within;
-  std::deque<std::unique_ptr<FrameIteration>> iterations;  ///< those under way, the oldest first
+  std::deque<std::unique_ptr<FrameIteration>> iterations;  ///< under way, the oldest first
   std::vector<std::unique_ptr<FrameIteration>> idle;       ///< ended ones, whose memory is used again
   std::int64_t newest = -1;
   Index pending_enters = 0;
-  /// What every iteration is given: constant Enters.
+  /// A value that every iteration is given: a constant Enter.
   struct Invariant {
     Index node = 0;
     AnyTensor value;
     bool is_dead = false;
   };
   std::vector<Invariant> invariants;
-  /// What waits for an iteration to end, since as many as may be are under way.
+  /// A value that waits for an iteration to end, since the most iterations allowed are under way.
   struct Next {
     Index node = 0;
     AnyTensor value;
@@ -207,12 +207,12 @@ class FrameLoop : public std::enable_shared_from_this<FrameLoop> {
   void pass_exit(const Ready& ready);
   void pass_next(const Ready& ready);
   void give_next(FrameIteration& to, Index node, AnyTensor value);
-  /// Tells what waits for the node, in the iteration that it gives its outputs to.
+  /// Tells the nodes that wait for this node, in the iteration that it gives its outputs to.
   void tell(FrameIteration& to, Index node, bool is_dead);
   void deliver(FrameIteration& to, const FramePlan::Edge& edge, bool is_dead);
   void take_merged(FrameIteration& to, Index merge, Index number, AnyTensor value);
   void make_ready(FrameIteration& to, Index node, bool is_dead);
-  /// What is in a slot, for its next reader: moved where that is the last one.
+  /// Returns the tensor in a slot for its next reader; moved if the reader is the last one.
   AnyTensor take(FrameIteration& from, SlotId slot);
   void has_read(FrameIteration& iteration, SlotId slot);
   void let_go(FrameIteration& iteration, SlotId slot);

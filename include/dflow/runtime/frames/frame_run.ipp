@@ -127,8 +127,8 @@ Status FrameLoop::run_kernel(const Ready& ready, const KernelContext::Wiring& wi
   return {};
 }
 
-/// A kernel under way that ends later. While it is being started, a completion that it drops says less than what it
-/// throws.
+/// A kernel under way that ends later. If the kernel throws while it is being started, the exception says more than a
+/// completion that it drops.
 struct FrameLoop::AsyncRun {
   AsyncRun(FrameIteration& iteration, const KernelContext::Wiring& of, const DeviceContext& device)
       : wiring(of), context(iteration.slots.data(), wiring, device, iteration.context) {}
@@ -232,7 +232,7 @@ void FrameLoop::fail(const Status& status) {
   must_cancel_ = true;
 }
 
-/// What waits for something gives up; it may end in this thread, so that the mutex is not held meanwhile.
+/// Makes all waits give up. A wait may end in this thread, so the mutex is not held meanwhile.
 void FrameLoop::cancel_rest(std::unique_lock<std::mutex>& lock) {
   if (!std::exchange(must_cancel_, false)) return;
   const Status status = status_;
@@ -287,7 +287,7 @@ FrameIteration& FrameLoop::begin_iteration(FrameRun& run) {
   return iteration;
 }
 
-/// Those at the front that have nothing left to do; of a frame that has none left, the frame.
+/// Ends the iterations at the front that have nothing left to do; if the frame has no iteration left, ends the frame.
 void FrameLoop::end_iterations(FrameRun& run) {
   while (!run.iterations.empty()) {
     FrameIteration& oldest = *run.iterations.front();
@@ -309,7 +309,7 @@ void FrameLoop::end_iterations(FrameRun& run) {
 void FrameLoop::end_run(FrameRun& run) {
   FrameIteration& around = *run.within;
   for (const Index node : run.dead_exits) {
-    // One that was alive in an iteration before has told so.
+    // An exit that was alive in an earlier iteration has told so.
     if (std::find(run.alive_exits.begin(), run.alive_exits.end(), node) == run.alive_exits.end()) {
       tell(around, node, true);
     }
@@ -319,7 +319,7 @@ void FrameLoop::end_run(FrameRun& run) {
   end_iterations(outer);
 }
 
-// ---- what nodes give ----
+// ---- outputs of nodes ----
 
 void FrameLoop::finish(const Ready& ready) {
   const FramePlan::PlannedNode& node = plan_->node(ready.node);
@@ -480,7 +480,7 @@ void FrameLoop::take_merged(FrameIteration& to, Index merge, Index number, AnyTe
   const FramePlan::PlannedNode& node = plan_->node(merge);
   const auto at = static_cast<std::size_t>(node.number);
   if (to.is_taken[at] != 0) return;
-  // Of an edge that carries lists it is the shape of their elements.
+  // If an edge carries lists, the shape is the shape of their elements.
   const OutputInfo& declared = node.node->outputs[0];
   if (!is_handle(declared.dtype) && !declared.shape.is_compatible_with(value.shape())) {
     return fail(error_at(
@@ -521,7 +521,7 @@ void FrameLoop::let_go(AnyTensor& tensor) {
   }
 }
 
-/// What is left of a run: after an error tensors that a device is not done with.
+/// Lets go of the rest of a run: after an error, tensors that a device is not done with.
 // NOLINTNEXTLINE(misc-no-recursion): frames are nested as deep as a program nests its loops.
 void FrameLoop::let_go_of_all(FrameRun& run) {
   for (const std::unique_ptr<FrameIteration>& each : run.iterations) {
@@ -532,7 +532,7 @@ void FrameLoop::let_go_of_all(FrameRun& run) {
   for (FrameRun::Next& each : run.waiting) let_go(each.value);
 }
 
-/// What no frame has given is dead.
+/// An output that no frame has given is dead.
 void FrameLoop::give_outputs() {
   FrameIteration& iteration = *whole_->iterations.front();
   for (std::size_t f = 0; f < plan_->fetches().size(); ++f) {

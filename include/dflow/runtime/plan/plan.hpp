@@ -27,15 +27,15 @@ namespace dflow {
 
 /// Kernels that keep state in themselves, by device, op and node: shared by all plans of a session.
 ///
-/// They are kept as long as the session, which only grows with its graph: what a node has counted or drawn goes on in
-/// every later step that runs it, whether or not the steps it ran in before are still compiled. Nodes are never removed
-/// from a graph, so there is none that no step can reach any more.
+/// They are kept as long as the session, and a session's graph only grows. A node's count or random stream goes on in
+/// every later step that runs the node, whether or not its earlier steps are still compiled. Nodes are never removed
+/// from a graph, so every node stays within reach of a step.
 ///
 /// Thread safety: safe.
 class KeptKernels {
  public:
   std::shared_ptr<AnyKernel> find(std::string_view device, std::string_view node) const;
-  /// The kernel kept for that node: `kernel`, or what another thread was quicker to put there.
+  /// The kernel kept for the node: `kernel`, or the kernel that another thread put there first.
   std::shared_ptr<AnyKernel> keep(std::string_view device, std::string_view node, std::shared_ptr<AnyKernel> kernel);
 
  private:
@@ -43,7 +43,7 @@ class KeptKernels {
     using is_transparent = void;
     std::size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>{}(text); }
   };
-  /// By `node`: the names of its op and its own.
+  /// The key is `node`: the names of its op and its own.
   using OfDevice = std::unordered_map<std::string, std::shared_ptr<AnyKernel>, Hash, std::equal_to<>>;
 
   mutable std::mutex mutex_;
@@ -56,9 +56,9 @@ namespace detail {
 
 class CalledPlan;
 
-/// The bodies that the nodes of a plan call, and those of their bodies.
+/// The bodies that the nodes of a plan call, and the bodies called in them.
 struct CalledPlans {
-  /// And by `PlanOptions::holds_feeds_from`.
+  /// By body and by `PlanOptions::holds_feeds_from`.
   std::map<std::pair<const StepGraph*, std::size_t>, std::shared_ptr<CalledPlan>> by_body;
   std::unordered_map<std::int32_t, CalledPlan*> around;  ///< by `StepGraph::recursion`
 };
@@ -77,7 +77,7 @@ struct PlanOptions {
   /// Copies of constants in the device's memory that other plans may have or want; null where nobody does.
   DeviceConstants* constants = nullptr;
   InterOp inter_op = InterOp::automatic;
-  /// That run the step's units; 0: those of the device's pool.
+  /// Number of threads that run the step's units; 0: the threads of the device's pool.
   int num_threads = 0;
   /// Kernels write into inputs that nobody else reads any more.
   bool reuse_buffers = true;
@@ -85,12 +85,12 @@ struct PlanOptions {
   bool joins_nodes = true;
   /// Feeds may come while the step runs, and fetches leave it as soon as they are made.
   bool streams = false;
-  /// Feeds from this one on stay what they are for run after run: no kernel writes into them or lets go of them.
+  /// Feeds from this position on keep their values in every run: no kernel writes into them or lets go of them.
   std::size_t holds_feeds_from = std::numeric_limits<std::size_t>::max();
   /// Called now and then while a plan is made; throws to give up (a deadline).
   FunctionRef<void()>* check = nullptr;
-  /// End waiting for constants to be copied to the device, the only thing that is waited for: with DeadlineExceeded,
-  /// Cancelled.
+  /// End waiting for constants to be copied to the device: with DeadlineExceeded, Cancelled. `compile` waits for
+  /// nothing else.
   Clock* clock = nullptr;
   /// The bodies that calls share. Null: `compile` finds them itself.
   detail::CalledPlans* called = nullptr;
@@ -114,8 +114,8 @@ class Plan {
   /// Blocks while constants are copied to a device with memory of its own; a worker of the device's pool goes on
   /// working. Errors: NotFound if an op has no kernel for the device or its element types; InvalidArgument if a
   /// placeholder is not fed, if the graph's nodes do not stand in a topological order, or if an op is not the table's
-  /// of that name; whatever making a kernel or copying a constant throws, with the node added; DeadlineExceeded and
-  /// Cancelled as the options say.
+  /// op of that name; DeadlineExceeded and Cancelled as the options say. An error from making a kernel or copying a
+  /// constant is thrown on, with the node added.
   static std::shared_ptr<const Plan> compile(StepGraph graph, const PlanOptions& options);
 
   const IndexedVector<PlanNodeId, PlanNode>& nodes() const noexcept { return data_.nodes; }
@@ -129,14 +129,14 @@ class Plan {
   std::span<const std::pair<SlotId, AnyTensor>> constants() const noexcept { return data_.constants; }
   std::span<const SlotId> feed_slots() const noexcept { return data_.feed_slots; }
   std::span<const SlotId> fetch_slots() const noexcept { return data_.fetch_slots; }
-  /// The tensor of fetch `i` is in nobody's way: not a constant, and not fetched again under a later number. If the
-  /// plan streams, also not read by any node, nor fetched under another number.
+  /// Whether the tensor of fetch `i` may be moved out: it is not a constant, and not fetched again under a later
+  /// number. If the plan streams, it is also not read by any node, nor fetched under another number.
   bool may_take_fetch(std::size_t i) const noexcept { return data_.may_take_fetch[i]; }
   /// See `PlanOptions`.
   std::size_t holds_feeds_from() const noexcept { return data_.holds_feeds_from; }
   /// Slots of feeds that stay.
   std::span<const SlotId> held_slots() const noexcept { return data_.held_slots; }
-  /// Other slots that still hold a tensor after a run: what was fed and fetched, but for constants.
+  /// Other slots that still hold a tensor after a run: tensors that were fed and fetched, except constants.
   std::span<const SlotId> cleared_slots() const noexcept { return data_.cleared_slots; }
   std::size_t num_slots() const noexcept { return data_.num_slots; }
   /// In the order of their nodes; none of a plan that streams.
@@ -145,7 +145,7 @@ class Plan {
   bool is_sequential() const noexcept { return data_.is_sequential; }
   /// Some kernel may give a dead tensor.
   bool carries_dead() const noexcept { return data_.carries_dead; }
-  /// A kernel of it does.
+  /// Whether a kernel of the plan nests.
   bool nests() const noexcept { return data_.nests; }
   bool streams() const noexcept { return data_.streams; }
   /// If the plan streams: the unit of each feed, and of each fetch (none: it is there from the beginning).

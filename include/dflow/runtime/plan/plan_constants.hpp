@@ -15,22 +15,23 @@
 
 namespace dflow {
 
-/// Constants in the memories of devices: brought there once, shared by all plans that read them, and gone with the last
-/// of these. A session has one.
+/// Constants in the memories of devices. A constant is brought there once, is shared by all plans that read it, and is
+/// freed with the last of the plans. A session has one DeviceConstants.
 ///
 /// Thread safety: safe.
 class DeviceConstants {
  public:
-  /// A host tensor, which nobody may free and put another one in its place meanwhile, and the device's copy of it.
+  /// A host tensor and the device's copy of it. The host tensor is kept, so that no other tensor can take its place in
+  /// memory.
   struct Copy {
     AnyTensor host;
     AnyTensor here;
   };
   using Ref = std::shared_ptr<const Copy>;
 
-  /// Null if no plan has that one there.
+  /// Null if no plan has a copy of that tensor there.
   Ref find(const DeviceContext& device, const AnyTensor& host) const;
-  /// The copy to use from now on: `copy`, or what another thread was quicker to bring there.
+  /// Returns the copy to use from now on: `copy`, or the copy of another thread that was quicker.
   Ref keep(const DeviceContext& device, Ref copy);
   /// Copies that some plan still reads.
   std::size_t size() const;
@@ -54,12 +55,12 @@ class DeviceConstants {
 
   mutable std::mutex mutex_;
   std::unordered_map<Key, std::weak_ptr<const Copy>, KeyHash> copies_;
-  std::size_t sweep_at_ = 16;  ///< entries at which those are looked for that nobody reads any more
+  std::size_t sweep_at_ = 16;  ///< number of entries at which copies that nobody reads any more are looked for
 };
 
 namespace detail {
 
-/// What ends waiting for copies early.
+/// The limits that end waiting for copies early.
 struct CopyLimits {
   Clock* clock = nullptr;  ///< null: no deadline
   Clock::time_point deadline = Clock::never;
@@ -68,14 +69,15 @@ struct CopyLimits {
 
 struct BroughtConstants {
   Status status;
-  std::ptrdiff_t failed = -1;  ///< which one could not be brought; -1 where it is not the fault of one
+  std::ptrdiff_t failed = -1;  ///< number of the tensor that could not be brought; -1 if no single tensor is at fault
   std::vector<DeviceConstants::Ref> constants;
 };
 
-/// Brings host tensors of numbers into the device's memory: starts all copies that `shared` (may be null) does not
-/// have, then waits for them in the device's pool, whose workers go on working. Ends at the first error, a copy whose
-/// completion is dropped being one; copies under way then end on their own, and belong to nobody. Errors, in the
-/// status: those of the copies; DeadlineExceeded and Cancelled by the limits. What starting a copy throws goes on.
+/// Brings host tensors of numbers into the device's memory. Starts all copies that `shared` (may be null) does not
+/// have, then waits for them in the device's pool, whose workers go on working. Ends at the first error; a copy whose
+/// completion is dropped is an error. Copies under way then end on their own, and belong to nobody. Errors, in the
+/// status: the errors of the copies; DeadlineExceeded and Cancelled by the limits. An exception from starting a copy
+/// is passed on.
 BroughtConstants bring_constants(const DeviceContext& device, std::span<const AnyTensor> hosts, DeviceConstants* shared,
                                  const CopyLimits& limits);
 

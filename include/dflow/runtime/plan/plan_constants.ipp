@@ -21,7 +21,7 @@ DeviceConstants::Ref DeviceConstants::find(const DeviceContext& device, const An
 }
 
 DeviceConstants::Ref DeviceConstants::keep(const DeviceContext& device, Ref copy) {
-  if (!copy->host.buffer()) return copy;  // no elements: nothing to tell it by, nor to save
+  if (!copy->host.buffer()) return copy;  // no elements: no address to know it by, and nothing to save
   const std::lock_guard lock(mutex_);
   std::weak_ptr<const Copy>& kept = copies_[key_of(device, copy->host)];
   if (Ref earlier = kept.lock()) return earlier;
@@ -41,7 +41,7 @@ std::size_t DeviceConstants::size() const {
 
 namespace detail {
 
-/// Copies on their way into a device's memory; shared by who waits for them and by their completions.
+/// Copies on their way into a device's memory; shared by the waiting thread and the completions of the copies.
 class CopiesUnderWay {
  public:
   explicit CopiesUnderWay(std::size_t count) : here_(count), outstanding_(count) {}
@@ -83,7 +83,7 @@ class CopiesUnderWay {
   PoolEvent ended_;
 };
 
-/// The completion of one copy, which counts as failed where it is forgotten.
+/// The completion of one copy, which counts as failed if it is dropped.
 class CopyArrival {
  public:
   CopyArrival(std::shared_ptr<CopiesUnderWay> copies, std::size_t i) : copies_(std::move(copies)), i_(i) {}

@@ -46,7 +46,7 @@ struct PlanUnit {
   bool is_async = false;      ///< a single asynchronous node
   bool is_nested = false;     ///< a node with a kernel that `nests`
   bool is_expensive = false;  ///< worth waking another thread for
-  bool is_brief = false;      ///< kernels of the library that are known to cost less than to wake another thread
+  bool is_brief = false;      ///< kernels of the library that are known to cost less than waking another thread
   bool is_feed = false;       ///< without nodes; finished by a late feed
 };
 
@@ -57,7 +57,7 @@ struct RecordedNodes {
   std::unique_ptr<WorkRecorder::Record> record;
 };
 
-/// The members of a plan. The stages of `Plan::compile` fill it in, each its own members; `Plan` shows it to steps.
+/// The members of a plan. Each stage of `Plan::compile` fills in its own members; `Plan` shows them to steps.
 ///
 /// Thread safety: used by the thread that compiles, then constant.
 struct PlanData {
@@ -97,7 +97,7 @@ struct PlanData {
   // Releases.
   std::vector<SlotId> released;
   std::vector<SlotId> shared_reads;
-  IndexedVector<SlotId, std::int32_t> shared_read_counts;  ///< 0 where one unit does all the reading
+  IndexedVector<SlotId, std::int32_t> shared_read_counts;  ///< 0 if one unit does all the reading
   std::vector<SlotId> cleared_slots;
   std::vector<SlotId> held_slots;
   std::vector<bool> may_take_fetch;

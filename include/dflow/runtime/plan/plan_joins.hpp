@@ -10,27 +10,27 @@
 
 namespace dflow::detail {
 
-/// Which nodes of a plan run as one, and in which order nodes then come.
+/// The nodes of a plan that run as one, and the order of the nodes then.
 ///
-/// Nodes of one unit are joined, so that none waits for a tensor from elsewhere for which it did not wait before. They
-/// have as many nodes that may be joined before them, on the longest way, as the others: what lies behind some of them
-/// then lies before none of them, nor before others that are joined.
+/// Joined nodes are in one unit, so no node waits for a tensor from elsewhere for which it did not wait before. Joined
+/// nodes have the same level: the number of nodes before them that may be joined, on the longest way. Therefore a node
+/// behind a member of a group lies before no member of that group, and before no other joined nodes of that level.
 ///
 /// Thread safety: a value type.
 struct PlanJoins {
-  /// What joining needs to know of a node.
+  /// The facts that joining needs of a node.
   struct Candidate {
     const JointKernel* kernel = nullptr;  ///< null: it runs alone
     std::int64_t held_bytes = 0;
   };
 
-  /// `unit_of` says where nodes run, none for those that do not.
+  /// `unit_of` gives the unit of each node; it is invalid for nodes that do not run.
   static PlanJoins find(const StepGraph& graph, const IndexedVector<StepNodeId, Candidate>& candidates,
                         const IndexedVector<StepNodeId, UnitId>& unit_of);
 
   std::vector<std::vector<StepNodeId>> groups;  ///< each of two nodes or more, in the order of the step
-  /// The nodes that run, each after what it waits for in its unit. The last of a group stands for all of it. Empty
-  /// where there are no groups, and the order of the step is one.
+  /// The nodes that run, each after the nodes of its unit that it waits for. The last node of a group stands for the
+  /// group. Empty if there are no groups; the order of the step is valid then.
   std::vector<StepNodeId> order;
   IndexedVector<StepNodeId, std::int32_t> group_of;  ///< -1: it runs alone
 };

@@ -17,7 +17,7 @@ namespace joins {
 using Candidates = IndexedVector<StepNodeId, PlanJoins::Candidate>;
 using UnitOf = IndexedVector<StepNodeId, UnitId>;
 
-/// What a node waits for in its own unit.
+/// Calls `see` for each node of its own unit that a node waits for.
 template <class F>
 void for_each_needed(const StepGraph& graph, const UnitOf& unit_of, StepNodeId id, F&& see) {
   const StepNode& node = graph.node(id);
@@ -113,7 +113,8 @@ class Grouping {
   std::unordered_map<std::uint64_t, std::vector<std::size_t>> open_;
 };
 
-/// The order of the step, but for groups, which come where their last node does, and for what waits for them.
+/// The order of the step, except that a group comes at the place of its last node, and the nodes that wait for it come
+/// later.
 std::vector<StepNodeId> order_of(const StepGraph& graph, const PlanJoins& joins, const UnitOf& unit_of) {
   const auto stands_for = [&](StepNodeId id) {
     const std::int32_t group = joins.group_of[id];

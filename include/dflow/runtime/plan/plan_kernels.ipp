@@ -13,7 +13,8 @@
 
 namespace dflow::detail {
 
-/// Of a constant that others wait for: its tensor is there from the beginning, what it was built after is not.
+/// Kernel of a constant that other nodes wait for. Its tensor is there from the beginning; the nodes before it are
+/// not.
 class AfterControlInputs final : public AnyKernel {
  public:
   AfterControlInputs() : AnyKernel(KernelTraits{}) {}
@@ -131,12 +132,13 @@ const AnyKernel& PlanKernels::make_call(const StepNode& node) {
   for (std::size_t b = 0; b < call->bodies.size(); ++b) {
     const std::shared_ptr<const StepGraph>& body = call->bodies[b];
     if (body == nullptr) {
-      // Owned by what calls it from outside: the plan that this kernel is part of is its.
+      // The plan that this kernel is part of belongs to `around`, and the caller outside owns that.
       CalledPlan* const around = options.called->around.at(call->around_of(b));
       bodies.push_back(std::shared_ptr<CalledPlan>(std::shared_ptr<void>(), around));
       continue;
     }
-    // The condition of a loop keeps all that it is given until it is over, the body what is no variable.
+    // The condition of a loop keeps all its feeds until it is over; the body keeps the feeds that are no loop
+    // variables.
     options.holds_feeds_from = std::numeric_limits<std::size_t>::max();
     if (node.op->role == OpRole::loop) options.holds_feeds_from = b == 0 ? 0 : node->outputs.size() - call->kept.size();
     const std::pair key(body.get(), options.holds_feeds_from);
@@ -155,7 +157,7 @@ const AnyKernel& PlanKernels::make_call(const StepNode& node) {
 const AnyKernel& PlanKernels::make(const KernelInit& init) {
   const Node& node = init.node;
   const DeviceContext& device = init.device;
-  // With the op: in another step a pass may have put another in the node's place.
+  // The key includes the op: in another step a pass may have put another node in the node's place.
   const auto key = [&node] { return str_cat(node.op->name, ' ', without_copy(node.name)); };
   if (options_.kept != nullptr && node.op->is_stateful) {
     if (std::shared_ptr<AnyKernel> found = options_.kept->find(device.name, key())) return own_kept(std::move(found));

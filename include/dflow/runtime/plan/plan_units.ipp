@@ -8,8 +8,8 @@
 
 namespace dflow::detail {
 
-/// Sets of small numbers, each kept once, so that equal sets have equal ids: binary trees over words of 64 bits, which
-/// share their branches.
+/// Sets of small numbers. Each set is kept once, so equal sets have equal ids. The sets are binary trees over words of
+/// 64 bits, which share their branches.
 class UnitSets {
  public:
   using Id = std::int32_t;
@@ -35,12 +35,12 @@ class UnitSets {
     if (is_new) found->second = join(a, b, height_);
     return found->second;
   }
-  /// What all calls so far have cost.
+  /// The cost of all calls so far.
   std::size_t num_steps() const noexcept { return num_steps_; }
 
  private:
   static constexpr std::uint64_t leaf = 1, inner = 2;
-  /// A word and that it is a leaf, or two branches and that it is none.
+  /// A word and a mark that it is a leaf, or two branches and a mark that it is none.
   struct Tree {
     std::uint64_t content = 0;
     std::uint64_t kind = 0;
@@ -82,8 +82,8 @@ class UnitSets {
   std::unordered_map<std::uint64_t, Id> joined_;
 };
 
-/// Independent heavy kernels that leave other threads idle are worth running side by side; one that can use all threads
-/// has them for itself, since kernels side by side get in each other's caches.
+/// Independent heavy kernels that leave other threads idle are worth running side by side. A kernel that can use all
+/// threads gets them for itself, since kernels side by side disturb each other's caches.
 bool units_gain(std::span<const UnitNode> nodes, int num_threads) {
   if (num_threads <= 1) return false;
   int expensive = 0;
@@ -151,7 +151,7 @@ class UnitFormer {
   }
 
  private:
-  /// The units that a node depends on, and whether the set is whole: one that costs too much to join is not.
+  /// The units that a node depends on, and whether the set is whole: a set that costs too much to join is not.
   struct Needs {
     UnitSets::Id set = UnitSets::empty;
     bool is_exact = true;
@@ -174,7 +174,8 @@ class UnitFormer {
     UnitId unit;
     if (node.is_async || !needs.is_exact || (side_by_side_ && node.cost_ns >= cheap_ns)) {
       unit = new_unit(node.is_async);
-      // The unit's own number says as much as the whole set: who depends on the unit depends on all of it.
+      // The unit's own number says as much as the whole set: a node that depends on the unit depends on all of the
+      // set.
       const UnitSets::Id itself = sets_.single(num_alone_++);
       needs.set = needs.is_exact ? sets_.join(needs.set, itself) : itself;
     } else {
@@ -199,7 +200,7 @@ class UnitFormer {
   bool side_by_side_;
   std::size_t max_steps_;
   UnitSets sets_;
-  std::vector<UnitSets::Id> set_of_;  ///< what a node gives to those that depend on it
+  std::vector<UnitSets::Id> set_of_;  ///< the set that a node gives to the nodes that depend on it
   std::unordered_map<UnitSets::Id, UnitId> group_of_;
   IndexedVector<UnitId, double> cost_ns_;
   std::uint32_t num_alone_ = 0;

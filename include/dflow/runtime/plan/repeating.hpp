@@ -8,7 +8,7 @@
 
 namespace dflow::detail {
 
-/// It may change state, which it does not where a node before it in the step has found an error.
+/// The node may change state. It does not if a node before it in the step has found an error.
 inline bool may_update(const StepGraph& graph, const StepNode& node) {
   const std::span<const StepEndpoint> inputs = graph.inputs_of(node);
   return node.op->role != OpRole::read_variable && std::any_of(inputs.begin(), inputs.end(), [&](StepEndpoint input) {
@@ -16,8 +16,8 @@ inline bool may_update(const StepGraph& graph, const StepNode& node) {
          });
 }
 
-/// Takes nodes one by one, in an order in which those that repeat come together, as far as `is_ready` lets it. What
-/// varies keeps its order, and what may update state comes after all that was before it.
+/// Takes nodes one by one, in an order that puts repeating nodes together, as far as `is_ready` allows. Varying nodes
+/// keep their order, and a node that may update state comes after all nodes that were before it.
 template <class Repeats, class MayUpdate, class IsReady, class Take>
 void gather_repeating(std::span<const StepNodeId> nodes, const Repeats& repeats, const MayUpdate& may_update,
                       const IsReady& is_ready, const Take& take) {

@@ -4,7 +4,7 @@
 
 namespace dflow {
 
-/// The number of a unit, a stretch of nodes that one thread runs in one go, among those of a plan.
+/// The number of a unit within a plan. A unit is a stretch of nodes that one thread runs in one go.
 using UnitId = StrongIndex<struct UnitTag>;
 
 }  // namespace dflow

@@ -45,11 +45,11 @@ struct ReaderState::State : std::enable_shared_from_this<State> {
   std::uint64_t version = 0;  ///< how often `progress` was replaced
   detail::WaitList<Call> calls;
   bool is_busy = false;    ///< there is an active call
-  bool is_asking = false;  ///< the queue is being asked: who does so takes the answer if it is there at once
+  bool is_asking = false;  ///< the queue is being asked: the asking thread takes an answer that is there at once
   std::optional<Answer> answer;
   std::optional<CancellationSource> waking;  ///< ends the wait for the queue
 
-  // Of whoever serves the active call: one thread at a time.
+  // Used by the thread that serves the active call: one thread at a time.
   Call active;
   std::unique_ptr<WorkUnit> unit;  ///< of `unit_version`, and ahead of `progress` by the active call's records
   std::uint64_t unit_version = 0;
@@ -57,9 +57,9 @@ struct ReaderState::State : std::enable_shared_from_this<State> {
   CancellationRegistration registration;
   ElasticPool threads{{.max_threads = 1, .name = "dflow-reader"}};
 
-  /// Serves the active call and those after it, as far as that does not block unless it may.
+  /// Serves the active call and later calls. Stops before it would block, unless it may.
   void serve_calls(bool may_block) {
-    const std::shared_ptr<State> kept = shared_from_this();  // who is told may let go of this
+    const std::shared_ptr<State> kept = shared_from_this();  // the receiver of a call may let go of this
     for (;;) {
       Status status;
       Served served = Served::ended;
@@ -96,7 +96,7 @@ struct ReaderState::State : std::enable_shared_from_this<State> {
     return goes_on;
   }
 
-  /// Errors: those that the call ends with.
+  /// Errors: the error that the call ends with.
   Served serve(bool may_block) {
     while (active.count > 0) {
       throw_if_error(active.token.status());
@@ -143,7 +143,7 @@ struct ReaderState::State : std::enable_shared_from_this<State> {
     }
   }
 
-  /// A file that is not there, or may not be read, will not be the next time: others are read then.
+  /// A file that is missing, or may not be read, will not be readable the next time: other files are read then.
   void pass_over_if_lost(const Status& why) {
     const Code code = why.code();
     const bool is_lost = code == Code::not_found || code == Code::permission_denied ||
@@ -154,7 +154,7 @@ struct ReaderState::State : std::enable_shared_from_this<State> {
     progress.place = {};
   }
 
-  /// Reads what the call wants of the unit, and notes it in `progress`; false if it would block and may not.
+  /// Reads the call's records of the unit, and notes them in `progress`; false if it would block and may not.
   bool read(bool may_block) {
     Records& records = active.records;
     WorkUnit::Next got = WorkUnit::Next::record;
@@ -251,7 +251,7 @@ struct ReaderState::State : std::enable_shared_from_this<State> {
     serve_calls(false);
   }
 
-  /// Begins the unit that the queue gave. Errors: those of the queue, but where the reader has others now.
+  /// Begins the unit that the queue gave. Errors: the errors of the queue, unless the reader has other work now.
   void take_answer() {
     stop_asking();
     Answer taken;
@@ -332,7 +332,7 @@ void ReaderState::read_async(QueueState& queue, std::int64_t count, const Cancel
                     str_cat(debug_string(), " takes strings out of its queue; this is ", queue.debug_string())),
                 {});
   }
-  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
+  const std::shared_ptr<State> kept = state_;  // the receiver of a call may let go of this
   std::unique_lock lock(kept->mutex);
   if (cancellation.is_cancelled()) {
     lock.unlock();
@@ -364,7 +364,7 @@ void ReaderState::set_progress(ReaderProgress progress) {
 }
 
 void ReaderState::abandon(const Status& why) {
-  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
+  const std::shared_ptr<State> kept = state_;  // the receiver of a call may let go of this
   detail::end_waiting(kept, &State::calls, why);
   kept->wake(why);
 }
@@ -384,7 +384,7 @@ void ReaderState::restore_state(std::span<const AnyTensor> state) {
   }
 }
 
-// ---- what is saved ----
+// ---- the saved state ----
 
 namespace detail {
 

@@ -11,16 +11,16 @@
 
 namespace dflow {
 
-/// What a reader makes records of.
+/// How a reader divides its work into records.
 enum class ReaderFormat : std::uint8_t {
   whole_file,    ///< a file is one record
   text_line,     ///< a line of a file of text is one
-  fixed_length,  ///< so many bytes of a file are one
-  tf_record,     ///< those of a TFRecord file
+  fixed_length,  ///< a fixed number of bytes of a file is one
+  tf_record,     ///< the records of a TFRecord file
   identity,      ///< the text from the queue is one
 };
 
-/// The op of such a reader.
+/// The op of a reader of this format.
 std::string_view reader_format_name(ReaderFormat format) noexcept;
 
 /// How a reader was declared.
@@ -33,7 +33,7 @@ struct ReaderKind {
   friend bool operator==(const ReaderKind&, const ReaderKind&) = default;
 };
 
-/// Before which record of a work unit a reader is. What the format does not count is 0.
+/// The record of a work unit before which a reader stands. A number that the format does not count is 0.
 struct WorkPlace {
   std::uint64_t offset = 0;  ///< in bytes
   std::uint64_t number = 0;  ///< of records, lines
@@ -41,14 +41,14 @@ struct WorkPlace {
   friend bool operator==(const WorkPlace&, const WorkPlace&) = default;
 };
 
-/// What a reader was given by its queue, a file's name mostly, as records.
+/// A unit of work from a reader's queue, mostly a file's name, as records.
 ///
 /// Thread safety: one thread at a time.
 class WorkUnit {
  public:
   enum class Next : std::uint8_t {
     record,
-    last_record,  ///< a record, and it is known that there are no more
+    last_record,  ///< a record, known to be the last
     end,          ///< none
   };
 
@@ -57,8 +57,8 @@ class WorkUnit {
   WorkUnit& operator=(const WorkUnit&) = delete;
   virtual ~WorkUnit();
 
-  /// May block. Errors: those of the file system; DataLoss, naming file and offset, for a record that is damaged or cut
-  /// short; ResourceExhausted for one that is too long. Then the place is unchanged.
+  /// May block. Errors: the errors of the file system; DataLoss, naming file and offset, for a record that is damaged
+  /// or cut short; ResourceExhausted for a record that is too long. After an error the place is unchanged.
   virtual Next next(std::string& key, std::string& value) = 0;
   /// `next` would not block.
   virtual bool has_next_at_hand() const = 0;
@@ -67,10 +67,11 @@ class WorkUnit {
   virtual void go_to(const WorkPlace& place) = 0;
 };
 
-/// Blocks, but for an identity reader. Keys are TensorFlow's: the work; of a line, "file:number" from 1 on; of a record
-/// of fixed length, "file:number" from 0 on; of a TFRecord, "file:offset".
+/// Blocks, except for an identity reader. Keys are TensorFlow's. The key of a file, or of an identity record, is the
+/// work; of a line, "file:number" from 1 on; of a record of fixed length, "file:number" from 0 on; of a TFRecord,
+/// "file:offset".
 ///
-/// Errors: those of the file system; Unimplemented for a compression in a library built without zlib.
+/// Errors: the errors of the file system; Unimplemented for a compression in a library built without zlib.
 std::unique_ptr<WorkUnit> open_work(FileSystem& files, const ReaderKind& kind, const std::string& work);
 
 }  // namespace dflow

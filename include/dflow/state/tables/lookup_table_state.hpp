@@ -13,7 +13,7 @@
 
 namespace dflow {
 
-/// What a MutableHashTable or HashTable node keeps across steps: values, tensors of one shape, by key.
+/// The state that a MutableHashTable or HashTable node keeps across steps: values, tensors of one shape, by key.
 ///
 /// Thread safety: all functions may be called from any thread; each is done whole before the next one that changes the
 /// table.
@@ -45,8 +45,9 @@ class LookupTableState final : public SavableResource {
   /// Out of memory the first ones may be in.
   void insert(const AnyTensor& keys, const AnyTensor& values);
   void remove(const AnyTensor& keys);
-  /// Puts these in the place of all there are, or, unless mutable, fills it. Errors also, unless mutable:
-  /// FailedPrecondition for a key with two values, or if it has been filled with others. Nothing is changed then.
+  /// Replaces all entries with the given ones, or, unless mutable, fills the table. Errors also, unless mutable:
+  /// FailedPrecondition for a key with two values, or if it has been filled with other entries. Nothing is changed
+  /// then.
   void import(const AnyTensor& keys, const AnyTensor& values);
   /// keys [n], values [n, value shape]. Errors also: FailedPrecondition before it is filled.
   std::pair<AnyTensor, AnyTensor> export_all(Allocator& allocator) const;

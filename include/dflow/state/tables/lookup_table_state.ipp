@@ -16,7 +16,7 @@
 
 namespace dflow {
 
-/// Keys in the order in which they came, each with a row of values.
+/// Keys in their order of arrival, each with a row of values.
 ///
 /// Thread safety: guarded by the mutex of its owner.
 class LookupTableState::Rows {
@@ -48,7 +48,7 @@ class LookupTableState::Rows {
         },
         index_);
   }
-  /// False, and the rest is left out, if a key has another value already and `replaces` is false.
+  /// False if a key has another value already and `replaces` is false; the remaining rows are left out.
   bool insert(const AnyTensor& keys, const AnyTensor& values, bool replaces) {
     reserve(size() + keys.num_elements());
     return std::visit(

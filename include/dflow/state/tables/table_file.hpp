@@ -8,8 +8,8 @@
 
 namespace dflow {
 
-/// Where the keys and values of a table stand in a file of text. Lines end with a line feed, before which a carriage
-/// return is left out, or with the file.
+/// Where the keys and values of a table stand in a text file. A line ends with a line feed or with the file. A
+/// carriage return before the line feed is left out.
 struct TableFileFormat {
   static constexpr std::int64_t whole_line = -2;
   static constexpr std::int64_t line_number = -1;
@@ -26,11 +26,11 @@ struct TableEntries {
   AnyTensor values;  ///< [n]
 };
 
-/// Blocks. What it holds is at most some times the file. Columns are int32, int64, float, double or string; whole lines
-/// string, numbers of lines int64.
-/// Errors: those of FileSystem; InvalidArgument, naming file and line, for an empty line, one that has too few columns
-/// or a column that is no number of the type, for a file with fewer lines than `max_lines`, and for another element
-/// type; OutOfRange for a file without lines.
+/// Blocks. Its memory is at most a few times the size of the file. Columns are int32, int64, float, double or string;
+/// whole lines are string, numbers of lines int64.
+/// Errors: the errors of FileSystem. InvalidArgument, naming file and line, for an empty line, a line with too few
+/// columns, or a column that is no number of the type. InvalidArgument for a file with fewer lines than `max_lines`,
+/// and for another element type. OutOfRange for a file without lines.
 TableEntries read_table_file(FileSystem& files, const std::string& path, const TableFileFormat& format, DType key,
                              DType value);
 

@@ -36,7 +36,7 @@ class TableColumn {
     }
   }
 
-  /// What of the line is no element; nothing if all is well.
+  /// The part of the line that is no element; nothing if all is well.
   std::optional<std::string> add(std::string_view line, std::int64_t number, const TableFileFormat& format) {
     if (index_ == TableFileFormat::line_number) {
       std::int64_t sum = 0;

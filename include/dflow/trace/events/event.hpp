@@ -21,11 +21,11 @@ struct EventGraph {
   std::string graph_def;
 };
 
-/// What a training run says of itself.
+/// A message of a training run about itself.
 struct SessionLog {
   enum class Status : std::int32_t {
     unspecified = 0,
-    start = 1,  ///< events of the same step and later ones that stand before it are void
+    start = 1,  ///< events before it in the file, of the same step or later, are void
     stop = 2,
     checkpoint = 3,
   };
@@ -40,7 +40,8 @@ struct TaggedRunMetadata {
   std::string run_metadata;
 };
 
-/// One record of an event file (tensorflow/core/util/event.proto). Content of another kind is read as none.
+/// One record of an event file (tensorflow/core/util/event.proto). An event with content of another kind is read as an
+/// event without content.
 ///
 /// Thread safety: a value type.
 struct Event {

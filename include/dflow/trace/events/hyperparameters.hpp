@@ -22,10 +22,10 @@ struct HyperparameterRun {
   double start_time_secs = 0;  ///< since 1970
 };
 
-/// The values that begin such a run: what is compared (hyperparameters and metrics) and what this run has.
+/// The values that begin a run: the compared hyperparameters and metrics, and the values of this run.
 Summary hyperparameters_summary(const HyperparameterRun& run);
 
-/// The value that ends it.
+/// The value that ends a run.
 Summary hyperparameters_end_summary(bool has_succeeded, double end_time_secs);
 
 }  // namespace dflow

@@ -13,7 +13,7 @@ namespace dflow {
 /// session_end_info=4}, and google.protobuf.Value{number=2, string=3, bool=4}.
 namespace detail {
 
-/// What the plugin says stands in its metadata; the tensor has no elements.
+/// The data of the plugin is in its metadata; the tensor has no elements.
 template <class Write>
 SummaryValue hyperparameters_value(std::string_view tag, std::uint32_t number, Write write) {
   SummaryValue value;

@@ -7,8 +7,9 @@
 
 namespace dflow {
 
-/// A step's statistics as the bytes of TensorFlow's RunMetadata (step_stats.proto), by which TensorBoard's graph page
-/// colours nodes by their time and memory: of each device the runs of its nodes, in the order of their starts.
+/// A step's statistics as the bytes of TensorFlow's RunMetadata (step_stats.proto). They list the runs of each
+/// device's nodes, in the order of their starts. TensorBoard's graph page uses them to colour nodes by time and
+/// memory.
 ///
 /// Thread safety: safe.
 std::string tensorflow_run_metadata(const StepStats& stats);

@@ -38,7 +38,7 @@ void write_list_item(ProtoWriter& out, const PartialShape& value) {
   out.message(7, [&](ProtoWriter& shape) { write_shape_proto(shape, value); });
 }
 
-/// The fields of an AttrValue, whose single values have the numbers of a list's items.
+/// The fields of an AttrValue. Its single values have the same numbers as the items of a list.
 struct AttrValueWriter {
   ProtoWriter& out;
 
@@ -90,7 +90,7 @@ void write_node_def(ProtoWriter& out, const NodeDef& def, const Node& node) {
 }  // namespace detail
 
 std::string tensorflow_graph_def(const GraphStore& graph) {
-  constexpr std::int64_t producer = 21;  // the first version of GraphDef with all that is written here
+  constexpr std::int64_t producer = 21;  // the first version of GraphDef with all fields that are written here
   const GraphDef def = to_graph_def(graph, 0);
   std::string bytes;
   ProtoWriter out(bytes);

@@ -15,7 +15,7 @@ namespace dflow::train {
 
 namespace detail {
 
-/// Means of values over batches, each weighed by its rows: of no rows a batch has values that are no numbers, and no
+/// Means of values over batches, each weighed by its rows. A batch without rows has values that are no numbers, and no
 /// weight.
 class Means {
  public:
@@ -60,7 +60,7 @@ class BatchStep {
     results_.resize(edges_.size());
   }
 
-  /// An edge that the next `run` fetches, too; its number among those.
+  /// Adds an edge that the next `run` fetches too; returns its number among these edges.
   std::size_t also(const AnyOutput& edge) {
     edges_.push_back(edge);
     results_.resize(edges_.size());
@@ -72,7 +72,7 @@ class BatchStep {
     results_.resize(names_.size());
   }
 
-  /// The rows of the batch.
+  /// Returns the number of rows of the batch.
   double run(data::Item& batch, Values& values, const RunOptions& options = {}, RunMetadata* metadata = nullptr) {
     batch.split(tensors_.data());
     for (std::size_t i = 0; i < num_tensors_; ++i) feeds_[i].tensor = std::move(tensors_[i]);
@@ -98,7 +98,7 @@ class BatchStep {
   std::vector<AnyTensor> tensors_, results_;
 };
 
-/// The next batch; what its making throws says which it is.
+/// Gets the next batch; an error while it is made is thrown with its place.
 bool next_batch(data::AnyIterator& batches, data::Item& batch, std::string_view of) {
   const std::string place = str_cat(of, "epoch ", batches.epoch(), ", batch ", batches.position(), ": ");
   try {
@@ -110,7 +110,7 @@ bool next_batch(data::AnyIterator& batches, data::Item& batch, std::string_view 
   }
 }
 
-/// What an iterator counts, as a fit says it; what no number there is for is the largest.
+/// The count of an iterator as a signed number; a count that does not fit becomes the largest number.
 inline std::int64_t as_count(std::uint64_t count) noexcept {
   constexpr std::int64_t max = std::numeric_limits<std::int64_t>::max();
   return static_cast<std::int64_t>(std::min(count, static_cast<std::uint64_t>(max)));
@@ -229,7 +229,7 @@ class FitLoop {
     call(&Hook::on_step);
   }
 
-  /// Asks the hooks what they want to see of the next step.
+  /// Asks the hooks for the values that they observe in the next step.
   void observe() {
     observers_.clear();
     traces_ = false;
@@ -250,7 +250,7 @@ class FitLoop {
     if (!observers_.empty()) each_.forget_fetched();
   }
 
-  /// The batches of an epoch have come to their end.
+  /// Called when the batches of an epoch have ended.
   void end_of_data() {
     if (batches_.position() == 0)
       throw_error(Status::invalid_argument("fit: the data are empty: an epoch has no batch"));
@@ -270,17 +270,17 @@ class FitLoop {
       if (hook.*which) (hook.*which)(fitting_);
     }
   }
-  /// Those that have begun and have not been told of the end.
+  /// Tells the hooks that have begun and have not been told of the end.
   void tell_of_error(const Status& status) noexcept {
     for (std::size_t i = num_ended_; i < num_begun_; ++i) {
       const Hook& hook = options_.hooks[i];
       try {
         if (hook.on_error) hook.on_error(fitting_, status);
-      } catch (...) {  // the first error is the one to know of
+      } catch (...) {  // the first error is the important one
       }
     }
   }
-  /// 0 if that is not known.
+  /// 0 if the number is not known.
   std::int64_t total_steps() const {
     const std::optional<std::int64_t> size = batches_.size();
     const std::int64_t epochs = std::max<std::int64_t>(0, options_.epochs - detail::as_count(batches_.epoch()));

@@ -23,7 +23,7 @@ namespace dflow::train {
 
 namespace detail {
 
-/// Whether all elements of all gradients are numbers and not infinite: bool [].
+/// Whether all elements of all gradients are finite numbers: bool [].
 AnyOutput all_finite(std::span<const GradientAndVariable> gradients, const At& at) {
   AnyOutput all;
   for (const GradientAndVariable& each : gradients) {
@@ -64,15 +64,15 @@ LossScale LossScale::dynamic(const DynamicLossScaleOptions& options, std::source
 
 // ---- LossScaleOptimizer ----
 
-/// What the first call makes, in its graph.
+/// The nodes that the first call makes, in its graph.
 struct LossScaleOptimizer::State : std::enable_shared_from_this<State> {
-  /// Gradients that have been looked at, and whether they were finite.
+  /// Checked gradients, and whether they were finite.
   struct Known {
     std::vector<Endpoint> gradients;
     AnyOutput all_finite;
   };
 
-  std::weak_ptr<const NodeList> graph;  ///< an address would say nothing of a graph that is gone
+  std::weak_ptr<const NodeList> graph;  ///< an address would not identify a graph that is gone
   AnyOutput scale;                      ///< float []
   AnyVariable current, good_steps;      ///< of a dynamic one
   std::vector<Known> known;
@@ -168,7 +168,7 @@ std::vector<GradientAndVariable> LossScaleOptimizer::differentiate(const AnyOutp
       optimizer_->compute_gradients(scaled, std::move(variables), options, where);
   State::Known known;
   known.all_finite = detail::all_finite(gradients, {.where = where});
-  std::vector<Expr> factors;  // by element type: what is not a number for gradients that are not finite
+  std::vector<Expr> factors;  // by element type: not a number for gradients that are not finite
   for (auto& [gradient, variable] : gradients) {
     if (!gradient.exists()) continue;
     AnyOutput& values = detail::values_of(gradient);

@@ -52,14 +52,14 @@ const ExponentialMovingAverage::Average* ExponentialMovingAverage::find(const An
 
 AnyOutput ExponentialMovingAverage::weight(GraphStore& graph, DType dtype) const {
   if (!options_.num_updates) return Hyperparameter(1.0 - decay_).edge(graph, dtype);
-  // As what is left of the decay: the difference of 1 and a decay near it, as a float, has few digits or none.
+  // Computed as 1 - decay, because the float difference of 1 and a decay near it has few digits or none.
   const DType wide = dtype == DType::float64 ? DType::float64 : DType::float32;
   const Expr n = dflow::detail::cast_to(*options_.num_updates, wide);
   const Expr early = 9.0 / (n + 10.0);
   return dflow::detail::cast_to(build<Maximum>({scalar_like(early, 1.0 - decay_), early}), dtype);
 }
 
-/// Beside what it is of, and initialised to its initial value, or to zeros.
+/// The average stands beside its value. It starts at the value's initial value, or at zeros.
 ExponentialMovingAverage::Average& ExponentialMovingAverage::average_for(const AnyOutput& value,
                                                                          const AnyVariable* variable) {
   const AnyOutput& of = variable != nullptr ? variable->handle() : value;
@@ -77,7 +77,7 @@ ExponentialMovingAverage::Average& ExponentialMovingAverage::average_for(const A
   scope.name_prefix = name + "/";
   scope.colocate(of.node_id());
   scope.control_inputs.clear();
-  if (!of.node().function.is_valid()) {  // nor is it part of a body in which the variable is averaged
+  if (!of.node().function.is_valid()) {  // the average is no part of a body in which the variable is averaged
     scope.function = NodeId();
     scope.foreign = nullptr;
   }

@@ -16,7 +16,7 @@ namespace dflow::train {
 
 namespace detail {
 
-/// A queue of examples, what fills it, and what takes batches out of it.
+/// A queue of examples, with its enqueue and its dequeue of batches.
 class Batching {
  public:
   Batching(const EdgeLists& lists, std::int32_t batch_size, const BatchOptions& options, std::string_view function,

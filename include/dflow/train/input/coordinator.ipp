@@ -39,7 +39,7 @@ struct Coordinator::State {
     return std::find(taken_over.begin(), taken_over.end(), id) != taken_over.end() ||
            std::any_of(threads.begin(), threads.end(), [&](const Thread& thread) { return thread.id == id; });
   }
-  /// Those that have ended are out of the list then, and joined by who lets go of it.
+  /// Takes the ended threads out of the list. Freeing the returned list joins them.
   std::list<Thread> take_ended() {
     std::list<Thread> ended;
     for (auto thread = threads.begin(); thread != threads.end();) {
@@ -49,7 +49,7 @@ struct Coordinator::State {
     }
     return ended;
   }
-  /// An error that is an ordinary end is none.
+  /// Null for an error that is an ordinary end.
   std::exception_ptr reported(std::exception_ptr given) const {
     if (given == nullptr) return given;
     try {
@@ -61,7 +61,7 @@ struct Coordinator::State {
     }
   }
 
-  /// Waits, with the lock, until `is_done()` or that time; whether it is done. `self` is this.
+  /// Waits, with the lock, until `is_done()` or that time; returns whether it is done. `self` is this.
   template <class IsDone>
   static bool wait_until(const std::shared_ptr<State>& self, std::unique_lock<std::mutex>& lock, Clock::time_point time,
                          const IsDone& is_done) {
@@ -148,7 +148,7 @@ void Coordinator::start(std::string name, UniqueFunction<void()> body) {
 }
 
 void Coordinator::start_every(std::string name, Duration interval, UniqueFunction<void()> body) {
-  if (!body) return start(std::move(name), nullptr);  // which says so
+  if (!body) return start(std::move(name), nullptr);  // this call reports the empty body
   start(std::move(name), [this, interval, body = std::move(body)]() mutable {
     const std::stop_token stop = stop_token();
     Clock::time_point next = state_->clock->now();
@@ -180,7 +180,8 @@ bool Coordinator::start_group(const std::string& key,
       dflow::detail::name_this_thread("dflow-train", 0);
       stop_on_exception(body);
       {
-        // What the body holds may be what the key names, so that another may have that name as soon as it is gone.
+        // The key may name an object that the body holds, and another object may get that name once the first is
+        // freed. Therefore the key is cleared before the body.
         const std::lock_guard group_ends(state_->mutex);
         thread.key.clear();
       }
@@ -191,7 +192,7 @@ bool Coordinator::start_group(const std::string& key,
     };
     try {
       thread.thread = std::jthread(std::move(run));
-    } catch (const std::exception& error) {  // what the system refuses, or no memory
+    } catch (const std::exception& error) {  // the system refuses the thread, or no memory
       const std::string failed = std::move(thread.name);
       state_->threads.pop_back();
       lock.unlock();
@@ -206,7 +207,7 @@ bool Coordinator::start_group(const std::string& key,
 void Coordinator::register_thread(std::string name, std::jthread thread) {
   if (!thread.joinable()) return;
   const std::thread::id id = thread.get_id();
-  // Gone when the thread has been joined, also where none can be started to wait for it.
+  // The entry is removed when the thread has been joined, also if no thread can be started to wait for it.
   const auto entry = std::shared_ptr<void>(nullptr, [state = state_, id](void*) {
     const std::lock_guard lock(state->mutex);
     // Another thread may have got its number by now.

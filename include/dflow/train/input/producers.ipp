@@ -19,7 +19,7 @@ namespace dflow::train {
 
 namespace detail {
 
-/// rows, in which there is one at least.
+/// Returns the rows; throws if there are none.
 AnyOutput checked_rows(const AnyOutput& rows, std::string_view function, const At& at) {
   const PartialShape& shape = rows.shape();
   if (shape.has_rank() && shape.rank() == 0) reject_input(function, str_cat(function, ": a scalar has no rows"), at);
@@ -40,7 +40,7 @@ void check_epochs(std::optional<std::int64_t> num_epochs, std::string_view funct
   }
 }
 
-/// Of the rows of a table, as far as both the table and the options say it.
+/// The shape of the rows of a table, as far as both the table and the options give it.
 PartialShape row_shape(const AnyOutput& rows, const ProducerOptions& options, std::string_view function, const At& at) {
   const PartialShape& shape = rows.shape();
   const PartialShape row =

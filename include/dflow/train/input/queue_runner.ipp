@@ -17,14 +17,14 @@ namespace detail {
 
 using RunnerStep = PreparedStep<FeedList<>, FetchList<Operation>>;
 
-/// What the threads of one runner in one session share.
+/// The state that the threads of one runner in one session share.
 struct RunnerThreads {
   RunnerStep close, cancel;
   PreparedStep<FeedList<>, FetchList<Output<bool>>> is_closed;
   std::atomic<int> running;
   std::atomic<bool> was_cancelled{false};
 
-  /// Whether that is how an operation says that it has no more to give.
+  /// Whether this status says that an operation has no more to give.
   bool is_end(const Status& status) const {
     if (status.code() == Code::out_of_range) return true;
     if (status.code() != Code::cancelled) return false;
@@ -39,7 +39,7 @@ struct RunnerThreads {
     try {
       cancel();
     } catch (const Error&) {
-      // All stops already, and who could not be told will see that the session's devices are lost.
+      // All threads stop already. An operation that could not be told will see that the session's devices are lost.
     }
   }
 };
@@ -103,7 +103,7 @@ QueueRunner::QueueRunner(const AnyOutput& queue, std::vector<Operation> enqueue,
 }
 
 int QueueRunner::create_threads(Session& session, Coordinator& coordinator) const {
-  // What a session is made of stays where it is while threads hold it, and so do its devices.
+  // The members of a session stay at their addresses while threads hold them, and so do its devices.
   std::string key = str_cat("queue runner ", reinterpret_cast<std::uintptr_t>(&session.devices()));
   const auto add = [&](NodeId node) { key += str_cat(" ", node.position()); };
   add(queue_.node_id());

@@ -23,7 +23,7 @@ namespace dflow {
 
 namespace detail {
 
-/// [x, h] kernel + bias, multiplied in what the call computes in, in the inputs' element type.
+/// [x, h] kernel + bias, multiplied in the call's compute type; the result has the inputs' element type.
 inline AnyOutput joint_linear(const AnyOutput& x, const AnyOutput& h, const LayerBuilder& layer,
                               std::string_view kernel, std::string_view bias) {
   const AnyOutput joint = layer.input(any_concat(1, std::array{x, h}));
@@ -121,7 +121,7 @@ detail::PreparedInputs LstmCell::prepare(const AnyOutput& x, const At& at) const
   const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
   if (layer.is_first_call()) make_variables(layer, layer.variable_dtype(), inputs);
   const AnyOutput kernel = layer.value("kernel");
-  // Rows of a larger kernel would be there to be cut out.
+  // A larger kernel would have rows to be cut out, so it is rejected here.
   if (const std::int64_t rows = kernel.shape().dim(0); rows != inputs + num_outputs()) {
     detail::reject_layer(name(),
                          str_cat("the cell was made for ", rows - num_outputs(), " inputs, and is given ", inputs), at);

@@ -33,7 +33,7 @@ inline RowResults masked(const AnyOutput& is_under_way, RowResults next, std::sp
   return next;
 }
 
-/// Where a sequence goes on at step `step`, else what it had before.
+/// The next results of sequences that go on at step `step`; other sequences keep their states, with outputs of zeros.
 inline RowResults masked_step(std::int32_t step, const AnyOutput& sequence_length, RowResults next,
                               std::span<const AnyOutput> states) {
   const AnyOutput t = any_constant(*sequence_length.graph(), Tensor<std::int32_t>(step), {});
@@ -83,7 +83,7 @@ AnyOutput steps_as_rows(const AnyOutput& x) {
 
 AnyOutput rows_as_steps(const AnyOutput& rows, const AnyOutput& x) {
   const std::int64_t time = x.shape().dim(0), batch = x.shape().dim(1), columns = rows.shape().dim(1);
-  // Of no rows the open extent may be any.
+  // If there are no rows, the open extent may have any value.
   const bool is_decided = batch != dynamic || time > 0;
   if (time != dynamic && is_decided) {
     return any_reshape(rows, IndexList{time, batch == dynamic ? -1 : batch, columns}, {});
@@ -121,7 +121,7 @@ RowResults any_rnn(const AnyOutput& x, std::span<const AnyOutput> initial, const
   const AnyOutput batch = is_batch_known ? AnyOutput() : any_slice(shape_of(elems[0]), {1}, {1}, {});
   const std::string own_names = graph.scope().name_prefix;
   const auto one_step = [&](std::span<const AnyOutput> states, std::span<const AnyOutput> rows) {
-    // What the cell makes at its first call is named as it would be outside of the loop: "rnn/gru_cell/gates/kernel".
+    // Nodes that the cell makes at its first call are named as outside of the loop: "rnn/gru_cell/gates/kernel".
     std::optional<ScopeGuard> outside;
     if (!prepare) {
       GraphStore::Scope scope = graph.scope();

@@ -19,7 +19,7 @@ namespace dflow::train {
 
 namespace detail {
 
-/// The collection of the variables of other replicas than the first.
+/// The collection of the variables of all replicas except the first.
 constexpr std::string_view mirrored_copies = "mirrored_copies";
 
 /// One replica while it is built.
@@ -28,11 +28,11 @@ struct MirroredReplica {
   std::string variable_prefix;  ///< of variables that are found by name: "" or "replica_1/"
   AnyOutput loss;
   std::vector<AnyVariable> trained;
-  std::vector<AnyVariable> variables;  ///< all that it has
-  std::vector<NodeId> penalties;       ///< that it has put in the collection "regularization_losses"
+  std::vector<AnyVariable> variables;  ///< all variables of the replica
+  std::vector<NodeId> penalties;       ///< penalties that it has put in the collection "regularization_losses"
   std::vector<GradientAndVariable> gradients;
 
-  /// The variable's name in it.
+  /// The variable's name in the replica.
   std::string_view name_of(const AnyVariable& variable) const {
     const std::string_view name = variable.name();
     if (name.starts_with(scope.name_prefix)) return name.substr(scope.name_prefix.size());
@@ -62,7 +62,7 @@ std::string without_numbers(std::string_view name) {
   return result;
 }
 
-/// Opens the scopes of replica `number`, whose nodes and variables are named apart from those of the first.
+/// Opens the scopes of replica `number`, so that its nodes and variables have names of their own.
 ScopeGuard enter_replica(GraphStore& graph, std::size_t number, MirroredReplica& replica) {
   GraphStore::Scope scope = graph.scope();
   const auto around = scope.extensions.find<VariableScopeState>();
@@ -90,7 +90,7 @@ std::vector<AnyVariable> variables_since(GraphStore& graph, std::string_view col
   return variables;
 }
 
-/// Replica `number` has what the first has, one for one.
+/// Checks that replica `number` has the same variables as the first, one for one.
 void require_mirrored(const MirroredReplica& first, const MirroredReplica& other, std::size_t number,
                       std::source_location where) {
   const auto describe = [](const MirroredReplica& replica, std::size_t v, bool with_numbers) {
@@ -110,10 +110,11 @@ void require_mirrored(const MirroredReplica& first, const MirroredReplica& other
   }
 }
 
-/// Puts the mean of gradient `v` of all replicas in the place of each of them.
+/// Replaces gradient `v` of each replica with the mean over all replicas.
 void average(GraphStore& graph, std::span<MirroredReplica> replicas, std::size_t v, std::source_location where) {
   const auto gradient = [&](std::size_t r) -> Gradient& { return replicas[r].gradients[v].gradient; };
-  // What waits for a collective waits for its results in all replicas; what waits for this, for its own.
+  // A node that waits for a collective waits for its results in all replicas. A node that waits for this Identity
+  // waits only for its own replica.
   const auto own = [&](std::size_t r, const AnyOutput& result) -> AnyOutput {
     const ScopeGuard inside = graph.enter(replicas[r].scope);
     return build<Identity>({result});
@@ -137,7 +138,7 @@ void average(GraphStore& graph, std::span<MirroredReplica> replicas, std::size_t
     for (std::size_t r = 0; r < replicas.size(); ++r) gradient(r).dense = own(r, means[r]);
     return;
   }
-  // The rows of all, each with its share.
+  // The rows of all replicas, each with its share.
   const std::vector<AnyOutput> all_values = dflow::detail::any_all_gather(values);
   const std::vector<AnyOutput> all_indices = dflow::detail::any_all_gather(indices);
   for (std::size_t r = 0; r < replicas.size(); ++r) {
@@ -148,7 +149,7 @@ void average(GraphStore& graph, std::span<MirroredReplica> replicas, std::size_t
 
 }  // namespace detail
 
-/// What `minimize` has built.
+/// The nodes that `minimize` has built.
 struct MirroredReplicas::Built {
   std::vector<AnyOutput> losses;
   AnyOutput loss;
@@ -214,7 +215,7 @@ Operation MirroredReplicas::build(Graph& graph_of_model, FunctionRef<AnyOutput(s
               .with_location(at.where));
     }
   }
-  // The first one's are those of the model; each has seen its own alone.
+  // The penalties of the first replica are the model's; each replica has seen only its own.
   for (const NodeId penalty : replicas.front().penalties) graph.add_to_collection(penalties, penalty);
   const ScopeGuard place = enter_place(graph, at.where);
   for (detail::MirroredReplica& replica : replicas) replica.scope.where = graph.scope().where;

@@ -12,7 +12,7 @@
 
 namespace dflow::train {
 
-/// What `minimize` has built.
+/// The nodes that `minimize` has built.
 struct StaleSyncReplicas::Built {
   Variable<std::int64_t> global_step;
   Operation begin, leave;
@@ -20,7 +20,7 @@ struct StaleSyncReplicas::Built {
   Output<std::int32_t> gone;
   Output<std::int64_t> since;  ///< fed
   Output<std::int64_t> dropped;
-  mutable detail::RememberedRanks remembered;  ///< who has left or was given up
+  mutable detail::RememberedRanks remembered;  ///< replicas that have left or were given up
 };
 
 StaleSyncReplicas::StaleSyncReplicas(std::shared_ptr<const Optimizer> optimizer,
@@ -56,7 +56,7 @@ Operation StaleSyncReplicas::minimize(const AnyOutput& loss, const MinimizeOptio
   };
   std::optional<ScopeGuard> names(enter_name_scope(graph, "stale_sync_replicas"));
 
-  // Which member this replica is, is kept where it computes.
+  // The member number of this replica is kept on its own device.
   const AnyVariable member = detail::number_of_replica(loss, "member", options_.rank);
   const AnyOutput clock = [&] {
     const ScopeGuard there = beside_step();
@@ -69,7 +69,7 @@ Operation StaleSyncReplicas::minimize(const AnyOutput& loss, const MinimizeOptio
     return Operation(build<StalenessClockWait>({clock, member.read_edge()}));
   };
 
-  // What is computed counts only if this step may begin, which the end of the one before has waited for.
+  // The computed gradients count only if this step may begin. The end of the step before has waited for that.
   const Operation may_begin = wait();
   const Operation updated = [&] {
     const ScopeGuard after = enter_control_dependencies(graph, {&may_begin, 1});

@@ -27,19 +27,19 @@ namespace dflow::train {
 
 namespace detail {
 
-/// Between two looks whether a signal has come, whose handler can wake nobody.
+/// The time between two checks for a signal, because a signal's handler can wake no thread.
 inline constexpr Duration signal_interval = std::chrono::milliseconds(100);
 
-/// What the disk says of a file is no word about a task.
+/// An error of a file on disk does not mean that a task is lost.
 bool is_lost_task(const Status& status) noexcept {
   const std::string_view op = status.op();
   if (op == SaveV2::name || op == RestoreV2::name || op == MergeV2Checkpoints::name) return false;
   return status.code() == Code::unavailable || status.code() == Code::aborted;
 }
 
-/// Between two lines that say the same.
+/// The time between two equal log lines.
 inline constexpr Duration line_interval = std::chrono::seconds(10);
-/// In that time.
+/// The most lines in that time.
 inline constexpr std::size_t most_lines = 16;
 
 }  // namespace detail
@@ -82,10 +82,10 @@ Supervisor::Supervisor(Graph& graph, SupervisorOptions options, std::source_loca
   last_save_ = options_.clock->now();
 }
 
-/// The thread of `SupervisorOptions::lead`. It uses the session, which goes later.
+/// The thread of `SupervisorOptions::lead`. It uses the session, which is destroyed later.
 struct Supervisor::Lead {
-  std::mutex mutex;  ///< guards the two that follow
-  Status status;     ///< what it ended with
+  std::mutex mutex;  ///< guards the next two members
+  Status status;     ///< the status of its end
   bool has_ended = false;
   std::condition_variable_any ended;
   std::stop_source has_failed;  ///< or `begin` is to end for another reason
@@ -116,7 +116,7 @@ void Supervisor::start_lead() {
   });
 }
 
-/// A lead that has failed may have left an update half done: what was saved last counts then.
+/// A lead that has failed may have left an update half done: the last save counts then.
 void Supervisor::stop_lead() {
   if (lead_ == nullptr) return;
   lead_->thread = {};  // requests stop, and joins
@@ -130,7 +130,7 @@ Status Supervisor::lead_status() const {
   return lead_->status;
 }
 
-/// Blocks until it has ended, else until the supervisor is stopped, which is false.
+/// Blocks until the lead has ended or the supervisor is stopped; false if the supervisor was stopped first.
 bool Supervisor::await_lead() {
   std::unique_lock lock(lead_->mutex);
   const auto has_ended = [&] { return lead_->has_ended; };
@@ -144,7 +144,7 @@ bool Supervisor::await_lead() {
   return has_ended();
 }
 
-/// Stops it, and saves what it has made since the last save, as what a body has trained is.
+/// Stops the lead, and saves its progress since the last save, like the progress of a body.
 void Supervisor::end_lead() noexcept {
   const std::unique_ptr<Lead> ended = std::move(lead_);
   ended->thread = {};  // requests stop, and joins
@@ -216,7 +216,7 @@ void wait_until(Clock& clock, Clock::time_point time, const std::stop_token& sto
 
 }  // namespace detail
 
-/// A signal's handler can wake nobody, so it is looked for.
+/// A signal's handler can wake no thread, so the signal is polled.
 void Supervisor::pause() const {
   Clock& clock = *options_.clock;
   const Clock::time_point end = clock.after(options_.poll_interval);
@@ -230,7 +230,7 @@ bool Supervisor::is_stopped() const noexcept {
   return options_.stop.stop_requested() || (termination_ != nullptr && termination_->has_come());
 }
 
-/// Who is told may not fail the training.
+/// An error of the log callback must not fail the training.
 void Supervisor::say(std::string_view line) const noexcept {
   try {
     const std::lock_guard one_at_a_time(log_mutex_);
@@ -346,7 +346,7 @@ void Supervisor::summarize_if_due() noexcept {
   }
 }
 
-/// After a body: the next one gets another session.
+/// After a body: the next body gets another session.
 void Supervisor::drop_session(const Status& lost) noexcept {
   stop_lead();
   say_still(str_cat("a task was lost, and the session with it: ", lost.to_string()));
@@ -358,9 +358,9 @@ void Supervisor::initialize_or_restore(Session& session, bool is_ready) {
   const bool restores = !is_ready || !has_begun_;
   std::optional<std::string> latest;
   if (restores && saves()) latest = options_.saver->latest(options_.checkpoint_dir);
-  // A checkpoint of all variables makes them ready at once; what else was saved may not name all of them.
+  // A checkpoint of all variables makes them ready at once; any other checkpoint may not name all of them.
   if (!is_ready && !(latest && has_own_saver_)) {
-    if (rewind_.is_valid()) session.run(rewind_);  // so that values drawn again are the ones drawn before
+    if (rewind_.is_valid()) session.run(rewind_);  // values drawn again then equal the earlier ones
     session.run(initialize_);
   }
   if (latest) options_.saver->restore(session, *latest);
@@ -384,7 +384,7 @@ void Supervisor::initialize_or_restore(Session& session, bool is_ready) {
   save_to(session, last_saved_step_);
 }
 
-/// False if somebody else is to do it, and has not yet.
+/// False if another task is to initialise the model, and has not done so yet.
 bool Supervisor::make_ready(Session& session) {
   const bool is_ready = !is_initialized_.is_valid() || session.run(is_initialized_).scalar();
   if (!options_.is_chief) return is_ready;
@@ -401,7 +401,7 @@ std::string Supervisor::uninitialized(Session& session) const {
     if (session.run(is_initialized).scalar() || ++count > most) continue;
     names += str_cat(names.empty() ? "" : ", ", "'", name, "'");
   }
-  if (names.empty()) return "the variables";  // it has by now
+  if (names.empty()) return "the variables";  // they have been initialised by now
   return count > most ? str_cat(names, " and ", count - most, " other variables") : names;
 }
 
@@ -436,7 +436,7 @@ Session& Supervisor::session() {
       begin();
       return *session_;
     } catch (...) {
-      const Status lead = lead_status();  // where it has failed, that has ended `begin` too
+      const Status lead = lead_status();  // a failed lead has ended `begin` too
       last = lead.ok() ? status_of_current_exception() : lead;
       stop_lead();
       session_ = nullptr;

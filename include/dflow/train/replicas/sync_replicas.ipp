@@ -20,7 +20,7 @@ namespace dflow::train {
 
 namespace detail {
 
-/// Where the gradients of one variable are gathered.
+/// The place where the gradients of one variable are gathered.
 class GatheredGradient {
  public:
   GatheredGradient(const GradientAndVariable& of, const AnyOutput& local_step, std::int64_t rank)
@@ -41,7 +41,7 @@ class GatheredGradient {
       handle_ = is_sparse_ ? AnyOutput(build<SparseConditionalAccumulator>(graph, {}, attrs, at, type))
                            : AnyOutput(build<ConditionalAccumulator>(graph, {}, attrs, at, type));
     }
-    graph.add_to_collection("not_saved", handle_.node_id());  // who leads begins without gradients
+    graph.add_to_collection("not_saved", handle_.node_id());  // a new leader begins without gradients
     if (is_sparse_) {
       const IndexedSlices& rows = *of_.gradient.slices;
       apply_ = build<SparseAccumulatorApplyGradient>({handle_, local_step, rows.indices, rows.values}, {.rank = rank});
@@ -51,7 +51,7 @@ class GatheredGradient {
   }
 
   const Operation& apply() const noexcept { return apply_; }
-  /// The mean of the gradients that those replicas gave for `step`.
+  /// The mean of the gradients that the replicas `ranks` gave for `step`.
   GradientAndVariable take(const AnyOutput& ranks, const AnyOutput& step) const {
     const ScopeGuard beside_it = enter_colocation(*handle_.graph(), of_.variable.handle().operation());
     GradientAndVariable taken = of_;
@@ -89,26 +89,26 @@ Tensor<std::int32_t> all_ranks(std::int64_t replicas) {
 
 }  // namespace detail
 
-/// What `minimize` has built.
+/// The nodes that `minimize` has built.
 struct SyncReplicas::Built {
   Variable<std::int64_t> global_step;
   Output<std::int64_t> local_step;
   Operation begin;                 ///< waits for a leader, and sets the local step
-  Operation open, advance, leave;  ///< the leader's beginning and step; this replica's end
+  Operation open, advance, leave;  ///< the leader's start and step; the end of this replica
   Output<std::int64_t> leader;     ///< fed: the leader's number
-  Output<std::int32_t> known;      ///< fed: who has left before
+  Output<std::int32_t> known;      ///< fed: the replicas that have left before
   Output<std::int32_t> collected;  ///< the ranks that have arrived
-  Output<std::int32_t> left;       ///< those that have left
-  Output<std::int32_t> ranks;      ///< fed: those whose gradients make the step
+  Output<std::int32_t> left;       ///< the ranks that have left
+  Output<std::int32_t> ranks;      ///< fed: the ranks whose gradients make the step
   Output<std::int32_t> dropped;
   Operation close_late, close_done, close_lost;
-  mutable detail::RememberedRanks remembered;  ///< who has left
+  mutable detail::RememberedRanks remembered;  ///< the replicas that have left
   mutable std::atomic<bool> has_left{false};   ///< this replica, at the end of `train`
 
-  /// This replica's part of a step, when it has given its gradients: it arrives, and has the number of the next one.
+  /// This replica's part of a step, when it has given its gradients: it arrives, and gets the number of the next step.
   Operation build_arrival(const AnyOutput& barrier, const AnyVariable& local, std::span<const Operation> given,
                           std::int64_t rank);
-  /// The leader's: who has arrived, then the step.
+  /// The leader's part: it collects the arrivals, then makes the step.
   void build_lead(const AnyOutput& barrier, std::span<const detail::GatheredGradient> gathered,
                   const Optimizer& optimizer, const At& at);
   /// How this replica leaves, and the leader closes the barrier.
@@ -151,7 +151,7 @@ Operation SyncReplicas::minimize(const AnyOutput& loss, const MinimizeOptions& o
   built->global_step = detail::shared_global_step(graph, options);
   std::optional<ScopeGuard> names(enter_name_scope(graph, "sync_replicas"));
 
-  // The step of this replica is kept where it computes, read before all else and written last.
+  // The local step of this replica is kept on its own device, read before all else and written last.
   const AnyVariable local_step = detail::number_of_replica(loss, "local_step", options_.rank);
   built->local_step = Output<std::int64_t>::unchecked(local_step.read_edge());
 
@@ -230,7 +230,7 @@ void SyncReplicas::Built::build_lead(const AnyOutput& barrier, std::span<const d
     means.push_back(each.take(ranks, now));
     resets.push_back(each.reset(now));
   }
-  // Replicas wait for the global step, which a step that is skipped has to move as well.
+  // Replicas wait for the global step, so a skipped step has to move it as well.
   const Operation updated = [&] {
     const Operation applied = optimizer.apply_gradients(means, {}, {.where = at.where});
     const ScopeGuard after = enter_control_dependencies(graph, {&applied, 1});
@@ -274,7 +274,7 @@ void SyncReplicas::lead(Session& session, const std::stop_token& stop, const std
       } catch (const Error& error) {
         const Code code = error.status().code();
         if (code == Code::cancelled && stop.stop_requested()) return close(nodes.close_lost);
-        is_ours_to_close = code != Code::already_exists;  // then somebody else leads
+        is_ours_to_close = code != Code::already_exists;  // then another leader leads
         if (code == Code::out_of_range) {
           if (save) save();
           nodes.remembered.set(detail::all_ranks(options_.replicas));
@@ -293,7 +293,7 @@ void SyncReplicas::lead(Session& session, const std::stop_token& stop, const std
   } catch (...) {
     try {
       if (is_ours_to_close) close(nodes.close_lost);
-    } catch (...) {  // the barrier's task is lost too, which those who wait are told by their own
+    } catch (...) {  // the barrier's task is lost too; replicas that wait learn it from their own calls
     }
     throw;
   }
@@ -307,7 +307,7 @@ void SyncReplicas::train_until(Supervisor& supervisor, std::int64_t steps,
                                const std::function<bool(Session&, std::int64_t)>& body) const {
   const Built& nodes = built();
   nodes.has_left = false;
-  std::int64_t end = steps;  // before that where this replica has less data
+  std::int64_t end = steps;  // lower if this replica has less data
   const auto make_one = [&](Session& session) {
     const std::int64_t step = session.run(nodes.local_step).scalar();
     if (step >= end) return false;

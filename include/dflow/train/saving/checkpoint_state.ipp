@@ -17,7 +17,7 @@ namespace detail {
 
 constexpr std::string_view being_removed_mark = "# dflow removes: ";
 
-/// The bytes between quotes as protobuf's text form has them.
+/// The text between quotes in protobuf's text form.
 std::string quoted(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) {
@@ -146,7 +146,8 @@ std::optional<CheckpointState> read_checkpoint_state(FileSystem& files, const st
 
 namespace detail {
 
-/// Where the checkpoints of a state may be, the newest first: at the paths that it names, and beside the state.
+/// The places where the checkpoints of a state may be, the newest first: at the paths that it names, and beside the
+/// state.
 std::vector<std::string> places_of(const CheckpointState& state, const std::string& directory) {
   std::vector<std::string> named{state.model_checkpoint_path};
   named.insert(named.end(), state.all_model_checkpoint_paths.rbegin(), state.all_model_checkpoint_paths.rend());
@@ -182,7 +183,7 @@ std::optional<std::string> latest_checkpoint(FileSystem& files, const std::strin
         if (!std::exchange(has_failed, true)) missing = error.status();
       }
     }
-    // A saver may have saved another one meanwhile, and removed all that the state named.
+    // Another saver may have saved a checkpoint meanwhile, and removed all checkpoints that the state named.
     std::optional<CheckpointState> now = read_checkpoint_state(files, directory);
     if (now == state || tries == most_tries) throw_error(std::move(missing));
     state = std::move(now);

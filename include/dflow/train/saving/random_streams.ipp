@@ -15,7 +15,7 @@ namespace dflow::train {
 
 namespace detail {
 
-/// Those of a random node: the integer attributes "seed" and "seed2" of a node that keeps state.
+/// The seeds of a random node: the integer attributes "seed" and "seed2" of a node that keeps state.
 std::optional<std::pair<std::int64_t, std::int64_t>> seeds_of(const Node& node) {
   std::optional<std::int64_t> seed, seed2;
   if (!node.op->is_stateful) return std::nullopt;

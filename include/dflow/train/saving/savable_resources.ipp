@@ -19,7 +19,7 @@ namespace dflow::train {
 
 namespace detail {
 
-/// Of a node with a queue, or what holds elements as one; null for others.
+/// The component types of a node with a queue, or with a resource that holds elements like one; null for other nodes.
 const std::vector<DType>* components_of(const Node& node) {
   if (node.op == &op_def<FIFOQueue>) return &node.attrs_as<FIFOQueue>().component_types;
   if (node.op == &op_def<PaddingFIFOQueueV2>) return &node.attrs_as<PaddingFIFOQueueV2>().component_types;
@@ -36,7 +36,7 @@ bool is_reader(const Node& node) {
          node.op == &op_def<IdentityReaderOp>;
 }
 
-/// Of what the node gives a handle to; empty where that is not saved.
+/// The saved types of the resource that the node gives a handle to; empty if it is not saved.
 std::vector<DType> saved_types_of(const Node& node) {
   if (node.op == &op_def<TokenBarrier> || node.op == &op_def<StalenessClock>) return {DType::boolean};
   if (node.op == &op_def<ConditionalAccumulator> || node.op == &op_def<SparseConditionalAccumulator>) {

@@ -27,13 +27,13 @@
 
 namespace dflow::train {
 
-/// Something that a checkpoint holds.
+/// One thing that a checkpoint holds.
 struct Saver::Item {
   struct Part {
     std::string name;
     AnyOutput value;
     PartialShape shape;
-    std::string slice = {};  ///< what it is of a tensor of that name, as in `SaveV2`; empty: all of it
+    std::string slice = {};  ///< its slice of a tensor of that name, as in `SaveV2`; empty: all of it
   };
 
   std::vector<Part> parts;
@@ -84,7 +84,7 @@ std::string file_name(const std::string& path) { return path.substr(path.find_la
 
 inline constexpr std::string_view save_mark = ".save-";
 
-/// Of a file that a save to "BASE" or "BASE-STEP" has made under a number of its own, that prefix, else "".
+/// If the file is of a save to "BASE" or "BASE-STEP" under a number of its own, the prefix it was saved to, else "".
 std::string saved_stem(std::string_view file, std::string_view base) {
   if (!file.starts_with(base)) return {};
   const std::size_t mark = file.find(save_mark, base.size());
@@ -98,7 +98,7 @@ std::string saved_stem(std::string_view file, std::string_view base) {
   return std::string(file.substr(0, mark));
 }
 
-/// The data files of a checkpoint: none if it is not there, nothing where nobody can read its index.
+/// The data files of a checkpoint: an empty set if there is no checkpoint, nothing if its index cannot be read.
 std::optional<std::set<std::string>> data_files_of(FileSystem& files, const std::string& prefix) {
   std::set<std::string> names;
   const std::string path = checkpoint_index_path(prefix);
@@ -111,7 +111,7 @@ std::optional<std::set<std::string>> data_files_of(FileSystem& files, const std:
   return names;
 }
 
-/// What is left behind is in nobody's way.
+/// Errors are ignored: a file that stays behind does no harm.
 void remove_if_possible(FileSystem& files, const std::string& path) noexcept {
   try {
     files.remove(path);
@@ -211,7 +211,7 @@ void Saver::check_names(const std::vector<Item>& items, std::source_location whe
   }
 }
 
-/// Errors: InvalidArgument for parts that are not, each element once, a tensor.
+/// Errors: InvalidArgument unless the parts together hold each element of one tensor exactly once.
 template <class Part>
 void Saver::check_parts(std::string_view name, std::span<const Part* const> parts, std::source_location where) const {
   const auto reject = [&](std::string_view what) {
@@ -262,7 +262,7 @@ Operation Saver::build_save(std::span<const Item* const> members, std::size_t sh
   return dflow::build<SaveV2>(std::span<const AnyOutput>(edges), std::move(attrs));
 }
 
-/// The values of these items in the checkpoint that is read, part by part.
+/// The values of `members` in the checkpoint that is read, part by part.
 std::vector<AnyOutput> Saver::build_read(std::span<const Item* const> members) {
   RestoreV2::Attrs attrs;
   std::vector<std::string> names, slices;
@@ -380,7 +380,8 @@ void Saver::read_state(const std::string& directory) {
   for (std::size_t i = 0; i < state.all_model_checkpoint_paths.size(); ++i) {
     const std::string& named = state.all_model_checkpoint_paths[i];
     const std::string file = detail::file_name(named);
-    // What lies elsewhere is not this saver's to remove, whoever has written the state: it may be a copy of another's.
+    // Files elsewhere are not this saver's to remove, no matter which saver has written the state: it may be a copy of
+    // another's.
     if (named != file && parent_directory(named) != directory) continue;
     std::string path = join_path(directory, file);
     if (!options_.files->exists(checkpoint_index_path(path))) continue;
@@ -436,7 +437,7 @@ void Saver::remove_what_is_due() noexcept {
   for (const std::string& path : due_) {
     try {
       remove_checkpoint(*options_.files, path);
-    } catch (...) {  // what cannot be removed stays
+    } catch (...) {  // files that cannot be removed stay
     }
   }
   due_.clear();
@@ -460,7 +461,7 @@ void Saver::remove_leftovers(const std::string& prefix) noexcept {
   }
 }
 
-/// Of a save that has failed; they stay where the checkpoint has become one of them nevertheless.
+/// Removes the shards of a failed save. They stay if the checkpoint uses them nevertheless.
 void Saver::remove_shards(const std::string& shard_prefix, const std::string& path) noexcept {
   may_have_leftovers_ = true;
   try {
@@ -480,7 +481,7 @@ std::string Saver::save(Session& session, const std::string& prefix, std::option
   if (detail::file_name(prefix).empty()) throw_error(Status::invalid_argument("a checkpoint needs a name"));
   std::string path = step ? str_cat(prefix, "-", *step) : prefix;
   if (const std::string directory = parent_directory(path); directory != directory_) read_state(directory);
-  // Files of a name of their own: what an interrupted save left behind never becomes part of this one.
+  // The files have a name of their own: leftovers of an interrupted save never become part of this one.
   const std::string shards = str_cat(path, detail::save_mark, detail::hex_of(system_seed()));
   FileSystem& files = *options_.files;
   try {
@@ -511,7 +512,7 @@ std::optional<std::string> Saver::latest(const std::string& directory) const {
   return latest_checkpoint(*options_.files, directory);
 }
 
-/// What sets the states to those of a checkpoint.
+/// Returns the functions that set the states to the states of a checkpoint.
 std::vector<std::function<void()>> Saver::read_states(Session& session, const Feed& prefix) {
   std::vector<AnyTensor> read(options_.states.size());
   std::vector<std::function<void()>> set;

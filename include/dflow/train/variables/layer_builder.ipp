@@ -51,7 +51,7 @@ LayerBuilder::LayerBuilder(LayerState& state, GraphStore& graph, DType inputs, c
                  str_cat("the layer was made for inputs of ", dtype_name(state.dtype), ", got ", dtype_name(inputs)),
                  at);
   }
-  // Where its scope is opened again, the layers behind it are called as they were there.
+  // If the layer's scope is opened again, later layers get the same names as they had there.
   if (variables_ != nullptr && !state.scope_name.empty() && variables_->path == state.scope_path) {
     variables_->taken.insert(state.scope_name);
   }
@@ -93,7 +93,7 @@ AnyVariable LayerBuilder::variable(std::string_view name) const {
 }
 
 AnyOutput LayerBuilder::input(const AnyOutput& x) const {
-  // What another layer has widened was narrow before, and loses nothing by becoming so again.
+  // A tensor that another layer has widened was narrow before, so it loses nothing if it becomes narrow again.
   if (x.dtype() != compute_ && is_16_bit_float(compute_) && x.dtype() == DType::float32 &&
       x.node().op == &op_def<Cast>) {
     const AnyOutput narrow(x.graph(), x.node().inputs[0]);
@@ -106,7 +106,7 @@ AnyOutput LayerBuilder::value(std::string_view name) const {
   const AnyVariable of = variable(name);
   const AnyOutput now = of.read_edge();
   if (now.dtype() == compute_ || !graph_.scope().function.is_valid()) return cast_to(now, compute_);
-  // Once around the body that is being built, and not in each iteration of it.
+  // Entered once around the body that is being built, and not in each of its iterations.
   GraphStore::Scope outside = graph_.scope();
   outside.control_inputs.clear();
   outside.function = NodeId();

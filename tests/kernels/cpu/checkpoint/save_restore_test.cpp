@@ -40,7 +40,7 @@ Output<std::string> texts(Graph& graph, const std::vector<std::string>& values) 
   return constant(graph, Tensor<std::string>({static_cast<std::int64_t>(values.size())}, values));
 }
 
-/// Names, element types and edges of what is saved.
+/// Names, element types and edges of the tensors to save.
 struct Saved {
   std::vector<std::string> names;
   std::vector<std::string> slices;

@@ -18,7 +18,7 @@ TEST_CASE("idle plans of Fourier transforms are bounded in bytes and go with the
     const auto plans = find_fourier_plans<double>(&cache);
     kept = plans;
     CHECK(find_fourier_plans<double>(&cache) == plans);
-    // Of prime lengths: 1.4 MB each.
+    // Plans of prime lengths: 1.4 MB each.
     for (const std::int64_t length : {10007, 10009, 10037, 10039}) plans->give_back(plans->take(length, false));
     CHECK(plans->idle_bytes() > 4 * 10000 * sizeof(std::complex<double>));
     const FourierPlan<double>* used = nullptr;

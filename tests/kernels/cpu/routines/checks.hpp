@@ -18,7 +18,7 @@
 #include <type_traits>
 #include <vector>
 
-/// What the tests of routines share: operands, pools, options and comparison with a reference in double.
+/// Shared by the tests of routines: operands, pools, options and comparison with a reference in double.
 namespace dflow::cpu::test {
 
 template <class T>
@@ -26,7 +26,7 @@ inline constexpr bool is_complex = false;
 template <class T>
 inline constexpr bool is_complex<std::complex<T>> = true;
 
-/// The type references are computed in.
+/// The type in which references are computed.
 template <class T>
 struct WideOf {
   using type = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
@@ -68,7 +68,7 @@ constexpr double unit_roundoff() {
   return 0;
 }
 
-/// Operands that stay away from each other's rounding: uniform in [-1, 1], or small integers.
+/// Operands that do not hide each other by rounding: uniform in [-1, 1], or small integers.
 template <class T>
 std::vector<T> random_values(std::int64_t n, unsigned seed) {
   std::mt19937 generator(seed);
@@ -89,12 +89,13 @@ std::vector<T> random_values(std::int64_t n, unsigned seed) {
   return values;
 }
 
-/// The type that computes what is stored as T.
+/// The type in which kernels compute values that are stored as T.
 template <class T>
 using computing_t = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
 
-/// How far an element of T may be from `expected`: `scale` roundings in the computing type of terms of size `terms`,
-/// and where T has fewer bits, the one that stores the result. So what accumulates in a 16-bit type is seen.
+/// The largest allowed distance of an element of T from `expected`: `scale` roundings in the computing type of terms
+/// of size `terms`. If T has fewer bits, the rounding of the stored result is added. The check then notices a sum that
+/// is accumulated in a 16-bit type.
 template <class T>
 double largest_error(double expected, double terms, double scale) {
   double error = unit_roundoff<computing_t<T>>() * (scale * terms + 2 * expected);
@@ -103,8 +104,8 @@ double largest_error(double expected, double terms, double scale) {
   return error;
 }
 
-/// CHECKs |got - expected|, once for the whole array, against `largest_error` for terms of the sizes `terms(i)`;
-/// integers must agree modulo their width.
+/// CHECKs |got - expected| once for the whole array, against `largest_error` for terms of the sizes `terms(i)`.
+/// Integers must agree modulo their width.
 template <class T, class Terms>
 void check_terms(const std::vector<T>& got, const std::vector<wide_t<T>>& expected, Terms&& terms, double scale,
                  const std::string& what) {
@@ -144,7 +145,7 @@ void check_close(const std::vector<T>& got, const std::vector<wide_t<T>>& expect
       got, expected, [](std::size_t) { return 1.0; }, scale, what);
 }
 
-/// The same for results in which nothing cancels: the error is relative to each, however small.
+/// The same for results without cancellation: the error is relative to each result, however small.
 template <class T>
 void check_relative(const std::vector<T>& got, const std::vector<wide_t<T>>& expected, double scale,
                     const std::string& what) {
@@ -171,7 +172,7 @@ inline std::vector<CpuLevel> levels_here() {
   return levels;
 }
 
-/// Every level of this machine with the loops here, and oneDNN where it is; without and with a cache.
+/// Every level of this machine with the loops here, and oneDNN if it is there; without and with a cache.
 inline std::vector<CpuOptions> all_options(KernelCache* cache) {
   std::vector<CpuOptions> all;
   for (CpuLevel level : levels_here()) {

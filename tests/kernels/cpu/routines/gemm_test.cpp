@@ -16,7 +16,7 @@ struct Product {
   std::int64_t m, n, k;
 };
 
-/// The operands of a product, and the naive one, which all settings share.
+/// The operands of a product, and the naive product, which all settings share.
 template <class T>
 struct Operands {
   explicit Operands(const Product& of) : s(of) {
@@ -77,8 +77,8 @@ constexpr std::array<std::array<std::int64_t, 3>, 22> sizes = {{
     {150, 40, 10}, {31, 257, 129}, {200, 33, 5}, {12, 12, 520},
 }};
 
-/// Values and bounds are for the other builds: with ThreadSanitizer naive products take minutes, and whether one
-/// operand is transposed changes nothing between threads.
+/// The other builds check values and bounds. With ThreadSanitizer naive products take minutes, and transposing an
+/// operand changes nothing between threads.
 #if defined(__SANITIZE_THREAD__)
 constexpr int transposes_apart = 3;
 #else
@@ -236,8 +236,8 @@ TEMPLATE_TEST_CASE("a batch of products is each of its products, with shared ope
   CHECK(cache.scratch_bytes() == 0);
 }
 
-/// The largest relative error of c = a b for positive operands, of which all rows of op(a) are one and all columns of
-/// op(b) are one. T: float, std::complex<float>.
+/// The largest relative error of c = a b for positive operands. All rows of op(a) are the same row, and all columns of
+/// op(b) are the same column. T: float, std::complex<float>.
 template <class T>
 double error_of_long_product(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
                              const CpuOptions& options) {

@@ -12,7 +12,7 @@ T number(double x) {
   return T(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(x));
 }
 
-/// A variable, its slots and its gradient, and what they should become.
+/// A variable, its slots and its gradient, and the values that are expected after the update.
 template <class T>
 struct State {
   std::vector<T> var, m, v, grad;

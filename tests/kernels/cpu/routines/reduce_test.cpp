@@ -39,7 +39,7 @@ void check_sums(ThreadPool& pool, const CpuOptions& options) {
   for (const ReduceShape& s : reduce_shapes()) {
     const auto x = random_values<T>(s.outer * s.reduce * s.inner, 1);
     std::vector<T> y(static_cast<std::size_t>(s.outer * s.inner));
-    // Far below what one accumulator of the computing type would do, and what any of 16 bits would.
+    // Far below the error of one accumulator of the computing type, and below the error of any 16-bit accumulator.
     double scale = 16 + 6 * std::sqrt(static_cast<double>(s.reduce));
     // The reference is no more exact than this.
     if (unit_roundoff<T>() == unit_roundoff<double>()) scale += static_cast<double>(s.reduce);
@@ -159,7 +159,7 @@ struct ExactReduction {
   std::vector<double> columns;
 };
 
-/// Reduces `x` as a vector and as four columns. Their error may be `scale` roundings of the computing type relative to
+/// Reduces `x` as a vector and as four columns. The error may be `scale` roundings of the computing type relative to
 /// `terms(expected)`.
 template <class T, class Reduce, class Terms>
 void check_ten_million(const std::vector<T>& x, const ExactReduction& exact, double scale, const char* what,
@@ -189,7 +189,7 @@ TEMPLATE_TEST_CASE("sums and means of ten million elements are exact up to the l
   const auto small = repeated<TestType>({0x1p-10, 0x1p-11, 0x1p-9, 0x1p-10, 0x1p-11});
   check_ten_million(small, {n * each, std::vector<double>(4, n / 4 * each)}, 4, "sum of small elements", sum, itself);
   check_ten_million(small, {each, std::vector<double>(4, each)}, 4, "mean of small elements", mean, itself);
-  // What is left is small beside the elements, and their sum is more than Half holds.
+  // The sum of each pattern is small beside the elements, and the whole sum is more than Half holds.
   const auto mixed = repeated<TestType>({40, -56, 72, -88, 32.5});
   check_ten_million(mixed, {0.1, std::vector<double>(4, 0.1)}, 4, "mean of elements that cancel", mean,
                     [](double) { return 57.7; });
@@ -259,7 +259,7 @@ TEST_CASE("all and any of booleans, also of none", "[routines][reduce]") {
   CHECK((!y[0] && !y[1]));
 }
 
-/// Elements of the whole range of T, or such that the sum of `count` of them fits in 64 bits.
+/// Elements of the whole range of T, or elements small enough that the sum of `count` of them fits in 64 bits.
 template <class T>
 std::vector<T> large_integers(std::int64_t n, std::int64_t count, unsigned seed) {
   std::mt19937_64 generator(seed);

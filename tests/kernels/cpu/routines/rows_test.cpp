@@ -78,7 +78,7 @@ TEST_CASE("indices far out of range are only reported", "[routines][rows]") {
   std::vector<std::uint8_t> to(40 * 3, 1);
   CHECK(gather_rows(serial, 1, 41, 40, 3, from.data(), indices.data(), to.data()) == 0);
   CHECK(to == std::vector<std::uint8_t>(40 * 3, 0));
-  // One whose row would be the last bytes of the address space.
+  // An index with a row that would be the last bytes of the address space.
   const std::vector<float> table(16, 1.0f);
   std::vector<float> gathered(16);
   std::vector<std::int64_t> last(16, 0);
@@ -87,11 +87,11 @@ TEST_CASE("indices far out of range are only reported", "[routines][rows]") {
   CHECK(gathered[12] == 0.0f);
 }
 
-/// What rows are added up in: floats of 16 bits in float.
+/// The type in which rows are added up: float for 16-bit floats.
 template <class T>
 using folded_t = std::conditional_t<std::is_integral_v<T>, T, computing_t<T>>;
 
-/// One row's effect: what the definition says.
+/// The effect of one row, by the definition.
 template <class T>
 T apply(ScatterOp op, T a, T b) {
   using Wide = std::conditional_t<std::is_integral_v<T>, wide_t<T>, computing_t<T>>;
@@ -132,7 +132,7 @@ TEMPLATE_TEST_CASE("rows are scattered in the order of their indices, whatever t
     for (ScatterOp op : {ScatterOp::assign, ScatterOp::add, ScatterOp::subtract, ScatterOp::multiply, ScatterOp::divide,
                          ScatterOp::minimum, ScatterOp::maximum}) {
       if (is_complex<TestType> && op >= ScatterOp::minimum) continue;
-      // Long products and quotients leave every range: these take each row once.
+      // Long products and quotients leave every range: the two ops take each row once.
       const bool once = op == ScatterOp::multiply || op == ScatterOp::divide;
       const std::int64_t used = once ? limit : count;
       std::vector<std::int32_t> order(indices);
@@ -156,7 +156,7 @@ TEMPLATE_TEST_CASE("rows are scattered in the order of their indices, whatever t
                 -1);
           INFO("op " << static_cast<int>(op) << " at " << cpu_level_name(level));
           if (is_complex<TestType> && once) {
-            // A complex product has no one order of its roundings.
+            // The roundings of a complex product have no fixed order.
             check_relative(to, wide_of(expected), 16, "product or quotient");
           } else {
             CHECK(to == expected);
@@ -177,7 +177,7 @@ TEMPLATE_TEST_CASE("duplicate rows are summed under ascending distinct indices",
       const std::int64_t row = 6;
       const auto indices = random_indices<std::int64_t>(count, limit, 6);
       const auto rows = random_values<TestType>(count * row, 7);
-      // Added in the order of their positions, in the type that computes, and rounded once.
+      // Added in the order of their positions, in the computing type, and rounded once.
       std::map<std::int64_t, std::vector<computing_t<TestType>>> sums;
       for (std::int64_t i = 0; i < count; ++i) {
         auto& sum = sums[indices[static_cast<std::size_t>(i)]];
@@ -243,7 +243,7 @@ TEMPLATE_TEST_CASE("scattered rows of 16 bits are rounded once", "[routines][row
   const std::vector<std::int32_t> indices(static_cast<std::size_t>(count), 1);
   const std::vector<TestType> ones(static_cast<std::size_t>(row), TestType(1.0f));
   WorkStealingPool pool(2);
-  // One after the other, ones stop at 2048 or 256.
+  // Added one after the other, ones stop at 2048 or 256.
   std::vector<TestType> to(static_cast<std::size_t>(2 * row), TestType(96.0f));
   CHECK(scatter_rows(pool, ScatterOp::add, 2, count, row, indices.data(), ones.data(), to.data(), {},
                      {.repeats = true}) == -1);
@@ -290,7 +290,7 @@ TEST_CASE("duplicate rows of 16 bits are rounded once", "[routines][rows]") {
   const std::vector<std::int32_t> indices(1001, 7);
   std::vector<BFloat16> rows(1001, BFloat16(1.0f)), summed(1001);
   std::vector<std::int32_t> unique(1001);
-  // One after the other, ones stop at 256.
+  // Added one after the other, ones stop at 256.
   CHECK(sum_duplicate_rows(serial, 1001, 1, indices.data(), rows.data(), unique.data(), summed.data()) == 1);
   CHECK(static_cast<float>(summed[0]) == 1000.0f);
 }

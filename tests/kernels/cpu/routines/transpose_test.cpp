@@ -63,8 +63,8 @@ TEST_CASE("runs of small elements are moved as one piece wherever they lie", "[r
   for (CpuLevel level : levels_here()) {
     for (std::int64_t run : {2, 4}) {
       for (std::int64_t offset : {0, 1, 3}) {
-        // [rows, columns, run], or its transpose [columns, rows, run], out of larger arrays whose rows are multiples of
-        // the run, from an odd element on.
+        // [rows, columns, run], or its transpose [columns, rows, run], out of larger arrays. Their rows are multiples
+        // of the run, and they begin at an odd element.
         for (std::int64_t rows : {3, 40}) {
           for (bool transposed : {false, true}) {
             const std::int64_t columns = 37, step = transposed ? 1 : 2, width = (columns + 2) * step * run;
@@ -124,7 +124,7 @@ TEST_CASE("a transpose moves every element to its place, for each size of elemen
   }
 }
 
-/// More than `streamed_bytes`, with rows of the result that are whole cache lines; the last square may be cut either
+/// More than `streamed_bytes`, with rows of the result that are whole cache lines. The last square may be cut either
 /// way.
 template <std::size_t bytes>
 void check_large_transpose(ThreadPool& pool, CpuLevel level) {

@@ -37,7 +37,7 @@ std::vector<Function<T>> functions() {
   };
 }
 
-/// Distance in units of the last place of the exact value, whose spacing is never below the denormals'.
+/// The distance in units of the last place of the exact value. The spacing is never below the denormals' spacing.
 template <class T>
 double error_in_ulps(T got, long double exact) {
   if (std::isnan(exact)) return std::isnan(got) ? 0 : 1e30;
@@ -79,7 +79,7 @@ TEMPLATE_TEST_CASE("elementary functions are right within a few units in the las
   }
 }
 
-/// The neighbours of `x`: `count` numbers below it, itself, and as many above.
+/// The neighbours of `x`: `count` numbers below it, `x` itself, and as many above.
 template <class T>
 std::vector<T> neighbours(T x, int count) {
   std::vector<T> all(static_cast<std::size_t>(2 * count + 1), x);
@@ -91,8 +91,9 @@ std::vector<T> neighbours(T x, int count) {
   return all;
 }
 
-/// Where one formula ends and another begins, and where a function reaches its limit, by the sources and by what is
-/// usual: the multiples of ln 2 / 2 in exp, 0.625 of tanh in double, 1 of erf, sqrt(1/2) of log.
+/// The places at which one formula ends and another begins, and at which a function reaches its limit. They are from
+/// the sources and from common practice: the multiples of ln 2 / 2 in exp, 0.625 of tanh in double, 1 of erf,
+/// sqrt(1/2) of log.
 template <class T>
 std::vector<T> branch_points() {
   const bool single = std::is_same_v<T, float>;
@@ -247,7 +248,7 @@ TEMPLATE_TEST_CASE("an element's bits depend on no other element, nor on its pla
       INFO(f.name << " at " << cpu_level_name(level));
       std::vector<TestType> x(603), together(x.size()), alone(x.size());
       for (TestType& v : x) v = static_cast<TestType>(range(generator));
-      // Among the others, what is computed in another way.
+      // Among the others, values that are computed in another way.
       x[5] = Limits::quiet_NaN(), x[300] = TestType(1e15), x[301] = Limits::infinity(), x[602] = TestType(3e9);
       f.ours(static_cast<std::int64_t>(x.size()), x.data(), together.data(), level);
       for (std::size_t i = 0; i < x.size(); ++i) f.ours(1, &x[i], &alone[i], level);
@@ -312,7 +313,7 @@ TEST_CASE("float tanh reaches 1 where the true value rounds to it, passes it now
     bool has_reached = false;
     for (std::size_t i = 0; i < x.size(); ++i) {
       outside += !(y[i] >= 0 && y[i] <= 1);
-      // Its noise ends before it is 1 for good.
+      // The rounding noise ends before the result stays 1.
       has_reached = has_reached || x[i] >= 8.95f;
       below += has_reached && y[i] != 1;
       const float negative = -x[i];
@@ -322,13 +323,13 @@ TEST_CASE("float tanh reaches 1 where the true value rounds to it, passes it now
     CHECK(outside == 0);
     CHECK(below == 0);
     CHECK(unsymmetric == 0);
-    // Its rounding errors apart.
+    // Apart from rounding errors.
     for (std::size_t i = 1000; i < x.size(); i += 1000) CHECK(y[i] >= y[i - 1000] - 0x1p-21f);
   }
 }
 
 TEST_CASE("sin and cos keep their digits beside multiples of pi/2", "[routines][vector_math]") {
-  // mpmath, 60 digits: the doubles next to such multiples, where sin or cos is small.
+  // By mpmath, 60 digits: the doubles next to the multiples at which sin or cos is small.
   struct Row {
     double x, small;
     bool is_cosine;
@@ -347,7 +348,7 @@ TEST_CASE("sin and cos keep their digits beside multiples of pi/2", "[routines][
       INFO(row.x << ": " << y << ", exactly " << row.small);
       CHECK(error_in_ulps(y, static_cast<long double>(row.small)) <= 2);
     }
-    // All of them, by the C library.
+    // All values, compared with the C library.
     double worst = 0;
     for (int n = 1; n <= 63'661; ++n) {
       const double x = n * 1.57079632679489661923;

@@ -1,4 +1,4 @@
-// Connections of tasks over sockets, which take a part of what is written at once.
+// Connections of tasks over sockets that take only a part of each write at once.
 #include <dflow/net/protocol/connection.hpp>
 #include <dflow/net/transport/sockets/asio_transport.hpp>
 

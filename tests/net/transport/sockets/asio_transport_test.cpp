@@ -36,7 +36,7 @@ using namespace dflow::net;
 
 namespace {
 
-/// A TCP port where somebody listens with room for none, who accepts nobody, and connections that fill it.
+/// A TCP port with a listener that has no room and accepts no connection, and the connections that fill it.
 struct BlackHole {
   std::vector<int> sockets;
   std::string address;
@@ -66,7 +66,7 @@ struct BlackHole {
 std::string free_port() { return "tcp://" + dflow::launch::free_addresses(1)[0]; }
 
 #if defined(__linux__)
-/// Of the Unix socket by which a listener at that address of 127.0.0.1 is reached on its machine.
+/// The name of the Unix socket for connections on the same machine to a listener at this address of 127.0.0.1.
 std::pair<sockaddr_un, socklen_t> local_name(const std::string& address) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
@@ -113,7 +113,7 @@ TEST_CASE("an address whose Unix socket the same user listens at elsewhere is ta
   const auto [name, size] = local_name(address);
   const int squatter = ::socket(AF_UNIX, SOCK_STREAM, 0);
   REQUIRE(::bind(squatter, reinterpret_cast<const sockaddr*>(&name), size) == 0);
-  // Nobody listens there yet: who connects goes on to the TCP address.
+  // No listener is there yet: a connect goes on to the TCP address.
   CHECK(test::connected(transport, *transport.listen(address), address).far->peer().starts_with("tcp://"));
   REQUIRE(::listen(squatter, 8) == 0);
   const Status taken = status_of([&] { static_cast<void>(transport.listen(address)); });
@@ -274,13 +274,13 @@ TEST_CASE("a socket's file goes with its listener, and one without an owner is r
   REQUIRE(std::filesystem::exists(path));
   auto listener = transport.listen(address);
   CHECK(test::connected(transport, *listener).near != nullptr);
-  // Asking disturbs nobody: the next connection is the first that is accepted.
+  // Asking disturbs no connection: the next connection is the first that is accepted.
   CHECK(code_of([&] { return transport.listen(address); }) == Code::already_exists);
   const test::Ends ends = test::connected(transport, *listener);
   CHECK(test::write(*ends.near, {"ping"}).ok());
   CHECK(test::read(*ends.far, 4) == "ping");
 
-  // What lies there now is another's.
+  // The file at this path now belongs to another listener.
   std::filesystem::remove(path);
   const auto other = transport.listen(address);
   listener.reset();

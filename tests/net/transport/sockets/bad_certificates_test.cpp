@@ -1,4 +1,4 @@
-// Each sort of certificate that proves nothing is refused before anything is said, by who connects and by who listens.
+// The connecting and the listening side refuse each sort of bad certificate before they send data.
 #include <dflow/net/transport/sockets/asio_transport.hpp>
 
 #if defined(DFLOW_TEST_HAS_OPENSSL)
@@ -27,7 +27,7 @@ using test::make_certificate;
 
 namespace {
 
-/// Shows a certificate that dflow itself would not, to one that connects.
+/// A server that shows clients a certificate that dflow itself would not show.
 class LaxTlsServer {
  public:
   LaxTlsServer(const CertificateFolder& folder, const std::string& name) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -44,7 +44,7 @@ class LaxTlsServer {
     REQUIRE(SSL_CTX_use_certificate_chain_file(context_, folder.file(name + ".pem").c_str()) == 1);
     REQUIRE(SSL_CTX_use_PrivateKey_file(context_, folder.file(name + ".key").c_str(), SSL_FILETYPE_PEM) == 1);
     thread_ = std::thread([this] {
-      sigset_t broken_pipes;  // OpenSSL writes to whoever has gone
+      sigset_t broken_pipes;  // OpenSSL writes to peers that have gone
       sigemptyset(&broken_pipes);
       sigaddset(&broken_pipes, SIGPIPE);
       pthread_sigmask(SIG_BLOCK, &broken_pipes, nullptr);
@@ -140,7 +140,7 @@ TEST_CASE("a key that is too short and a signature by SHA-1 or MD5 prove nothing
     INFO(bad << ": " << status.to_string());
     CHECK(status.code() == Code::unauthenticated);
     CHECK((mentions(status, "too weak") || mentions(status, "too small")));
-    // Nor does anybody get to show one.
+    // A transport does not accept the weak certificate as its own either.
     const std::string error = error_of([&] { return AsioTransport({.tls = folder.options(bad, "rsa")}); });
     CHECK(contains(error, folder.file(bad)));
   }

@@ -1,4 +1,4 @@
-// Certificates that tests make for themselves, and what becomes of who shows them.
+// Certificates that tests make for themselves, and the outcome of connections that show them.
 #pragma once
 
 #include <dflow/net/transport/sockets/asio_transport.hpp>
@@ -32,7 +32,7 @@ struct MadeCertificate {
 struct CertificateRequest {
   std::string name = "localhost";
   std::string hosts = "DNS:localhost,IP:127.0.0.1";  ///< none if empty
-  const MadeCertificate* issuer = nullptr;           ///< null: itself
+  const MadeCertificate* issuer = nullptr;           ///< null: the certificate itself
   std::string constraints = {};                      ///< "critical,CA:TRUE"
   std::string usage = {};                            ///< "clientAuth"
   long begins_s = -7200, ends_s = 3600;              ///< from now
@@ -73,7 +73,7 @@ inline MadeCertificate make_authority(const std::string& name, const MadeCertifi
   return make_certificate({.name = name, .hosts = {}, .issuer = issuer, .constraints = constraints});
 }
 
-/// Files of certificates and keys, which go with it.
+/// Files of certificates and keys, deleted with the folder.
 class CertificateFolder {
  public:
   CertificateFolder() {
@@ -93,7 +93,7 @@ class CertificateFolder {
     options.private_key_file = file(name + ".key");
     return options;
   }
-  /// With the certificates that lead to a trusted one.
+  /// Saves a certificate, its key and the certificates that lead to a trusted one.
   void save(const std::string& name, const MadeCertificate& made,
             const std::vector<MadeCertificate>& chain = {}) const {
     const auto close = [](std::FILE* opened) { std::fclose(opened); };
@@ -110,7 +110,8 @@ class CertificateFolder {
   testing::TemporaryFolder folder_;
 };
 
-/// What a connect from `client` to `server` ends with, or the first read if it succeeds; the listener must accept none.
+/// The error of a connect from `client` to `server`, or of the first read if the connect succeeds. The listener must
+/// accept no connection.
 inline Status refused(const TlsOptions& server, const TlsOptions& client, const std::string& host = "localhost",
                       const std::function<void(std::string_view)>& log = nullptr) {
   AsioTransport there({.tls = server, .log = log}), here({.tls = client});

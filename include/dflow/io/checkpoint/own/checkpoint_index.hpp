@@ -28,17 +28,17 @@ struct CheckpointEntry {
   DType dtype = DType::invalid;
   Shape shape;                      ///< of the whole tensor
   std::vector<std::int64_t> begin;  ///< one per dimension
-  Shape extent;                     ///< of what is stored
+  Shape extent;                     ///< of the stored part
   std::uint32_t shard = 0;
   std::uint64_t offset = 0;  ///< in the shard's file
   std::uint64_t length = 0;  ///< bytes there
-  std::uint32_t crc = 0;     ///< CRC-32C of these
+  std::uint32_t crc = 0;     ///< CRC-32C of the bytes
 
   bool is_whole() const noexcept { return extent == shape; }
   friend bool operator==(const CheckpointEntry&, const CheckpointEntry&) = default;
 };
 
-/// What lies where in a checkpoint (all shards listed) or in one shard of it (that one listed):
+/// The places of all tensors in a checkpoint (all shards listed) or in one shard of it (that one listed):
 /// docs/checkpoint-format.md.
 ///
 /// Thread safety: a value type.
@@ -53,14 +53,14 @@ struct CheckpointIndex {
   std::vector<CheckpointShard> shards;
   std::vector<CheckpointEntry> entries;  ///< sorted by name, then by `begin`
 
-  /// Errors: InvalidArgument if it is no index that `parse` would take.
+  /// Errors: InvalidArgument if `parse` would reject the index.
   std::string serialize() const;
-  /// Checks all that can be checked without the shards' files: entries lie inside their shards, lengths are those of
-  /// the shapes, slices of a tensor that are listed do not overlap, and no shard's file lies in another directory.
-  /// Errors: DataLoss for bytes that are no such index, or damaged; Unimplemented for another version.
+  /// Checks everything that can be checked without the shards' files. Entries lie inside their shards, and lengths fit
+  /// the shapes. Listed slices of a tensor do not overlap, and no shard's file lies in another directory.
+  /// Errors: DataLoss for bytes that are not an index of this kind, or are damaged; Unimplemented for another version.
   static CheckpointIndex parse(std::span<const std::byte> bytes);
 
-  /// The entries of a tensor; none if there is no such.
+  /// The entries of a tensor; none if there is no tensor of that name.
   std::span<const CheckpointEntry> find(std::string_view name) const noexcept;
 
   friend bool operator==(const CheckpointIndex&, const CheckpointIndex&) = default;

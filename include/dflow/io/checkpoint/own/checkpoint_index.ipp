@@ -20,7 +20,7 @@ namespace detail {
   throw_error(Status::data_loss(str_cat("damaged checkpoint index: ", what, ", at offset ", offset)));
 }
 
-/// Where in the file what an index says is said; all at 0 of one that was not read.
+/// The offsets in the file of the index's shards and entries; all 0 for an index that was not read.
 struct CheckpointIndexPlaces {
   std::vector<std::size_t> shards, entries;
   std::size_t shard(std::size_t i) const noexcept { return i < shards.size() ? shards[i] : 0; }
@@ -188,7 +188,7 @@ std::string CheckpointIndex::serialize() const {
 
 namespace detail {
 
-/// What an index begins with.
+/// The first bytes of an index.
 struct CheckpointIndexHeader {
   std::uint32_t num_shards = 0, listed = 0;
   std::uint64_t entries = 0;

@@ -13,7 +13,7 @@
 
 namespace dflow {
 
-/// Reads a checkpoint: what is in a file is believed only as far as checksums and the file's size bear it out, and
+/// Reads a checkpoint. The content of a file is believed only as far as checksums and the file's size confirm it, and
 /// nothing is allocated before that.
 ///
 ///     const CheckpointReader reader(files, "/models/digits-100");
@@ -21,7 +21,7 @@ namespace dflow {
 ///
 /// Thread safety: const functions may be called from any thread.
 /// Errors: NotFound for a checkpoint, shard or tensor that is missing, naming it; DataLoss for a damaged one, naming
-/// the file; those of the file system.
+/// the file; the errors of the file system.
 class CheckpointReader {
  public:
   /// Blocks. Reads the index and looks at the shards' sizes.
@@ -32,13 +32,15 @@ class CheckpointReader {
 
   /// Blocks. A tensor of its own, put together of its slices if it has any. Errors also: ResourceExhausted.
   AnyTensor read(std::string_view name) const;
-  /// The same for one who knows what it must be. Errors also: InvalidArgument that names both types or shapes.
+  /// The same for a caller that knows the type and shape. Errors also: InvalidArgument that names both types or
+  /// shapes.
   AnyTensor read(std::string_view name, DType dtype, const Shape& shape) const;
-  /// Blocks. Parts of a tensor, each of its own. Of what is stored in slices those that have elements of them are read,
-  /// each once and one after the other: a task that holds a part of a table needs no room for the table.
+  /// Blocks. Parts of a tensor, each with memory of its own. If the tensor is stored in slices, only the slices with
+  /// elements of the parts are read, each once and one after the other. A task that holds a part of a table needs no
+  /// room for the table.
   /// Errors also: InvalidArgument, naming the tensor, for slices of another shape; ResourceExhausted.
   std::vector<AnyTensor> read_slices(std::string_view name, std::span<const CheckpointSlice> slices) const;
-  /// Blocks. Reads all shards and compares their checksums, those between the tensors too.
+  /// Blocks. Reads all shards and compares their checksums, also the checksums between the tensors.
   void verify() const;
 
  private:

@@ -39,7 +39,7 @@ void read_strings(std::span<const std::byte> bytes, std::span<std::string> into,
   if (!bytes.empty()) fail_tensor(entry, shard, "bytes follow its strings", whole - bytes.size());
 }
 
-/// Puts a slice where it belongs in the whole, along the one dimension in which it is smaller.
+/// Puts a slice into its place in the whole, along the one dimension that is smaller in the slice.
 void put_slice(const CheckpointEntry& entry, const AnyTensor& part, int axis, AnyTensor& whole) {
   const std::int64_t outer = whole.shape().num_elements(0, axis);
   const std::int64_t inner = whole.shape().num_elements(axis + 1, whole.rank());

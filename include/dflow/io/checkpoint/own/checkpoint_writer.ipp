@@ -36,7 +36,7 @@ void require_no_checkpoint(FileSystem& files, const std::string& prefix) {
   }
 }
 
-/// The data files of a checkpoint that is to be replaced; none where there is none, or nobody can read it.
+/// The data files of a checkpoint that is to be replaced; none if there is no checkpoint, or its index is unreadable.
 std::vector<std::string> shard_files_of(FileSystem& files, const std::string& index_path) {
   std::vector<std::string> names;
   if (!files.exists(index_path)) return names;
@@ -44,7 +44,7 @@ std::vector<std::string> shard_files_of(FileSystem& files, const std::string& in
     const CheckpointIndex index = read_checkpoint_index(files, index_path);
     names.reserve(index.shards.size());
     for (const CheckpointShard& shard : index.shards) names.push_back(shard.file);
-  } catch (const Error&) {  // what nobody can read is replaced as well
+  } catch (const Error&) {  // an unreadable file is replaced as well
   }
   return names;
 }
@@ -55,7 +55,7 @@ void sort_entries(std::vector<CheckpointEntry>& entries) {
   });
 }
 
-/// Errors: InvalidArgument for a tensor whose slices, in order, do not make up the whole.
+/// Errors: InvalidArgument if the slices of a tensor, in order, do not make up the whole.
 void require_whole_tensors(std::span<const CheckpointEntry> entries) {
   for (std::size_t first = 0, end = 0; first < entries.size(); first = end) {
     while (end < entries.size() && entries[end].name == entries[first].name) ++end;

@@ -24,7 +24,7 @@ struct CheckpointSlice {
 
   /// Whether it has elements in common with a part of the same whole.
   bool meets(std::span<const std::int64_t> part_begin, const Shape& part_extent) const;
-  /// Copies those from the part to where they lie in `into`, of shape `extent`.
+  /// Copies the common elements from the part to their places in `into`, of shape `extent`.
   void copy_common(std::span<const std::int64_t> part_begin, const AnyTensor& part, AnyTensor& into) const;
   /// The part, copied. Errors: InvalidArgument if the tensor has not the shape of the whole.
   AnyTensor cut_from(const AnyTensor& tensor) const;

@@ -18,7 +18,7 @@ namespace detail {
   throw_error(Status::invalid_argument(str_cat("'", text, "' is no slice of a tensor, like \"4 3 0,2:-\"")));
 }
 
-/// What is before the next `end`, or all; `rest` keeps what follows it.
+/// The text before the next `end`, or all of it; `rest` keeps the text behind that `end`.
 std::string_view next_of_slice(std::string_view& rest, char end) {
   const std::size_t at = std::min(rest.find(end), rest.size());
   const std::string_view taken = rest.substr(0, at);

@@ -6,7 +6,7 @@
 
 namespace dflow::detail {
 
-/// Throws NotFound for a tensor that is not among `names`, of which it says the first ones.
+/// Throws NotFound for a tensor that is not among `names`; the message lists the first of the names.
 [[noreturn]] void reject_missing_tensor(std::string_view what, std::string_view name,
                                         const std::vector<std::string>& names);
 

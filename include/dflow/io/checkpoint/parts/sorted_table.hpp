@@ -13,13 +13,14 @@
 
 namespace dflow {
 
-/// Reads a table of keys, sorted, and their values, as TensorFlow's checkpoints are (LevelDB's doc/table_format.md):
-/// blocks of entries whose keys share their beginnings, as they are or packed with snappy, each with a masked CRC-32C,
-/// and an index of the blocks. Blocks are read when they are asked for.
+/// Reads a table of sorted keys and their values, the format of TensorFlow's checkpoints (LevelDB's
+/// doc/table_format.md). A table has blocks of entries with keys that share their beginnings, and an index of the
+/// blocks. A block is stored as it is or packed with snappy, with a masked CRC-32C. Blocks are read when they are
+/// asked for.
 ///
 /// Thread safety: const functions may be called from any thread.
-/// Errors: DataLoss, naming file and offset, for what is damaged: checksums, keys out of order, blocks outside of the
-/// file; those of the file system. A block takes no more memory than the file is long, or 22 times that if it is
+/// Errors: DataLoss, naming file and offset, for a damaged table: checksums, keys out of order, blocks outside of the
+/// file; the errors of the file system. A block takes no more memory than the file is long, or 22 times that if it is
 /// packed.
 class SortedTableReader {
  public:
@@ -34,11 +35,11 @@ class SortedTableReader {
   /// Blocks. The value of a key, or nothing.
   std::optional<std::string> find(std::string_view key) const;
 
-  /// The offset of the block in which a key is, or would be; the file's size behind the last.
+  /// The offset of the block that holds a key, or would hold it; the file's size behind the last key.
   std::uint64_t offset_of(std::string_view key) const noexcept;
   const std::string& path() const noexcept { return path_; }
 
-  /// Whether a file ends as a table does. Blocks. Errors: those of the file system.
+  /// Whether a file ends as a table does. Blocks. Errors: the errors of the file system.
   static bool is_table(FileSystem& files, const std::string& path);
 
  private:
@@ -57,7 +58,7 @@ class SortedTableReader {
   std::vector<Block> blocks_;
 };
 
-/// Makes such a table, its blocks as they are, in a string that must outlive it.
+/// Makes a table of the same format, with blocks that are not packed, in a string that must outlive it.
 ///
 /// Thread safety: one thread at a time.
 class SortedTableWriter {

@@ -20,9 +20,9 @@ struct TensorSlice {
 
   std::vector<std::int64_t> begin, length;
 
-  /// Errors: DataLoss for what is no such message, Unimplemented for more than `max_rank` dimensions.
+  /// Errors: DataLoss if it is not a slice message, Unimplemented for more than `max_rank` dimensions.
   static TensorSlice parse(ProtoReader message);
-  /// Of all of a tensor.
+  /// The slice that is all of a tensor.
   static TensorSlice whole(int rank);
 
   /// Its shape as a part of a tensor of shape `whole`. Errors: DataLoss if it reaches past that.
@@ -35,8 +35,8 @@ struct TensorSlice {
 
 namespace detail {
 
-/// The shape in a TensorShapeProto. Errors: DataLoss for what is no such message or is not known in full, Unimplemented
-/// for more than `max_rank` dimensions.
+/// The shape in a TensorShapeProto. Errors: DataLoss if it is not a shape message or the shape is not known in full,
+/// Unimplemented for more than `max_rank` dimensions.
 Shape parse_tensor_shape(ProtoReader message);
 
 /// A part of a tensor, where it begins in the whole.
@@ -45,7 +45,7 @@ struct TensorPart {
   AnyTensor tensor;
 };
 
-/// A tensor of its parts. Errors: DataLoss unless they cover it, each element once.
+/// The tensor put together from its parts. Errors: DataLoss unless they cover it, each element once.
 AnyTensor assembled(DType dtype, const Shape& whole, std::span<const TensorPart> parts);
 
 }  // namespace detail

@@ -21,8 +21,8 @@ void append_ordered_count(std::string& key, std::uint64_t number) {
   key += digits;
 }
 
-/// A signed number in the fewest bytes, n, that leave it 7 n bits, its high byte first. The upper n bits are those of
-/// the sign, and are inverted.
+/// A signed number in the fewest bytes, n, that leave it 7 n bits, its high byte first. The upper n bits are copies of
+/// the sign bit, inverted.
 void append_ordered_signed(std::string& key, std::int64_t number) {
   std::size_t size = 1;
   for (std::uint64_t rest = static_cast<std::uint64_t>(number < 0 ? ~number : number) >> 6; rest != 0; rest >>= 7) {

@@ -17,7 +17,7 @@ namespace dflow {
 
 /// A tensor in TensorFlow's checkpoint of version 1.
 struct SavedSlicesEntry {
-  /// A part of it, and in which file.
+  /// A part of the tensor, and the file that holds it.
   struct Part {
     TensorSlice slice;
     std::size_t file = 0;
@@ -30,27 +30,29 @@ struct SavedSlicesEntry {
 };
 
 /// Reads a checkpoint that TensorFlow wrote in version 1 of its format: one table PREFIX, or several
-/// PREFIX-00000-of-0000N, of slices of tensors as messages (tensorflow/core/util/saved_tensor_slice.proto). Partitioned
-/// variables are put together of their slices, in whatever files.
+/// PREFIX-00000-of-0000N. The tables hold slices of tensors as messages
+/// (tensorflow/core/util/saved_tensor_slice.proto). Partitioned variables are put together from their slices, in any
+/// of the files.
 ///
 /// Thread safety: const functions may be called from any thread.
-/// Errors: NotFound for a checkpoint, a file or a tensor that is missing, naming it; DataLoss for what is damaged,
-/// naming the file and the tensor; Unimplemented for a newer version, for types that dflow has not and more than
-/// `max_rank` dimensions; those of the file system. All checksums are compared; a tensor takes no more memory than a
-/// small multiple of the bytes of its slices.
+/// Errors: NotFound for a checkpoint, a file or a tensor that is missing, naming it; DataLoss for damage, naming the
+/// file and the tensor. Unimplemented for a newer version, for types that dflow does not have and more than `max_rank`
+/// dimensions; the errors of the file system. All checksums are compared; a tensor takes no more memory than a small
+/// multiple of the bytes of its slices.
 class SavedSlicesReader {
  public:
-  /// Blocks. Reads what is said of the tensors, in all files.
+  /// Blocks. Reads the descriptions of the tensors, in all files.
   SavedSlicesReader(FileSystem& files, const std::string& prefix);
 
   const std::map<std::string, SavedSlicesEntry, std::less<>>& entries() const noexcept { return entries_; }
-  /// Null if there is no such tensor.
+  /// Null if there is no tensor of that name.
   const SavedSlicesEntry* find(std::string_view name) const noexcept;
   /// Blocks. A tensor of its own.
   AnyTensor read(std::string_view name) const;
 
-  /// The files of such a checkpoint: PREFIX, or those of its shards; none if there are none. Blocks.
-  /// Errors: NotFound for shards of which some are missing; those of the file system.
+  /// The files of a checkpoint in this format: PREFIX, or the files of its shards; empty if there are no files.
+  /// Blocks.
+  /// Errors: NotFound if some shards are missing; the errors of the file system.
   static std::vector<std::string> paths(FileSystem& files, const std::string& prefix);
 
  private:

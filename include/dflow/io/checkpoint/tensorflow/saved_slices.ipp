@@ -17,7 +17,8 @@ namespace detail {
 /// The version of the format that is read.
 inline constexpr std::int32_t saved_slices_version = 1;
 
-/// Of an entry, whose own offsets are counted from where it begins: in a packed block that is nowhere in the file.
+/// The place of an entry, for errors. The entry counts its own offsets from its beginning: in a packed block they are
+/// nowhere in the file.
 std::string place_in_table(const SortedTableReader& table, std::string_view key) {
   return str_cat("file '", table.path(), "', in the block at offset ", table.offset_of(key), ": ");
 }
@@ -152,7 +153,7 @@ SavedSlicesEntry parse_saved_tensor(ProtoReader in, std::string& name) {
   return entry;
 }
 
-/// "00002" of "00000-of-00002"; nothing of what is not that.
+/// "00002" of "00000-of-00002"; nothing for a suffix of another form.
 std::string_view total_of_shard(std::string_view suffix) {
   constexpr std::string_view form = "00000-of-00000";
   if (suffix.size() != form.size()) return {};

@@ -75,7 +75,7 @@ TensorBundleEntry parse_bundle_entry(std::string_view bytes) {
   return entry;
 }
 
-/// Of an entry that has bytes. Errors: DataLoss.
+/// Checks an entry that has bytes. Errors: DataLoss.
 void check_bundle_entry(const TensorBundleEntry& entry, std::span<const std::uint64_t> shard_sizes) {
   const std::uint64_t whole = shard_sizes[entry.shard];
   if (entry.offset > whole || entry.size > whole - entry.offset)
@@ -210,7 +210,7 @@ AnyTensor TensorBundleReader::read_entry(const TensorBundleEntry& entry) const {
 
 namespace detail {
 
-/// What a string's length adds to the checksums: four bytes, or eight where it needs them.
+/// Extends a checksum by a string's length: four bytes, or eight if it needs them.
 std::uint32_t extend_by_length(std::uint32_t crc, std::uint64_t length) {
   const auto bytes = std::as_bytes(std::span(&length, 1));
   return crc32c_extend(crc, length <= std::numeric_limits<std::uint32_t>::max() ? bytes.first(4) : bytes);
@@ -257,7 +257,7 @@ AnyTensor TensorBundleReader::read_strings(const TensorBundleEntry& entry) const
 
 namespace detail {
 
-/// Appends a tensor to the file of a shard and says where it lies.
+/// Appends a tensor to the file of a shard and returns its place there.
 TensorBundleEntry append_to_bundle(AtomicFile& data, const AnyTensor& tensor) {
   TensorBundleEntry entry;
   entry.dtype = tensor.dtype();

@@ -13,8 +13,8 @@ namespace dflow {
 
 namespace detail {
 
-/// Inputs [first, last) side by side: row o of the output is row o of each input in turn, rows being what lies behind
-/// the first `axis` dimensions.
+/// Inputs [first, last) side by side: row o of the output is row o of each input in turn. A row is all dimensions
+/// after the first `axis` dimensions.
 inline void join_rows(KernelContext& context, int first, std::int64_t outer, const Shape& shape) {
   AnyTensor& y = context.allocate_output(0, shape);
   if (shape.num_elements() == 0) return;

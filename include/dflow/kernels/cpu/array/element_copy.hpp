@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <utility>
 
-/// What kernels share that move elements without looking at them: one body for all element types, strings included.
+/// Shared by kernels that move elements without reading them: one body for all element types, strings included.
 namespace dflow::detail {
 
 inline const void* element(const AnyTensor& tensor, std::int64_t i) {
@@ -22,7 +22,7 @@ inline void* element(AnyTensor& tensor, std::int64_t i) {
   return static_cast<std::byte*>(tensor.raw_data()) + static_cast<std::size_t>(i) * size_of(tensor.dtype());
 }
 
-/// What a kernel says that divides its work only where elements are no strings.
+/// For a kernel that divides its work only if the elements are no strings.
 struct SplitsUnlessStrings {
   static bool splits(const KernelInit& init) { return init.node.types[0] != DType::string; }
 };
@@ -64,7 +64,7 @@ inline void clear_elements(DType dtype, std::int64_t n, void* to) {
   }
 }
 
-/// to[0, n) = *value, which is not among them.
+/// to[0, n) = *value; `value` is outside of `to`.
 inline void fill_elements(DType dtype, std::int64_t n, const void* value, void* to) {
   if (n == 0) return;
   if (dtype == DType::string) {
@@ -83,7 +83,7 @@ inline void fill_elements(DType dtype, std::int64_t n, const void* value, void* 
   }
 }
 
-/// Nanoseconds that one element of a copy takes.
+/// Nanoseconds for one element of a copy.
 inline double copy_cost_ns(DType dtype) {
   return dtype == DType::string ? 20 : 0.1 * static_cast<double>(size_of(dtype));
 }

@@ -29,7 +29,7 @@ struct SliceKernel : SplitsUnlessStrings {
   }
 
  private:
-  /// Dimensions of 1, then one that may be cut, then whole ones.
+  /// Whether the part has dimensions of 1, then one dimension that may be cut, then whole dimensions.
   static bool is_contiguous(const Shape& part, const Shape& whole) {
     int i = 0;
     while (i < part.rank() && part[i] == 1) ++i;

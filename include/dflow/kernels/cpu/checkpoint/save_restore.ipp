@@ -21,7 +21,7 @@ namespace dflow {
 
 namespace detail {
 
-/// What SaveV2 and RestoreV2 are told of their tensors.
+/// The arguments of SaveV2 and RestoreV2 that describe their tensors.
 struct CheckpointNames {
   std::string prefix;
   std::span<const std::string> names, slices;
@@ -37,7 +37,7 @@ CheckpointNames checkpoint_names(const KernelContext& context, std::size_t num_t
   return told;
 }
 
-/// Between two tensors: a step that is over reads and writes no further.
+/// Called between two tensors: a cancelled step reads and writes no further.
 void require_going_on(const KernelContext& context) {
   if (context.step().cancellation.is_cancelled()) throw_error(Status::cancelled("the step was cancelled"));
 }
@@ -66,7 +66,7 @@ void save_shard(KernelContext& context) {
   writer.finish();
 }
 
-/// Fails before anything of the tensor is read.
+/// Fails before any part of the tensor is read.
 void require_wanted(const KernelContext& context, const SavedTensors& saved, const std::string& name, DType dtype,
                     const PartialShape& shape, const std::string& prefix) {
   const std::optional<SavedTensors::Description> found = saved.find(name);
@@ -78,7 +78,7 @@ void require_wanted(const KernelContext& context, const SavedTensors& saved, con
                        is_type ? ": the shapes differ" : ": the element types differ"));
 }
 
-/// Of one tensor, and which outputs they are.
+/// The wanted slices of one tensor, and the outputs they go to.
 struct WantedSlices {
   std::vector<CheckpointSlice> slices;
   std::vector<std::size_t> outputs;

@@ -12,7 +12,7 @@ namespace dflow {
 namespace detail {
 
 /// The first elements of a tensor in rows, as TensorFlow's SummarizeValue writes them: "[1 2][3...]...". Below 0: all.
-/// Strings are written as they are, with what is no printable character escaped; bool as 1 and 0.
+/// Strings are written unchanged but for escapes of unprintable characters; bool as 1 and 0.
 std::string summarized(const AnyTensor& tensor, std::int64_t max_elements);
 
 class PrintKernel {

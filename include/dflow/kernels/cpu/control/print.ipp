@@ -16,7 +16,8 @@ namespace dflow {
 
 namespace detail {
 
-/// With as many digits as every number of T's may have; with more only where those do not tell it from others.
+/// Writes as many digits as every number of type T can keep; more only if they are needed to read the same number
+/// back.
 template <class T>
 std::string summarized_float(T value) {
   for (const int digits : {std::numeric_limits<T>::digits10, std::numeric_limits<T>::max_digits10}) {
@@ -30,7 +31,7 @@ std::string summarized_float(T value) {
   return {};
 }
 
-/// C's escapes for what is neither printable nor part of a character of more than one byte.
+/// C's escapes for unprintable characters; bytes of characters of more than one byte stay.
 std::string escaped(std::string_view text) {
   constexpr std::string_view marked = "\n\r\t\"'\\", marks = "nrt\"'\\";
   std::string result;
@@ -66,7 +67,7 @@ std::string summarized_element(const T& value) {
   }
 }
 
-/// Writes the rows of a dimension, and of those behind it, up to a number of elements.
+/// Writes the rows of a dimension and of the dimensions after it, up to a number of elements.
 template <class T>
 class RowSummary {
  public:
@@ -94,7 +95,7 @@ class RowSummary {
 
  private:
   const Shape& shape_;
-  std::span<const T> values_;  ///< those that are written
+  std::span<const T> values_;  ///< the written values
   std::size_t next_ = 0;
   std::string text_;
 };

@@ -29,7 +29,7 @@ AnyTensor kept_input(const KernelContext& context, int i);
 AccumulatedGradient dense_gradient(const KernelContext& context, const AccumulatorState& state, std::int64_t rank);
 /// Fails unless inputs 2 and 3 are rows of the accumulator's shape.
 AccumulatedGradient sparse_gradient(const KernelContext& context, const AccumulatorState& state, std::int64_t rank);
-/// Takes what inputs 1 and 2 name.
+/// Takes gradients as inputs 1 and 2 ask.
 TakenGradients take_ranks(const KernelContext& context, bool is_sparse);
 
 template <class O, bool is_sparse>
@@ -54,7 +54,7 @@ class AccumulatorKernel : public HandleKernel<AccumulatorKernel<O, is_sparse>, O
   bool is_mean_;
 };
 
-/// What 16-bit floats are added in.
+/// The type in which gradients are added: float for 16-bit floats.
 template <class T>
 using WideSum = std::conditional_t<sizeof(T) == 2, float, T>;
 
@@ -80,7 +80,7 @@ void sum_arrays(ThreadPool& pool, std::int64_t n, const std::vector<const T*>& f
   });
 }
 
-/// Sets output 0 to the mean or sum of what was taken.
+/// Sets output 0 to the mean or sum of the taken gradients.
 template <class T>
 void set_dense_output(KernelContext& context, const AccumulatorState& state, const TakenGradients& taken) {
   const AnyTensor& first = taken.gradients.front().values;
@@ -128,7 +128,7 @@ void set_rows_output(KernelContext& context, const AccumulatorState& state, cons
   }
 }
 
-/// Sets outputs 0 and 1 to the rows of what was taken.
+/// Sets outputs 0 and 1 to the rows of the taken gradients.
 template <class T>
 void set_sparse_output(KernelContext& context, const AccumulatorState& state, const TakenGradients& taken) {
   visit_dtype<IndexTypes>(context.output_dtype(0),
@@ -151,8 +151,8 @@ void add_dense(KernelContext& context, std::vector<AccumulatedGradient>& gradien
   gradients.pop_back();
 }
 
-/// Makes one of them when there are more new rows than old ones: so each row is moved a bounded number of times, and no
-/// more than twice the rows that there can be are kept.
+/// Merges the gradients into one when there are more new rows than old ones. Each row is then moved a bounded number
+/// of times, and at most twice the possible number of rows is kept.
 template <class T, class Index>
 void add_sparse(KernelContext& context, std::vector<AccumulatedGradient>& gradients, std::int64_t& new_rows) {
   const AccumulatedGradient &front = gradients.front(), &back = gradients.back();

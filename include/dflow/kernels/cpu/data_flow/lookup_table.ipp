@@ -10,7 +10,7 @@ namespace dflow {
 
 namespace detail {
 
-/// Of each key.
+/// Per key.
 inline constexpr double lookup_cost_ns = 40;
 
 LookupImportKernel::LookupImportKernel(const KernelInit& init)

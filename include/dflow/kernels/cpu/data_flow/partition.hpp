@@ -49,7 +49,7 @@ struct DynamicPartitionKernel {
   }
 };
 
-/// Finds for each row of the output the last one that is for it, then copies each row once.
+/// Finds the last source row for each row of the output, then copies each row once.
 struct DynamicStitchKernel {
   double cost_ns(const KernelInit& init) const { return move_cost_ns(init); }
 

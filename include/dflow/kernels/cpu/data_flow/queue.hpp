@@ -17,7 +17,7 @@ QueueState::Kind queue_kind(const FIFOQueue::Attrs& attrs);
 QueueState::Kind queue_kind(const PaddingFIFOQueueV2::Attrs& attrs);
 QueueState::Kind queue_kind(const RandomShuffleQueueV2::Attrs& attrs);
 QueueState::Kind queue_kind(const PriorityQueueV2::Attrs& attrs);
-/// With the kind's seeds, or, where both are 0, with ones that the device draws.
+/// Uses the kind's seeds; if both are 0, the device draws seeds.
 std::shared_ptr<QueueState> make_queue(const std::string& name, const QueueState::Kind& kind,
                                        const DeviceContext& device);
 

@@ -52,7 +52,7 @@ void detail::enqueue_inputs(KernelContext& context, bool is_single, AsyncKernel:
   elements.is_single = is_single;
   elements.components.reserve(static_cast<std::size_t>(context.num_inputs()) - 1);
   for (int i = 1; i < context.num_inputs(); ++i) {
-    // The giver may write to a tensor that others hold (a fed one): the queue keeps only what is its alone.
+    // The giver may write to a tensor that others hold (a fed one): the queue keeps only tensors that it alone owns.
     const AnyTensor& input = context.input(i);
     elements.components.push_back(context.owns_input(i) ? input : input.deep_copy(*context.device().allocator));
   }

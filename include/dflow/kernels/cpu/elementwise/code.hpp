@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-/// Before a loop whose iterations do not depend on each other although an input may be the output: lets the compiler
-/// vectorise without a test for overlap, which an exact overlap would fail.
+/// Before a loop with independent iterations and an output that may be an input. Lets the compiler vectorise without a
+/// test for overlap, which an exact overlap would fail.
 #if defined(__clang__)
 #define DFLOW_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
@@ -17,7 +17,7 @@
 namespace dflow::cpu {
 
 /// y[i] = f(inputs[0][i], inputs[1][i], ...) for i in [0, n). y may be one of the inputs, and overlaps none otherwise.
-/// Returns null, or what is wrong with an element; y is unspecified then.
+/// Returns null, or the error of an element; y is unspecified then.
 using ElementwiseLoop = const char* (*)(std::int64_t n, const void* const* inputs, void* y, CpuLevel max_level);
 
 /// The loops of one elementwise op for one element type.
@@ -25,10 +25,10 @@ using ElementwiseLoop = const char* (*)(std::int64_t n, const void* const* input
 /// Thread safety: a value type.
 struct ElementwiseCode {
   ElementwiseLoop dense = nullptr;
-  /// Of two inputs, with the first or the second being one element for all i; null where only `dense` exists.
+  /// For two inputs of which the first or the second is one element for all i; null where only `dense` exists.
   ElementwiseLoop first_repeated = nullptr;
   ElementwiseLoop second_repeated = nullptr;
-  CpuLevel max_level = CpuLevel::x86_64_v4;  ///< what the loops are called with
+  CpuLevel max_level = CpuLevel::x86_64_v4;  ///< the level passed to the loops
   std::uint8_t num_inputs = 1;               ///< 1 to 4
   std::uint8_t input_bytes = 0;              ///< of one element; the same for all inputs
   std::uint8_t output_bytes = 0;

@@ -12,7 +12,7 @@ namespace dflow::cpu {
 
 namespace detail {
 
-/// Bytes of the blocks that inputs are repeated or gathered into.
+/// The size in bytes of the blocks for repeated or gathered inputs.
 inline constexpr std::int64_t block_bytes = 4096;
 
 /// A place in the walk: the index along each dimension and the element of each input there.
@@ -27,7 +27,7 @@ struct WalkPosition {
       for (int i = 0; i < num_inputs; ++i) offset[i] += index[d] * walk.strides[i][d];
     }
   }
-  /// Steps by `n` elements along the last dimension, whose end it does not pass.
+  /// Steps by `n` elements along the last dimension, and not past its end.
   void advance(const BroadcastWalk& walk, int num_inputs, std::int64_t n) {
     int d = walk.rank - 1;
     index[d] += n;
@@ -97,7 +97,7 @@ void gather_cells(const BroadcastWalk& walk, int input, std::int64_t n, const Wa
   }
 }
 
-/// to[0, n): what input `input`, of which `from` is the first element, has at the next n elements of the walk.
+/// to[0, n) = the next n elements of input `input` in the walk. `from` is the input's first element.
 void gather_elements(const BroadcastWalk& walk, int input, std::size_t bytes, std::int64_t n,
                      const WalkPosition& position, const void* from, void* to) {
   switch (bytes) {
@@ -142,7 +142,7 @@ class ElementwiseRun {
     return nullptr;
   }
 
-  /// The same where runs are short: inputs are gathered into blocks first.
+  /// The same for short runs: inputs are gathered into blocks first.
   const char* by_blocks(const BroadcastWalk& walk, std::int64_t block, std::int64_t begin, std::int64_t end) const {
     alignas(64) std::byte blocks[BroadcastWalk::max_inputs][block_bytes];
     bool is_dense[BroadcastWalk::max_inputs], is_kept[BroadcastWalk::max_inputs];
@@ -166,7 +166,7 @@ class ElementwiseRun {
   }
 
  private:
-  /// n elements of which the inputs in `repeated` are one element.
+  /// Computes n elements. Inputs in `repeated` are one element.
   const char* row(std::int64_t n, const void* const* inputs, unsigned repeated, std::byte* y) const {
     if (repeated == 0) return code_.dense(n, inputs, y, code_.max_level);
     if (repeated == 1 && code_.first_repeated != nullptr) return code_.first_repeated(n, inputs, y, code_.max_level);
@@ -197,7 +197,7 @@ class ElementwiseRun {
   std::byte* y_;
 };
 
-/// Runs `part(begin, end)` over [0, total) on the pool and returns one of the complaints, if there are any.
+/// Runs `part(begin, end)` over [0, total) on the pool and returns one of the errors, if there are any.
 template <class Part>
 const char* split(ThreadPool& pool, std::int64_t total, double ns_per_element, std::int64_t align, const Part& part) {
   if (static_cast<double>(total) * ns_per_element < pool.min_split_ns()) return part(0, total);

@@ -8,9 +8,9 @@
 #include <concepts>
 #include <cstddef>
 
-/// Which loops compute the library's elementwise ops: those of `LoopOps` their expression, compiled per CpuLevel; a few
-/// functions of float and double loops of their own; all else (complex numbers, integer division, the gamma functions)
-/// the expression as it stands.
+/// The loops of the library's elementwise ops. Ops in `LoopOps` have their expression, compiled per CpuLevel. A few
+/// functions of float and double have loops of their own. All else (complex numbers, integer division, the gamma
+/// functions) has the expression as it stands.
 
 namespace dflow::cpu {
 

@@ -1,8 +1,8 @@
 #pragma once
 
 /// The library's door to Eigen. In the compiled library its templates have a namespace of their own, which the build
-/// gives them (`Eigen=dflow_eigen`): a program that uses Eigen with other compiler flags would otherwise share their
-/// instances with it, laid out for other registers.
+/// gives them (`Eigen=dflow_eigen`). Otherwise a program that uses Eigen with other compiler flags would share their
+/// instances, laid out for other registers.
 
 #include <Eigen/Core>
 
@@ -17,12 +17,12 @@ namespace dflow::cpu {
 
 template <class T>
 using RowMajorMatrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-/// A kernel's own copy of a matrix, aligned alike for each, so that sums do not depend on where the tensor lies.
+/// A kernel's own copy of a matrix. All copies are aligned alike, so that sums do not depend on the tensor's address.
 template <class T>
 using OwnMatrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
 
-/// What decompositions compute in, whatever the element type: their results are rounded once, and each of Eigen's takes
-/// long to compile.
+/// The type in which decompositions compute, for any element type. Results are rounded once, and each of Eigen's
+/// decompositions takes long to compile.
 template <class T>
 using Wide = std::conditional_t<is_complex_element<T>, std::complex<double>, double>;
 template <class Matrix>
@@ -68,7 +68,7 @@ inline double cube(std::int64_t a, std::int64_t b, std::int64_t c) {
   return static_cast<double>(a) * static_cast<double>(b) * static_cast<double>(c);
 }
 
-/// Calls body(i) for each of `count` matrices, among the pool's threads where that pays; each takes `flops`.
+/// Calls body(i) for each of `count` matrices, among the pool's threads if that pays; each takes `flops`.
 template <class T, class Body>
 void for_each_matrix(KernelContext& context, std::int64_t count, double flops, const Body& body) {
   const double ns = 500 + flops * (is_complex_element<T> ? 2.0 : 0.5);
@@ -85,7 +85,7 @@ bool is_positive_definite(const Factor& factor) {
   return pivots.isFinite().all() && (pivots > 0).all();
 }
 
-/// The time that `flops` times the cube of the matrices' extents on input 0 take, as far as they are known.
+/// The time for `flops` times the cube of the matrices' extents on input 0, as far as the extents are known.
 inline double linalg_cost_ns(const KernelInit& init, double flops) {
   const PartialShape& a = init.inputs[0].shape;
   if (!a.has_rank() || a.rank() < 2) return 10'000;

@@ -32,7 +32,7 @@ struct FourierKernel {
   }
 };
 
-/// to = from, each dimension cut at its end or filled up with zeros there.
+/// to = from; each dimension is cut at its end or filled up with zeros there.
 template <class T>
 void resize_dims(const Shape& from_shape, const T* from, const Shape& to_shape, T* to) {
   if (to_shape.num_elements() == 0) return;
@@ -58,7 +58,7 @@ void resize_dims(const Shape& from_shape, const T* from, const Shape& to_shape, 
 /// How often a coefficient of the last dimension of `length` stands for itself and its conjugate.
 inline double multiplicity(std::int64_t k, std::int64_t length) { return k == 0 || 2 * k == length ? 1.0 : 2.0; }
 
-/// The transforms between real elements and the half of their coefficients. Lengths are those of the real elements.
+/// The transforms between real elements and the half of their coefficients. Lengths count real elements.
 template <class R>
 class RealFourier {
  public:
@@ -73,7 +73,7 @@ class RealFourier {
 
   const Shape& real_shape() const { return real_; }
   const Shape& half_shape() const { return half_; }
-  /// Of the last dimension.
+  /// The length of the last dimension.
   std::int64_t length() const { return real_[last()]; }
   /// Real elements for each matrix of the batch.
   std::int64_t size() const { return real_.num_elements(real_.rank() - rank_, real_.rank()); }
@@ -133,14 +133,14 @@ template <class T>
 struct RealFourierKernelOf {
   double cost_ns(const KernelInit& init) const { return 1000 + estimated_elements(init.inputs[0]) * 40; }
 
-  /// The transform that a kernel's inputs ask for: the lengths on input 1, of the innermost dimensions of x.
+  /// The transform that a kernel's inputs ask for: input 1 has the lengths of the innermost dimensions of x.
   RealFourier<T> transform(KernelContext& context, const Shape& x) const {
     const Tensor<std::int32_t>& lengths = context.input<std::int32_t>(1);
     return {context, x.subshape(0, x.rank() - static_cast<int>(lengths.num_elements())), lengths};
   }
 };
 
-/// The op's shape function lets no node be built of element types that do not go together.
+/// The op's shape function rejects nodes with element types that do not match.
 [[noreturn]] inline void reject_precision(const KernelContext& context) {
   context.fail("Treal and Tcomplex are of different precision");
 }

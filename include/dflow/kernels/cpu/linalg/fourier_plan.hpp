@@ -24,12 +24,12 @@
 
 namespace dflow::cpu {
 
-/// Idle plans above it are destroyed; where the device's allocator has a limit it is an eighth of that at most.
+/// Idle plans above it are destroyed. If the device's allocator has a limit, it is an eighth of that limit at most.
 inline constexpr std::size_t max_idle_plan_bytes = std::size_t{64} << 20;
 
-/// The transform of lines of one length, unscaled: Eigen's mixed radix one (kissfft), whose time grows with the sum of
-/// the length's prime factors; where one is large, its convolution with a chirp of a power of two (Bluestein 1970), in
-/// double.
+/// The transform of lines of one length, unscaled. It is Eigen's mixed radix transform (kissfft); its time grows with
+/// the sum of the length's prime factors. If one factor is large, it is a convolution with a chirp of a power of two
+/// (Bluestein 1970), in double.
 ///
 /// Thread safety: used by one thread at a time.
 template <class R>
@@ -44,7 +44,7 @@ class FourierPlan {
 
   std::int64_t length() const { return length_; }
   bool is_inverse() const { return inverse_; }
-  /// What its tables and buffers take, about.
+  /// The approximate size of its tables and buffers.
   std::size_t bytes() const {
     return sizeof(*this) + (chirp_ ? chirp_->bytes() : static_cast<std::size_t>(length_) * sizeof(Complex));
   }
@@ -71,8 +71,8 @@ class FourierPlan {
     return n > 1 ? n : largest;
   }
 
-  /// With w[k] = exp(-i pi k^2 / n): jk = (j^2 + k^2 - (k - j)^2) / 2, so that y[k] is w[k] times the convolution of x
-  /// w with the conjugate of w.
+  /// With w[k] = exp(-i pi k^2 / n): jk = (j^2 + k^2 - (k - j)^2) / 2, so y[k] is w[k] times the convolution of x w
+  /// with the conjugate of w.
   class Chirp {
    public:
     using Wide = std::complex<double>;
@@ -95,7 +95,7 @@ class FourierPlan {
       lines_.fwd(kernel_.data(), conjugates.data(), static_cast<Eigen::Index>(size));
     }
 
-    /// With the roots of unity of Eigen's transform and its inverse.
+    /// Includes the roots of unity of Eigen's transform and its inverse.
     std::size_t bytes() const { return (factors_.size() + 5 * product_.size()) * sizeof(Wide); }
 
     void run(const Complex* from, Complex* to) {
@@ -111,7 +111,7 @@ class FourierPlan {
     }
 
    private:
-    /// The operator of the standard library looks for what is not finite, which takes long.
+    /// The operator of the standard library checks for values that are not finite, which takes long.
     static Wide times(const Wide& a, const Wide& b) {
       return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
     }
@@ -126,8 +126,8 @@ class FourierPlan {
   std::optional<Chirp> chirp_;
 };
 
-/// Plans that wait for the next lines of their length: the kernels of a device share one for each element type, kept in
-/// its KernelCache. Those not used for longest go first.
+/// Plans that wait for the next lines of their length. The kernels of a device share one set for each element type,
+/// kept in its KernelCache. The least recently used plans go first.
 ///
 /// Thread safety: safe.
 template <class R>
@@ -170,11 +170,11 @@ class FourierPlans {
  private:
   static constexpr std::size_t max_idle = 128;
   mutable std::mutex mutex_;
-  std::list<std::unique_ptr<FourierPlan<R>>> idle_;  ///< those used last first
+  std::list<std::unique_ptr<FourierPlan<R>>> idle_;  ///< the last used first
   std::size_t idle_bytes_ = 0, max_idle_bytes_;
 };
 
-/// The plans that a cache holds, made if there are none; without a cache for the call alone.
+/// The plans that a cache holds, made if there are none; without a cache, plans for the call alone.
 template <class R>
 std::shared_ptr<FourierPlans<R>> find_fourier_plans(KernelCache* cache) {
   constexpr std::string_view key = std::is_same_v<R, float> ? "FourierPlans<float>" : "FourierPlans<double>";
@@ -193,7 +193,7 @@ std::shared_ptr<FourierPlans<R>> find_fourier_plans(KernelCache* cache) {
   return plans;
 }
 
-/// Nanoseconds of one line.
+/// Nanoseconds for one line.
 inline double fourier_line_ns(std::int64_t length) {
   const auto n = static_cast<double>(length);
   return 20 + 2 * n * std::log2(n + 1);

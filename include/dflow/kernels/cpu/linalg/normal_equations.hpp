@@ -8,9 +8,9 @@
 
 namespace dflow::cpu {
 
-/// The x that makes the norm of a * x - b least, by the normal equations with l2 added to their diagonal; of least norm
-/// where a has fewer rows than columns. Empty if they are not positive definite. Preconditions: not empty, as many rows
-/// in b as in a.
+/// The x that makes the norm of a * x - b least, by the normal equations with l2 added to their diagonal. If a has
+/// fewer rows than columns, x has the least norm. Empty if the equations are not positive definite. Preconditions: not
+/// empty, as many rows in b as in a.
 template <class T>
 OwnMatrix<T> solve_normal_equations(const OwnMatrix<T>& a, const OwnMatrix<T>& b, double l2) {
   const bool is_wide = a.rows() < a.cols();

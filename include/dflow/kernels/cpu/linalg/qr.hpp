@@ -10,7 +10,7 @@ namespace dflow {
 
 namespace cpu {
 
-/// A matrix of [m,n] is q * r, with orthonormal columns in q of [m,k], k the smaller of m and n, or m, and r of [k,n]
+/// A matrix of [m,n] is q * r. q of [m,k] has orthonormal columns; k is the smaller of m and n, or m. r of [k,n] is
 /// zero below its diagonal.
 template <class T>
 struct QrFactors {

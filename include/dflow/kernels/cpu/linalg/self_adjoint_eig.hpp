@@ -17,7 +17,7 @@ struct EigFactors {
   bool has_converged = false;
 };
 
-/// Of the self-adjoint matrix with this lower triangle, which is not empty; what stands above is not read.
+/// Decomposes the self-adjoint matrix with this lower triangle, which is not empty. The upper triangle is not read.
 EigFactors<double> self_adjoint_eig(const OwnMatrix<double>& matrix, bool with_vectors);
 EigFactors<std::complex<double>> self_adjoint_eig(const OwnMatrix<std::complex<double>>& matrix, bool with_vectors);
 

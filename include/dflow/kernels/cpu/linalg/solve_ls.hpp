@@ -12,8 +12,8 @@ namespace dflow {
 
 namespace cpu {
 
-/// The x of least norm among those that make the norm of a * x - b least, by a complete orthogonal decomposition whose
-/// pivots count down to `threshold` of the largest. Preconditions: not empty, as many rows in b as in a.
+/// The x of least norm that makes the norm of a * x - b least, by a complete orthogonal decomposition. Its pivots
+/// count down to `threshold` of the largest. Preconditions: not empty, as many rows in b as in a.
 template <class T>
 OwnMatrix<T> solve_ls(const OwnMatrix<T>& a, const OwnMatrix<T>& b, double threshold);
 

@@ -11,7 +11,7 @@
 namespace dflow::cpu {
 
 /// Householder reflections from both sides leave a real matrix of two diagonals (Golub and Van Loan, Matrix
-/// Computations, 5.4.8), whose decomposition is the real one.
+/// Computations, 5.4.8). Its decomposition is the real one.
 SvdFactors<std::complex<double>> svd(const OwnMatrix<std::complex<double>>& matrix, SingularVectors vectors) {
   using Complex = std::complex<double>;
   if (matrix.rows() < matrix.cols()) {

@@ -2,12 +2,13 @@
 
 #include <dflow/kernels/cpu/loops/shuffles.hpp>
 
-/// Transposes and strided copies of elements of some size, whatever their type.
+/// Transposes and strided copies of elements of some size, for any element type.
 namespace dflow::cpu::DFLOW_CPU_VARIANT {
 
 #if defined(__clang__)
 #pragma clang diagnostic push
-// A piece lies anywhere. What it is handed to is instantiated for its bare type and loads and stores without alignment.
+// A piece may lie at any address. Templates that take a piece are instantiated for its bare type and load and store
+// without alignment.
 #pragma clang diagnostic ignored "-Walign-mismatch"
 #endif
 
@@ -80,8 +81,8 @@ void transpose_pieces(int64_t rows, int64_t columns, const void* from, int64_t f
   } else if (rows * columns * bytes <= 32768) {
     transpose_matrix<T>(rows, columns, x, from_stride, y, to_stride);
   } else {
-    // Squares by way of a buffer, whose rows are whole cache lines of the result: each line is read and written once,
-    // also where strides are powers of two and the lines of a square fall into one set of the cache.
+    // Squares by way of a buffer with rows that are whole cache lines of the result. Each line is read and written
+    // once, even if strides are powers of two and the lines of a square fall into one set of the cache.
     constexpr int64_t line = 64 / bytes;
     constexpr int64_t side = line < 32 ? 32 : line;
     alignas(64) T square[side * side];

@@ -100,7 +100,7 @@ int64_t half_tiles([[maybe_unused]] int64_t n, [[maybe_unused]] const HalfBits* 
 #endif
 }
 
-/// What an expression of floating-point numbers is evaluated on: its functions are those of `math_lanes.hpp`.
+/// The operand of an expression of floating-point numbers: its functions come from `math_lanes.hpp`.
 template <class C>
 struct Lane {
   C value;
@@ -188,7 +188,7 @@ struct Expression {
   }
 };
 
-/// What the loops know an element type by: the same memory, no member functions.
+/// The loops' own name for an element type: the same memory, no member functions.
 template <class T>
 struct Stored {
   using type = T;

@@ -3,10 +3,10 @@
 #include <dflow/kernels/cpu/loops/lanes.hpp>
 #include <dflow/kernels/cpu/loops/shuffles.hpp>
 
-/// Products of float and double after Goto and van de Geijn 2008 ("Anatomy of high-performance matrix multiplication"):
-/// operands packed into strips, a register tile of rows x columns, blocks that stay in the caches. Each element of c is
-/// one chain of multiply-adds over the inner dimension in ascending order, whatever the blocking, so its bits depend
-/// on neither tile nor thread.
+/// Products of float and double after Goto and van de Geijn 2008 ("Anatomy of high-performance matrix
+/// multiplication"): operands packed into strips, a register tile of rows x columns, blocks that stay in the caches.
+/// Each element of c is one chain of multiply-adds over the inner dimension in ascending order. The blocking does not
+/// change it, so its bits depend on neither tile nor thread.
 namespace dflow::cpu::DFLOW_CPU_VARIANT {
 
 #if defined(__AVX512F__)
@@ -20,7 +20,7 @@ inline constexpr int tile_vectors = 2;
 template <class T>
 inline constexpr int tile_columns = tile_vectors * lanes<T>;
 
-/// What a register tile starts from.
+/// The initial values of a register tile.
 template <class T, int rows, int vectors>
 DFLOW_LANE void start_tile(Vec<T> (&sum)[rows][vectors], const T* c, int64_t ldc, const GemmStore<T>& to) {
 #pragma GCC unroll 16
@@ -30,7 +30,7 @@ DFLOW_LANE void start_tile(Vec<T> (&sum)[rows][vectors], const T* c, int64_t ldc
   }
 }
 
-/// sum += the outer product of a column of a, whose rows are row_stride apart, and a row of b.
+/// sum += the outer product of a column of a, with rows row_stride apart, and a row of b.
 template <class T, int rows, int vectors>
 DFLOW_LANE void multiply_step(Vec<T> (&sum)[rows][vectors], const T* DFLOW_RESTRICT a, int64_t row_stride,
                               const T* DFLOW_RESTRICT b) {
@@ -167,7 +167,7 @@ void gemm_packed(int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c, 
   }
 }
 
-/// One or a few rows of a: wide strips of b, each element of which is read once.
+/// One or a few rows of a: wide strips of b. Each element of b is read once.
 template <class T, int rows>
 __attribute__((noinline)) int64_t multiply_wide(int64_t n, int64_t k, const T* a, int64_t row_stride,
                                                 int64_t depth_stride, const T* b, int64_t ldb, T* c, int64_t ldc,
@@ -208,7 +208,7 @@ void gemm_direct(int64_t m, int64_t n, int64_t k, const T* a, int64_t row_stride
     }
   }
   if (j == n) return;
-  // The last columns, through a zero-padded copy of so much of b as fits the stack.
+  // The last columns, through a zero-padded copy of the part of b that fits the stack.
   alignas(64) T padded[edge_depth * width];
   const int64_t columns = n - j;
   int64_t p = 0;

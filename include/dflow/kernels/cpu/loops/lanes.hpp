@@ -1,9 +1,9 @@
 #pragma once
 
-/// What every file of this folder starts from. These files are compiled once per CpuLevel, each time into the namespace
-/// dflow::cpu::DFLOW_CPU_VARIANT, and hold plain loops over pointers only: an inline function from outside that
-/// namespace (the standard library's, Eigen's) would be a weak symbol, and the linker could keep the copy with the
-/// wrong flags for the whole program. tools/check_variants.py checks the objects.
+/// Every file of this folder includes this one. The files are compiled once per CpuLevel, each time into the namespace
+/// dflow::cpu::DFLOW_CPU_VARIANT, and hold plain loops over pointers only. An inline function from outside that
+/// namespace (the standard library's, Eigen's) would be a weak symbol: the linker could keep the copy with the wrong
+/// flags for the whole program. tools/check_variants.py checks the objects.
 
 #include <dflow/kernels/cpu/loops/tables.hpp>
 
@@ -17,7 +17,7 @@
 #define DFLOW_LANE inline __attribute__((always_inline))
 #define DFLOW_RESTRICT __restrict__
 
-/// Before a loop whose iterations do not depend on each other, though an output may be one of the inputs.
+/// Before a loop with independent iterations, though an output may be one of the inputs.
 #if defined(__clang__)
 #define DFLOW_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #pragma clang diagnostic ignored "-Wpass-failed"
@@ -79,8 +79,8 @@ DFLOW_LANE T max_of(T a, T b) {
 }
 
 DFLOW_LANE float widen(BFloat16Bits x) { return __builtin_bit_cast(float, static_cast<uint32_t>(x.bits) << 16); }
-/// Branch-free, so that loops of it become vector code: shifts exponent and mantissa into place and scales by 2^112,
-/// which also makes denormals right; infinities and NaNs get the full exponent.
+/// Branch-free, so that the compiler makes vector code of its loops. Shifts exponent and mantissa into place and
+/// scales by 2^112, which also makes denormals right; infinities and NaNs get the full exponent.
 DFLOW_LANE float widen(HalfBits x) {
   const uint32_t sign = (static_cast<uint32_t>(x.bits) & 0x8000u) << 16;
   const uint32_t magnitude = (static_cast<uint32_t>(x.bits) & 0x7fffu) << 13;

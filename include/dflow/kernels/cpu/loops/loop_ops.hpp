@@ -16,12 +16,13 @@
 
 namespace dflow::cpu {
 
-/// The elementwise ops whose expression is compiled once per CpuLevel, as vector code: all they call has a form without
-/// branches or calls (`loops/elementwise_loops.hpp`). The others are computed by their expression as it stands.
+/// The elementwise ops with an expression that is compiled once per CpuLevel, as vector code: all functions that they
+/// call have a form without branches or calls (`loops/elementwise_loops.hpp`). The other ops evaluate their expression
+/// as it stands.
 using LoopOps = concat_t<UnaryOps, UnaryGradientOps, BinaryOps, ComparisonOps, ActivationOps,
                          TypeList<Erf, SigmoidCrossEntropyWithLogits>>;
 
-/// Float and double have loops of their own for these (`routines/math/vector_math.hpp`).
+/// Float and double have loops of their own for the ops below (`routines/math/vector_math.hpp`).
 using ArrayFunctionOps = TypeList<Exp, Log, Log1p, Tanh, Sigmoid, Sin, Cos, Erf>;
 
 namespace detail {
@@ -35,7 +36,7 @@ constexpr bool has_loops = contains_v<O, LoopOps> && contains_v<T, element_t<0, 
 
 }  // namespace detail
 
-/// The loops of op O for element type T at one level. Those with a repeated input are there for two inputs that
+/// The loops of op O for element type T at one level. Loops with a repeated input are there for two inputs that
 /// broadcast.
 struct ElementwiseLoops {
   ElementwiseLoop dense = nullptr;

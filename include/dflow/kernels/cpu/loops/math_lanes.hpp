@@ -2,8 +2,8 @@
 
 #include <dflow/kernels/cpu/loops/lanes.hpp>
 
-/// Elementary functions of one number without branches or calls, so that the compiler turns loops of them into vector
-/// code. Polynomials are those of the Cephes library (Moshier), where no other source is named.
+/// Elementary functions of one number without branches or calls, so that the compiler turns their loops into vector
+/// code. Polynomials come from the Cephes library (Moshier) unless another source is named.
 namespace dflow::cpu::DFLOW_CPU_VARIANT {
 
 template <class T>
@@ -66,8 +66,8 @@ DFLOW_LANE T power_of_two(T n) {
   return from_bits<T>(static_cast<Bits>((integer + Traits::bias) << Traits::fraction_bits));
 }
 
-/// exp of |r| <= ln 2 / 2 in float: the best polynomial of the form 1 + r + r^2 q(r) with q of degree 4, whose relative
-/// error is below 4e-9 (Lawson's iteration). F is float or a register of them.
+/// exp of |r| <= ln 2 / 2 in float: the best polynomial of the form 1 + r + r^2 q(r) with q of degree 4. Its relative
+/// error is below 4e-9 (Lawson's iteration). F is float or a register of floats.
 template <class F>
 DFLOW_LANE F exp_of_remainder(F r) {
   F p = r * 1.381454058e-3f + 8.368745446e-3f;
@@ -88,8 +88,8 @@ DFLOW_LANE float exp_lane(float x) {
   return e * power_of_two(half) * power_of_two(n - half);
 }
 
-/// exp of |x| < 86.5, whose results are normal numbers: the power of two is added to the exponent. F is float and U
-/// uint32_t, or both are registers of them. The bits are those of exp_lane.
+/// exp of |x| < 86.5, where results are normal numbers: the power of two is added to the exponent. F is float and U
+/// uint32_t, or both are registers of them. The bits are the same as in exp_lane.
 template <class F, class U>
 DFLOW_LANE F exp_moderate(F x) {
   const F shifted = x * 1.44269504088896341f + FloatTraits<float>::magic;
@@ -213,10 +213,10 @@ DFLOW_LANE T expm1_lane(T x) {
   return u == infinity<T> ? u : low;
 }
 
-/// tanh x is about x p(z) / q(z) with z = x^2, the best such quotient by its relative error, 2e-8 (Lawson's iteration),
-/// on [0, 9]. What it approximates exceeds tanh x by the factor 1 + 4e-7 exp(5 (x - 9)), so that it is above 1 where it
-/// ends, by more than it is rounded by. From there on z stays the same and the quotient grows as x does; capped, it is
-/// 1 where tanh is in float, and never more. c_0 = 1 keeps small x as they are.
+/// tanh x is about x p(z) / q(z) with z = x^2, the best quotient of this form by its relative error, 2e-8 (Lawson's
+/// iteration), on [0, 9]. The approximated function is tanh x times 1 + 4e-7 exp(5 (x - 9)), so at 9 it is above 1 by
+/// more than the rounding error. Beyond 9, z stays the same and the quotient grows as x does; capped, it is 1 where
+/// tanh is 1 in float, and never more. c_0 = 1 keeps small x as they are.
 struct TanhQuotient {
   static constexpr float largest_square = 81.0f;
   static constexpr float p[] = {1.485782342e-8f, 2.169712388e-5f, 3.562100697e-3f, 1.343720704e-1f, 1.0f};
@@ -306,8 +306,9 @@ struct Angle {
 };
 
 /// pi/2 in parts (Cody and Waite 1980), so that r keeps its digits beside multiples of pi/2 too. With fused operations
-/// the first difference is exact, for x and n times the part are multiples of 2^-53 and less than 1 apart; without them
-/// n, of at most 20 bits, times a part of 33 is. Later differences are exact, or lose what is small beside r.
+/// the first difference is exact: x and n times the part are multiples of 2^-53 and less than 1 apart. Without fused
+/// operations n, of at most 20 bits, times a part of 33 bits is exact. Later differences are exact, or lose only
+/// digits that are small beside r.
 DFLOW_LANE Angle reduce_angle(double x) {
   const double shifted = x * 6.36619772367581343076e-1 + FloatTraits<double>::magic;
   const double n = shifted - FloatTraits<double>::magic;

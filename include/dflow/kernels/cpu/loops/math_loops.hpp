@@ -55,7 +55,7 @@ void map_array(int64_t n, const T* x, T* y) {
   for (int64_t i = 0; i < n; ++i) y[i] = F::of(x[i]);
 }
 
-/// Whether exp of all of them is a normal number.
+/// Whether exp of each number is a normal number.
 DFLOW_LANE bool are_moderate(int64_t n, const float* x) {
   uint32_t largest = 0;
   for (int64_t i = 0; i < n; ++i) {
@@ -132,7 +132,7 @@ DFLOW_LANE Vec<float> tanh_register(Vec<float> x) {
   return clamp_register(quotient(x * p, q), 1.0f);
 }
 
-/// What is left over goes through a whole register too, so that the bits do not depend on the place.
+/// The last elements go through a whole register too, so that the bits do not depend on the place.
 inline void tanh_array(int64_t n, const float* x, float* y) {
   int64_t i = 0;
   for (; i + lanes<float> <= n; i += lanes<float>) store(y + i, tanh_register(load(x + i)));

@@ -14,7 +14,7 @@ DFLOW_LANE void copy_run(int64_t n, const T* DFLOW_RESTRICT from, T* DFLOW_RESTR
   for (int64_t i = 0; i < n; ++i) to[i] = from[i];
 }
 
-/// Columns [first, end) of a window row whose first column is `x`: those inside the image.
+/// The columns [first, end) of a window row that are inside the image. The row's first column is `x`.
 struct Inside {
   int64_t first, end;
 };

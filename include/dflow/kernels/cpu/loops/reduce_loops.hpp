@@ -36,7 +36,7 @@ DFLOW_LANE C reduce_block(int64_t n, const C* x) {
   C result = Op::identity(C{});
   int64_t i = 0;
   if (n >= 4 * width) {
-    // Short chains of additions, whose sums make another one.
+    // Short chains of additions; their sums make another chain.
     constexpr int64_t group = 4 * width;
     constexpr int64_t chain = 16 * group;
     Vec<C> all = splat(Op::identity(C{}));
@@ -192,7 +192,8 @@ void finish_means(int64_t parts, int64_t columns, const uint64_t* totals, double
   }
 }
 
-/// What a block is summed in: 32 bits hold the sum of run_block elements of 16, and are twice as many lanes.
+/// The type in which a block is summed. 32 bits hold the sum of run_block elements of 16 bits, and give twice as many
+/// lanes.
 template <int bytes>
 struct BlockSumOf {
   using type = uint64_t;
@@ -214,7 +215,7 @@ struct TableOf<MeanLoops<T>> {
   static constexpr const MeanLoops<T>& value = mean_table<T>;
 };
 
-/// Block by block: the block's best element, and its position only where it improves on what came before.
+/// Block by block: finds the block's best element, and its position only if the element is better than all before it.
 template <class Op, class T>
 int64_t find_best(int64_t n, const T* x) {
   using C = compute_t<T>;
@@ -245,7 +246,7 @@ int64_t find_best(int64_t n, const T* x) {
     for (; i < count; ++i) here = Op::combine(here, from[i]);
     if (!Op::better(here, best)) continue;
     best = here;
-    // Whole groups without a hit are passed over by vector code.
+    // Vector code skips whole groups without a better element.
     int64_t at = 0;
     for (; at + 32 <= count; at += 32) {
       unsigned char hit = 0;
@@ -267,8 +268,8 @@ struct PositionOf<8> {
   using type = int64_t;
 };
 
-/// Looks for better elements in eight rows for each time that the best ones so far are loaded and stored, and returns
-/// how many rows it has done: none where `count` is not a multiple of a vector.
+/// Looks for better elements in eight rows each time it loads and stores the best ones so far. Returns the number of
+/// rows it has done: none if `count` is not a multiple of a vector.
 template <class Op, class T, class C, class Position>
 int64_t find_better_in_rows(int64_t rows, int64_t count, int64_t stride, const T* x, C* best, Position* where) {
   int64_t r = 0;

@@ -2,7 +2,7 @@
 
 #include <dflow/kernels/cpu/loops/lanes.hpp>
 
-/// What reductions combine their elements with, for numbers, lanes of them and the parts of complex ones.
+/// The operations with which reductions combine numbers, lanes of numbers and the parts of complex numbers.
 namespace dflow::cpu::DFLOW_CPU_VARIANT {
 
 template <class T>

@@ -162,13 +162,13 @@ struct BlockTranspose<8> {
 
 #endif
 
-/// *to = *from, neither of which need be aligned.
+/// *to = *from; neither need be aligned.
 template <class T>
 DFLOW_LANE void copy_element(T* to, const T* from) {
   __builtin_memcpy(to, from, sizeof(T));
 }
 
-/// to[c, r] = from[r, c] for from [rows, columns], neither of which need be aligned.
+/// to[c, r] = from[r, c] for from [rows, columns]; neither need be aligned.
 template <class T>
 DFLOW_LANE void transpose_matrix(int64_t rows, int64_t columns, const T* DFLOW_RESTRICT from, int64_t from_stride,
                                  T* DFLOW_RESTRICT to, int64_t to_stride) {

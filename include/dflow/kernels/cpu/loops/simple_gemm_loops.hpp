@@ -2,8 +2,8 @@
 
 #include <dflow/kernels/cpu/loops/lanes.hpp>
 
-/// Products of integers (wrapping) and, of few rows, of complex numbers, summed in parts of some thousand; and what
-/// makes others of complex numbers real ones.
+/// Products of integers (wrapping) and products of complex numbers with few rows, summed in parts of some thousand.
+/// Also loops that turn other products of complex numbers into real products.
 namespace dflow::cpu::DFLOW_CPU_VARIANT {
 
 template <class T>
@@ -13,7 +13,7 @@ struct SimpleProduct {
 };
 template <>
 struct SimpleProduct<uint16_t> {
-  // Two uint16 multiply as int, which could overflow.
+  // Two uint16 are multiplied as int, which could overflow.
   static DFLOW_LANE void add(uint16_t& sum, uint16_t a, uint16_t b) {
     sum = static_cast<uint16_t>(sum + static_cast<uint32_t>(a) * b);
   }

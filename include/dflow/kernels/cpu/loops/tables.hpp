@@ -21,7 +21,7 @@ struct __attribute__((may_alias)) ComplexParts {
   T re, im;
 };
 
-/// What happens to a block of a product's result when the last part of the inner dimension has been added.
+/// The last operation on a block of a product's result, when the last part of the inner dimension has been added.
 template <class T>
 struct GemmStore {
   bool accumulate;  ///< starts from what c holds instead of 0
@@ -37,16 +37,16 @@ struct GemmLoops {
   std::int64_t depth;    ///< best inner dimension of packed operands
   std::int64_t height;   ///< best number of rows of a packed block of a
 
-  /// Strips of `rows` rows (zero-padded) of a[m, k], whose element (i, p) is at i * row_stride + p * depth_stride.
+  /// Strips of `rows` rows (zero-padded) of a[m, k]; element (i, p) is at i * row_stride + p * depth_stride.
   void (*pack_a)(std::int64_t m, std::int64_t k, const T* a, std::int64_t row_stride, std::int64_t depth_stride, T* to);
-  /// Strips of `columns` columns (zero-padded) of b[k, n], whose element (p, j) is at p * depth_stride + j *
-  /// column_stride; one of the strides is 1.
+  /// Strips of `columns` columns (zero-padded) of b[k, n]; element (p, j) is at p * depth_stride + j * column_stride.
+  /// One of the strides is 1.
   void (*pack_b)(std::int64_t k, std::int64_t n, const T* b, std::int64_t depth_stride, std::int64_t column_stride,
                  T* to);
   /// c[m, n] (rows ldc apart) from packed operands.
   void (*packed)(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, const T* b, T* c, std::int64_t ldc,
                  GemmStore<T> store);
-  /// c[m, n] from operands where they lie; rows of b are contiguous and ldb apart.
+  /// c[m, n] from operands in place; rows of b are contiguous and ldb apart.
   void (*direct)(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t row_stride,
                  std::int64_t depth_stride, const T* b, std::int64_t ldb, T* c, std::int64_t ldc, GemmStore<T> store);
   /// c[m, n] = dot products of rows of a[m, k] and rows of b[n, k].
@@ -99,12 +99,13 @@ struct WindowBand {
 template <class T>
 struct WindowGradientLoops {
   /// grad_filter[size of a window, channels] += the sum over the windows of each element times the gradients of its
-  /// window, a matrix [windows, channels] where it lies if registers divide its rows, or packed by GemmLoops::pack_b.
+  /// window. The gradients are a matrix [windows, channels], read in place if registers divide its rows, or packed by
+  /// GemmLoops::pack_b.
   void (*add_products)(const WindowRow& windows, const WindowBand& band, std::int64_t channels, const T* image,
                        const T* grads, T* grad_filter);
 };
 
-/// Where the windows of an image [rows, cols, channels] lie: window (y, x) begins at row y * stride_rows - pad_top.
+/// The windows of an image [rows, cols, channels]: window (y, x) begins at row y * stride_rows - pad_top.
 struct Windows {
   std::int64_t in_rows, in_cols, channels;
   std::int64_t out_rows, out_cols;
@@ -140,7 +141,7 @@ struct MathLoops {
   Map exp, expm1, log, log1p, tanh, sigmoid, sin, cos, erf;
 };
 
-/// What a reduction of elements of type T is summed up in between blocks.
+/// The type in which a reduction of elements of type T adds up its blocks.
 template <class T>
 struct TotalOf {
   using type = T;
@@ -200,7 +201,7 @@ struct OrderLoops {
   void (*argmin_columns)(std::int64_t rows, std::int64_t columns, std::int64_t stride, const T* x, std::int64_t* y);
 };
 
-/// The type that T is computed in.
+/// The type of computations on T.
 template <class T>
 struct ComputeOf {
   using type = T;
@@ -230,7 +231,7 @@ struct CrossEntropyLoops {
   void (*sparse_cross_entropy)(std::int64_t n, const T* x, std::int64_t label, T* loss, T* backprop);
 };
 
-/// x[rows, channels]. T: float, double, HalfBits, BFloat16Bits; C is what they are computed in.
+/// x[rows, channels]. T: float, double, HalfBits, BFloat16Bits; C is the type of the computation.
 template <class T, class C = typename ComputeOf<T>::type>
 struct BatchNormLoops {
   /// Mean and sum of squared distances from it.
@@ -263,7 +264,7 @@ struct PoolLoops {
   void (*average_backward)(const Windows& windows, std::int64_t first, std::int64_t end, const T* grad_y, T* grad_x);
 };
 
-/// T: float, double, HalfBits, BFloat16Bits; C is what they are computed in.
+/// T: float, double, HalfBits, BFloat16Bits; C is the type of the computation.
 template <class T, class C = typename ComputeOf<T>::type>
 struct UpdateLoops {
   void (*gradient_descent)(std::int64_t n, T* var, C lr, const T* grad);

@@ -70,8 +70,8 @@ struct TableOf<UpdateLoops<T>> {
 template <class C>
 inline constexpr bool is_float_lane = __is_same(C, float) || __is_same(C, double);
 
-/// The compiler's complex numbers: their products and quotients have what C's Annex G says of infinities, and quotients
-/// stay in range where the squares of the parts do not.
+/// The compiler's complex numbers. Products and quotients treat infinities as C's Annex G says, and quotients stay in
+/// range even if the squares of the parts do not.
 template <class C>
 struct NativeComplex;
 template <>
@@ -134,7 +134,7 @@ struct MultiplyWith {
     return {__real__ product, __imag__ product};
   }
 };
-/// Of integers: by zero leaves the element, since there is no answer; callers check before.
+/// Integers: a division by zero leaves the element, since there is no answer; callers check before.
 struct DivideBy {
   template <class C>
   static DFLOW_LANE C of(C a, C b) {
@@ -152,7 +152,7 @@ struct DivideBy {
     return {__real__ quotient, __imag__ quotient};
   }
 };
-/// Of equal ones the first; a NaN stays.
+/// Keeps the first of equal elements; a NaN stays.
 struct MinimumWith {
   template <class C>
   static DFLOW_LANE C of(C a, C b) {

@@ -2,8 +2,8 @@
 
 #include <dflow/kernels/cpu/loops/gemm_loops.hpp>
 
-/// The gradient of a convolution by its filter without patches: register tiles of the product of windows, turned on
-/// their side and read where the image lies, and of the gradients of the output.
+/// The gradient of a convolution by its filter without patches: register tiles of a product. Its operands are the
+/// windows, transposed and read in place from the image, and the gradients of the output.
 namespace dflow::cpu::DFLOW_CPU_VARIANT {
 
 /// c[groups * depth, vectors * lanes] += for all windows, the outer product of `groups` runs of `depth` elements of a
@@ -81,7 +81,7 @@ __attribute__((noinline)) void gradient_edge(int64_t n, int64_t groups, int64_t 
   edge.write(groups * depth, n, c, ldc);
 }
 
-/// Tiles of elements [first, first + depth) of so many groups.
+/// Tiles of elements [first, first + depth) of this many groups.
 template <class T>
 DFLOW_LANE void gradient_columns(int64_t n, int64_t groups, int64_t depth, const WindowBand& band, const T* image,
                                  int64_t group_step, const T* b, T* c, int64_t ldc) {
@@ -98,7 +98,7 @@ template <class T>
 void add_window_products(const WindowRow& w, const WindowBand& band, int64_t channels, const T* image, const T* grads,
                          T* grad_filter) {
   constexpr int64_t width = tile_columns<T>;
-  // Short runs share a tile: those of one row of the window or, where a row is one run, of several rows.
+  // Short runs share a tile: the runs of one row of the window or, if a row is one run, of several rows.
   const bool is_one_run = w.groups == 1;
   const int64_t outer = is_one_run ? 1 : w.rows, inner = is_one_run ? w.rows : w.groups;
   const int64_t inner_step = is_one_run ? w.row_step : w.group_step;

@@ -2,11 +2,11 @@
 
 #include <dflow/kernels/cpu/loops/gemm_loops.hpp>
 
-/// Convolutions without patches: the register tile of a product whose rows are windows, read where the image lies. Each
-/// output is the same chain of multiply-adds as that of the product of patches.
+/// Convolutions without patches: the register tile of a product with windows as rows, read in place from the image.
+/// Each output is the same chain of multiply-adds as in the product of patches.
 namespace dflow::cpu::DFLOW_CPU_VARIANT {
 
-/// c[rows, vectors * lanes] of so many neighbouring windows; b is a packed strip.
+/// c[rows, vectors * lanes] of neighbouring windows, one a row; b is a packed strip.
 template <class T, int rows, int vectors>
 DFLOW_LANE void window_tile(const WindowRow& w, const T* DFLOW_RESTRICT image, const T* DFLOW_RESTRICT b, T* c,
                             int64_t ldc, const GemmStore<T>& to) {

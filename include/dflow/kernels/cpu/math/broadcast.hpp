@@ -16,8 +16,8 @@ namespace dflow {
 
 namespace cpu {
 
-/// The shape that input 1 holds. Throws InvalidArgument unless it is one and `narrow` broadcasts to `wide`, of which
-/// it is the one or the other.
+/// The shape that input 1 holds. Throws InvalidArgument unless input 1 is a shape and `narrow` broadcasts to `wide`.
+/// The given shape is `wide` if `given_is_wide`, else `narrow`.
 Shape given_shape(const KernelContext& context, bool given_is_wide);
 
 /// The passes of reduce_sum that take a tensor from shape `wide` to `narrow`, which broadcasts to it: each sums over

@@ -19,13 +19,13 @@ Shape given_shape(const KernelContext& context, bool given_is_wide) {
 
 SumPasses::SumPasses(const Shape& wide, const Shape& narrow) {
   if (wide.num_elements() == 0 && wide != narrow) {
-    // The extents beside the zero may be as large as they like.
+    // The extents beside the zero may have any size.
     passes[count++] = {.outer = narrow.num_elements(), .reduce = 0, .inner = 1};
     return;
   }
   const int missing = wide.rank() - narrow.rank();
   const auto is_summed = [&](int d) { return d < missing || (narrow.dim(d - missing) == 1 && wide.dim(d) != 1); };
-  // From the last run of summed dimensions to the first; `inner` counts what is kept behind it.
+  // From the last run of summed dimensions to the first; `inner` counts the kept elements after the run.
   std::int64_t inner = 1;
   for (int d = wide.rank() - 1; d >= 0;) {
     if (!is_summed(d)) {

@@ -21,7 +21,7 @@ void map_rows(KernelContext& context, const Body& body) {
   body(y.num_elements() / columns, columns, from, y.data());
 }
 
-/// The same for two inputs of one shape, the second of which may be overwritten.
+/// The same for two inputs of one shape; the second input may be overwritten.
 template <class T, class Body>
 void map_row_gradients(KernelContext& context, const Body& body) {
   const Tensor<T>& y = context.input<T>(0);

@@ -33,7 +33,7 @@ std::int64_t numbers_per_text(const KernelContext& context, const Tensor<std::st
   return static_cast<std::int64_t>(length / size);
 }
 
-/// `count` numbers of `size` bytes each, whose bytes are turned round.
+/// Copies `count` numbers of `size` bytes each with their bytes in reverse order.
 void copy_swapped(const char* from, std::int64_t count, std::size_t size, char* to) noexcept {
   for (const char* const end = from + count * static_cast<std::int64_t>(size); from != end; from += size, to += size) {
     std::reverse_copy(from, from + size, to);
@@ -49,7 +49,7 @@ void Kernel<DecodeRaw, Cpu>::operator()(KernelContext& context) const {
   const std::int64_t count = detail::numbers_per_text(context, texts, size);
   AnyTensor& numbers = context.allocate_output(0, texts.shape().concatenated(Shape{count}));
   if (count == 0) return;
-  // The parts of a complex number are turned round by themselves.
+  // The two parts of a complex number are reversed separately.
   const std::size_t parts = is_complex(dtype) ? 2 : 1;
   const bool is_swapped = attrs.little_endian != (std::endian::native == std::endian::little);
   const std::size_t bytes = static_cast<std::size_t>(count) * size;

@@ -71,7 +71,7 @@ template <class T>
 struct Kernel<ExclusiveProd, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return 1000 + estimated_elements(init.inputs[0]) * 4; }
 
-  /// y_j is the product of what comes before j times that of what comes behind.
+  /// y_j is the product of all elements before j times the product of all elements after j.
   void operator()(KernelContext& context) const {
     using Wide = detail::ProductOf<T>;
     const Shape shape = detail::inferred_shape(context);

@@ -26,14 +26,14 @@ inline cpu::ReduceShape last_pass(const DimRuns& runs) {
   return pass;
 }
 
-/// The one pass that is left when the kept dimensions come first.
+/// The only pass that is left if the kept dimensions come first.
 inline cpu::ReduceShape kept_first_pass(const DimRuns& runs) {
   cpu::ReduceShape pass;
   for (const DimRuns::Run& run : runs.runs()) (run.is_reduced ? pass.reduce : pass.outer) *= run.extent;
   return pass;
 }
 
-/// The routine of a reduction, and whether it may be applied to one run of axes after the other: not where partial
+/// The routine of a reduction, and whether it may be applied to one run of axes after the other. It may not if partial
 /// results would be rounded to 16 bits or to integers.
 template <class O>
 struct RawReduction;
@@ -87,7 +87,7 @@ struct ReduceKernel {
   void operator()(KernelContext& context) const {
     const Shape shape = inferred_shape(context);
     const Tensor<T>& x = context.input<T>(0);
-    // Without elements the extents that are left may be as large as they like.
+    // Without elements the other extents may have any size.
     if (x.num_elements() == 0) {
       return run(context, {shape.num_elements(), 0, 1}, x.data(), context.allocate_output<T>(0, shape).data());
     }
@@ -121,7 +121,7 @@ struct ReduceKernel {
   }
 };
 
-/// One axis of x as the middle one of three.
+/// One axis of x as the middle dimension of three.
 inline cpu::ReduceShape one_axis(const Shape& x, std::int64_t axis) {
   const int along = non_negative_axis(axis, x.rank());
   return {x.num_elements(0, along), x[along], x.num_elements(along + 1, x.rank())};

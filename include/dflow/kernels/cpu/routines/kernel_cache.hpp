@@ -10,15 +10,17 @@
 namespace dflow::cpu {
 
 struct KernelCacheLimits {
-  /// Scratch above it is released instead of kept. Where the allocator has a limit it is an eighth of that at most.
+  /// Scratch above it is released instead of kept. If the allocator has a limit, it is an eighth of that limit at
+  /// most.
   std::size_t scratch_bytes = std::size_t{256} << 20;
-  /// Primitives above it make those go that were not used for longest: shapes that change from call to call (batch or
-  /// image sizes) do not grow the cache without end.
+  /// Above this number the least recently used primitives are dropped. Shapes that change from call to call (batch or
+  /// image sizes) then do not grow the cache without end.
   std::size_t primitives = 1024;
 };
 
-/// What routines keep between calls: blocks of scratch memory (products pack their operands, fresh pages cost more
-/// than the packing) and oneDNN's compiled primitives, one per shape. A device owns one and passes it to every kernel.
+/// Memory and code that routines keep between calls: blocks of scratch memory (products pack their operands, fresh
+/// pages cost more than the packing) and oneDNN's compiled primitives, one per shape. A device owns one cache and
+/// passes it to every kernel.
 ///
 /// Thread safety: safe; concurrent kernels share one cache.
 class KernelCache {
@@ -32,7 +34,7 @@ class KernelCache {
   /// Bytes of idle scratch and number of primitives held.
   [[nodiscard]] std::size_t scratch_bytes() const;
   [[nodiscard]] std::size_t primitives() const;
-  /// Releases everything that no running kernel uses. What is used later is kept again.
+  /// Releases everything that no running kernel uses. Memory and primitives that are used later are kept again.
   void clear();
 
   struct State;

@@ -105,8 +105,7 @@ Scratch::Scratch(KernelCache* cache, std::size_t bytes) : cache_(cache) {
   try {
     block_.pointer = dflow::detail::allocate_from(state.allocator, rounded, scratch_alignment);
   } catch (const Error&) {
-    // Idle blocks count against the allocator's limit, and what is needed exactly may fit where the rounded size does
-    // not.
+    // Idle blocks count against the allocator's limit, and the exact size may fit even if the rounded size does not.
     state.release_idle();
     block_.bytes = (bytes + scratch_alignment - 1) / scratch_alignment * scratch_alignment;
     block_.pointer = dflow::detail::allocate_from(state.allocator, block_.bytes, scratch_alignment);

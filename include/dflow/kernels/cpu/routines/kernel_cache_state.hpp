@@ -21,8 +21,8 @@ struct ScratchBlock {
   std::size_t bytes = 0;
 };
 
-/// Compiled primitives by kind and shape, those used last first; the value's type is known to the code that made the
-/// key. Not thread-safe.
+/// Compiled primitives by kind and shape, the last used first. The code that made the key knows the value's type. Not
+/// thread-safe.
 class PrimitiveCache {
  public:
   using Primitive = std::shared_ptr<const void>;
@@ -36,14 +36,14 @@ class PrimitiveCache {
   [[nodiscard]] std::size_t size() const { return by_key_.size(); }
   /// Null if there is none; a pointer to null if it is known that none can be made.
   const Primitive* find(std::string_view key);
-  /// Keeps the first of a key. Returns what had to go, to be destroyed without a lock.
+  /// Keeps the first primitive of a key. Returns the dropped primitive, to be destroyed without a lock.
   Primitive insert(std::string_view key, Primitive primitive);
   /// Everything, to be destroyed without a lock.
   std::list<Entry> take_all() noexcept;
 
  private:
   std::list<Entry> entries_;
-  std::unordered_map<std::string_view, std::list<Entry>::iterator> by_key_;  ///< keys are those of `entries_`
+  std::unordered_map<std::string_view, std::list<Entry>::iterator> by_key_;  ///< the keys of `entries_`
   std::size_t max_size_;
 };
 

@@ -5,8 +5,8 @@
 namespace dflow::cpu {
 
 /// Keeps oneDNN, in the calling thread, from starting threads of its own, and gives the thread its setting back. The
-/// OpenMP runtime that oneDNN was built with is found in the process, so that this library need not link it; without
-/// one (a oneDNN that is sequential, or on a pool of its own) there is nothing to keep.
+/// OpenMP runtime of oneDNN is found in the process, so that this library need not link it. Without one (a oneDNN that
+/// is sequential, or on a pool of its own) there is nothing to keep.
 ///
 /// Thread safety: the setting is per thread.
 class OnednnOneThread {

@@ -8,7 +8,7 @@ namespace dflow {
 
 namespace detail {
 
-/// A scalar hyperparameter. Fails if it is none.
+/// A scalar hyperparameter. Fails if the input is no scalar.
 template <class T>
 T hyperparameter(const KernelContext& context, int i) {
   require_scalar(context, i);
@@ -20,7 +20,7 @@ T* writable_elements(VariableUpdate& update, std::size_t i, KernelContext& conte
   return Tensor<T>::of(update.writable(i, *context.device().allocator)).data();
 }
 
-/// The rows of a sparse gradient with those of equal index summed.
+/// The rows of a sparse gradient; rows of equal index are summed.
 template <class T, class Index>
 struct SummedRows {
   AnyTensor indices, rows;

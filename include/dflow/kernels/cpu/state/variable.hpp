@@ -14,7 +14,7 @@ namespace dflow {
 
 namespace detail {
 
-// The parts of these kernels that do not depend on the element type.
+// The parts of the kernels here that do not depend on the element type.
 
 struct AssignKernel {
   static constexpr bool splits = false;
@@ -47,7 +47,7 @@ struct AssignUpdateKernel {
   }
 };
 
-/// What `scatter_rows` does, for every element type: the others have no arithmetic.
+/// As `scatter_rows`, for every element type: types that it does not take have no arithmetic.
 template <class T, class Index>
 void scatter_into(KernelContext& context, cpu::ScatterOp op, std::int64_t row_size, const Tensor<Index>& indices,
                   const T* rows, const cpu::ScatterRows& how, AnyTensor& variable) {
@@ -94,7 +94,7 @@ void update_rows(KernelContext& context, cpu::ScatterOp op) {
                update.writable(0, *context.device().allocator));
 }
 
-/// The same for the node's element types: for all ops one function that has the loops.
+/// The same for the node's element types: one function has the loops for all ops.
 template <class Types>
 void update_rows_of(KernelContext& context, cpu::ScatterOp op) {
   const TypeArgs& types = context.node().types;

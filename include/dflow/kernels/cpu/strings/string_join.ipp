@@ -24,7 +24,7 @@ void Kernel<StringJoin, Cpu>::operator()(KernelContext& context) const {
 
 namespace detail {
 
-/// The elements of a tensor by their distance from the first, along some of its dimensions, of which the last one runs
+/// The elements of a tensor by their distance from the first, along the dimensions `axes`. The last of `axes` runs
 /// fastest.
 std::vector<std::int64_t> offsets_along(const Shape& shape, std::span<const int> axes) {
   std::vector<std::int64_t> offsets{0};

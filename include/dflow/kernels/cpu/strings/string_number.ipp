@@ -19,7 +19,7 @@ void fail_number(const KernelContext& context, const Tensor<std::string>& texts,
                        quoted_start(texts.data()[i]), " to ", dtype_name(context.node().types[0])));
 }
 
-/// Writes numbers as C's printf does, whatever the locale.
+/// Writes numbers as C's printf does, in any locale.
 class NumberWriter {
  public:
   explicit NumberWriter(const AsString::Attrs& attrs)

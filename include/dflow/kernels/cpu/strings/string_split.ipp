@@ -47,7 +47,7 @@ void append_separated(std::string_view text, std::string_view separator, std::in
   parts.push_back(text);
 }
 
-/// Splits each text, and gives what it finds as a sparse matrix.
+/// Splits each text, and returns the parts as a sparse matrix.
 void run_split(KernelContext& context,
                FunctionRef<void(std::string_view text, std::string_view separator, TextParts& parts)> append) {
   static_cast<void>(inferred_shape(context, 2));

@@ -10,7 +10,7 @@
 
 namespace dflow::detail {
 
-/// About what a short text costs to look at and to copy.
+/// About the time that it takes to read and copy a short text.
 inline constexpr double text_cost_ns = 60;
 
 /// Calls `body(i)` for each of `count` elements, by several threads where that pays.

@@ -19,7 +19,7 @@ class SummaryKernel {
   static constexpr bool splits = false;
   using Run = void (*)(KernelContext& context);
 
-  /// `input`: the one whose elements take so long each.
+  /// `element_ns`: the time for each element of input `input`.
   SummaryKernel(Run run, std::size_t input, double element_ns) : run_(run), input_(input), element_ns_(element_ns) {}
   double cost_ns(const KernelInit& init) const { return 1000 + element_ns_ * estimated_elements(init.inputs[input_]); }
   void operator()(KernelContext& context) const { run_(context); }

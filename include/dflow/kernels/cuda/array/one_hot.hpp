@@ -10,7 +10,7 @@ namespace dflow {
 
 namespace cuda {
 
-/// Output 0, whose dimension `axis` is new: the elements that the indices, input 0, choose are marked.
+/// Output 0 has the new dimension `axis`: marks the elements that the indices, input 0, choose.
 void mark_indices(KernelContext& context, int axis);
 
 }  // namespace cuda

@@ -7,13 +7,13 @@
 
 namespace dflow::cuda {
 
-/// An element of that many bytes, whatever it stands for.
+/// An element of `bytes` bytes, for any element type.
 template <int bytes>
 struct Bits {
   alignas(bytes) unsigned char of[bytes];
 };
 
-/// y[i] = *value, or `constant` where that is null.
+/// y[i] = *value, or `constant` if `value` is null.
 struct FillArgs {
   std::int64_t n = 0;
   const void* value = nullptr;
@@ -35,7 +35,7 @@ struct FillBody {
   }
 };
 
-/// Elements of a box, from where they lie to where they go.
+/// Copies the elements of a box from one place to another.
 struct CopyArgs {
   static constexpr int max_rank = 8;
 

@@ -8,7 +8,8 @@
 
 namespace dflow::cuda {
 
-/// Of x [rows, channels]. U, the type of all that is one for each channel, is float, or double where elements are.
+/// Arguments for x [rows, channels]. U is the type of all arrays with one value a channel: float, or double for double
+/// elements.
 struct ChannelArgs {
   std::int64_t rows = 0, channels = 0;
   std::int64_t splits = 1;  ///< the rows are summed in so many parts
@@ -31,7 +32,7 @@ namespace detail {
 template <class T>
 using ChannelType = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// What is summed over the rows of a channel, and what becomes of the sums.
+// The sums over the rows of a channel, and the results made from the sums.
 
 struct MeanOfChannel {
   static constexpr const char* name = "channel means";
@@ -198,7 +199,7 @@ struct NormaliseGradBody {
       const std::int64_t channel = i % args.channels;
       const U inverse = detail::inverse_deviation<U>(args, channel);
       U dy = static_cast<U>(static_cast<const T*>(args.dy)[i]);
-      if (args.is_training) {  // what the mean and the variance have of it
+      if (args.is_training) {  // the parts through the mean and the variance
         const U normalised =
             (static_cast<U>(static_cast<const T*>(args.x)[i]) - static_cast<const U*>(args.mean)[channel]) * inverse;
         dy -=

@@ -13,7 +13,7 @@ struct TakeErrorArgs {
   std::uint32_t first_kernel = 0;  ///< how many kernels may note errors in `to` before those of `from`
 };
 
-/// What was noted in one slot is noted in another, if that has none before.
+/// Copies the error noted in one slot to another, unless the other has one already.
 struct TakeErrorBody {
   static constexpr const char* name = "take an error";
   static constexpr bool has_barriers = false;

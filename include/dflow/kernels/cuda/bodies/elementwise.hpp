@@ -13,7 +13,7 @@
 
 namespace dflow::cuda {
 
-/// The most dimensions that broadcasting inputs have when neighbours are joined where they can be.
+/// The most dimensions of broadcasting inputs, after neighbours are joined where possible.
 inline constexpr int max_broadcast_rank = 8;
 
 template <int num_inputs>
@@ -42,7 +42,8 @@ namespace detail {
 
 using dflow::detail::For;
 
-/// What elements are compared in, and sums, products and updates of floating-point numbers are made in.
+/// The type in which elements are compared; sums, products and updates of floating-point numbers are computed in it
+/// too.
 template <class T>
 using WideType = std::conditional_t<math::HalfPrecision<T>, float, T>;
 
@@ -53,7 +54,7 @@ DFLOW_FN void compute_element(const Thread& thread, const Args& args, std::int64
   using C = ElementwiseComputeType<O, T>;
   using R = ElementwiseStoredType<O, T>;
   if constexpr (ChecksElements<O, For<T, I>...>) {
-    // What is wrong the host finds by the same check of the same elements.
+    // The host finds the error's text by the same check of the same elements.
     if (O::check(static_cast<const T*>(args.x[I])[at[I]]...) != nullptr) {
       note_error(thread, args.errors, args.kernel, [&](ErrorSlot& slot) {
         slot.position = i;
@@ -130,7 +131,7 @@ struct BodiesOfTypes<O, TypeList<Ts...>> {
 /// and bool.
 template <class T>
 inline constexpr bool is_elementwise_type = contains_v<T, PlainTypes>;
-/// What an element is to a body.
+/// The type of an element in a body.
 using math::DeviceElement;
 
 namespace detail {
@@ -142,7 +143,7 @@ struct DeviceElementsOf<TypeList<Ts...>> {
   using type = concat_t<std::conditional_t<is_elementwise_type<Ts>, TypeList<DeviceElement<Ts>>, TypeList<>>...>;
 };
 
-/// A list of element types as bodies have them; strings are left out.
+/// A list of element types as bodies use them; strings are left out.
 template <class Types>
 using DeviceElements = typename DeviceElementsOf<Types>::type;
 

@@ -70,8 +70,8 @@ struct ScaleBody {
   }
 };
 
-/// The first length / 2 + 1 coefficients of lines are multiplied, those that stand for themselves and their conjugates
-/// by `paired`, the others, which may lose their imaginary part, by `alone`.
+/// Arguments to multiply the first length / 2 + 1 coefficients of lines. The factor is `paired` for coefficients that
+/// stand for themselves and their conjugates, and `alone` for the others. The others may lose their imaginary part.
 struct HalfLinesArgs {
   std::int64_t n = 0;
   std::int64_t columns = 1, length = 1;

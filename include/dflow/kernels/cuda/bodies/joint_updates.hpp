@@ -6,12 +6,12 @@
 
 namespace dflow::cuda {
 
-/// What updates many variables, each with as many slots and the same factors. Their elements are parted into chunks, of
-/// which a block takes one after the other, so that small variables wait for no large one.
+/// Arguments to update many variables that have equally many slots and the same factors. Their elements are divided
+/// into chunks. A block takes one chunk after the other, so that small variables do not wait for a large one.
 template <int num_variables>
 struct JointUpdateArgs {
   static constexpr std::int64_t chunk_elements = 2048;
-  /// As many as fit what a kernel has for its arguments on any GPU.
+  /// The most bytes that a kernel may have as arguments on any GPU.
   static constexpr int max_bytes = 4096;
   static constexpr int bytes_each = 8 + 4 + 8 * (num_variables + 1);
   static constexpr int max_updates = (max_bytes - 8 * (UpdateArgs::max_factors + 2)) / bytes_each;
@@ -34,7 +34,7 @@ struct JointUpdateArgs {
     end_chunk[count++] = begin + static_cast<std::uint32_t>((elements + chunk_elements - 1) / chunk_elements);
   }
   DFLOW_FN std::uint32_t num_chunks() const { return count == 0 ? 0 : end_chunk[count - 1]; }
-  /// The update that a chunk is of.
+  /// The update that a chunk belongs to.
   DFLOW_FN int update_of(std::uint32_t chunk) const {
     int first = 0, last = count - 1;
     while (first < last) {
@@ -49,7 +49,7 @@ struct JointUpdateArgs {
   }
 };
 
-/// An update of all elements of many variables: of each as `DenseUpdateBody` makes it.
+/// Updates all elements of many variables, each as `DenseUpdateBody` does.
 template <class Update, class T>
 struct JointUpdateBody {
   static constexpr const char* name = Update::joint_name;

@@ -22,15 +22,15 @@ DFLOW_FN bool is_finite_element(T x) {
 
 }  // namespace detail
 
-/// flags[i] = 1 for matrices [rows, columns], row by row, that hold what is not finite.
+/// flags[i] = 1 for matrices [rows, columns], row by row, that hold infinity or NaN.
 struct FlagMatricesArgs {
   std::int64_t n = 0;  ///< elements of all
   std::int64_t rows = 0, columns = 0;
-  bool is_lower = false;  ///< what is above the diagonal does not count
+  bool is_lower = false;  ///< elements above the diagonal do not count
   bool only_nan = false;  ///< infinities do not count
   const void* x = nullptr;
   std::uint32_t* flags = nullptr;  ///< one for each, 0 before
-  ErrorSlot* errors = nullptr;     ///< null: that is no error
+  ErrorSlot* errors = nullptr;     ///< null: a flag is no error
   std::uint32_t kernel = 0;
 };
 
@@ -54,7 +54,7 @@ struct FlagMatricesBody {
   }
 };
 
-/// y[i] = value, or what is not a number, where flags[i / size] is not 0.
+/// y[i] = 0, or NaN if `by_nan`, where flags[i / size] is not 0.
 struct ReplaceFlaggedArgs {
   std::int64_t n = 0;
   std::int64_t size = 1;  ///< elements for each flag
@@ -78,8 +78,8 @@ struct ReplaceFlaggedBody {
   }
 };
 
-/// Notes an error where a diagonal of matrices [n, n] has an element that is 0 or no number, or, where they must be
-/// positive, not a finite number above 0.
+/// Notes an error if a diagonal of matrices [n, n] has an element that is 0 or NaN. If elements must be positive,
+/// notes an error if one is not a finite number above 0.
 struct CheckDiagonalArgs {
   std::int64_t count = 0, n = 0;
   const void* a = nullptr;
@@ -135,7 +135,8 @@ struct CheckInfoBody {
   }
 };
 
-/// Pivots [count, n] that name no row become such that do: of a singular matrix a library may leave anything there.
+/// Replaces pivots [count, n] that name no row by valid ones: for a singular matrix a library may leave any value
+/// there.
 struct SettlePivotsArgs {
   std::int64_t count = 0, n = 0;
   const std::int32_t* info = nullptr;
@@ -157,8 +158,8 @@ struct SettlePivotsBody {
   }
 };
 
-/// y[i] is the determinant of matrix i from its factors: the product of the diagonal, negative for an odd number of
-/// rows that changed places; 0 where the factorisation met a pivot of 0.
+/// y[i] is the determinant of matrix i from its factors: the product of the diagonal, with the opposite sign if an odd
+/// number of rows changed places. It is 0 if the factorisation met a pivot of 0.
 struct DeterminantArgs {
   std::int64_t count = 0, n = 0;
   const void* factors = nullptr;

@@ -10,7 +10,7 @@
 
 namespace dflow::cuda {
 
-/// y [outer, depth, inner] of which one element for each index [outer, inner] in [0, depth) becomes *on.
+/// y [outer, depth, inner]. For each index [outer, inner] in [0, depth) one element becomes *on.
 struct OneHotArgs {
   std::int64_t count = 0;  ///< of indices
   std::int64_t depth = 0, inner = 1;
@@ -86,7 +86,7 @@ struct BandBody {
   }
 };
 
-/// Notes whether x [n] holds what is not finite.
+/// Notes whether x [n] holds infinity or NaN.
 struct CheckFiniteArgs {
   static constexpr std::uint32_t has_nan = 1, has_inf = 2;  ///< the error's detail
 
@@ -108,7 +108,7 @@ struct CheckFiniteBody {
     const auto at = [&](std::int64_t i) { return static_cast<C>(static_cast<const T*>(args.x)[i]); };
     for (std::int64_t i = thread.index(); i < args.n; i += thread.count()) {
       if (at(i) - at(i) == C(0)) continue;
-      // Who finds the step's first error looks at all elements.
+      // The thread that finds the step's first error looks at all elements.
       note_error(thread, args.errors, args.kernel, [&](ErrorSlot& slot) {
         for (std::int64_t k = 0; k < args.n; ++k) {
           if (at(k) - at(k) == C(0)) continue;

@@ -8,7 +8,7 @@
 
 namespace dflow::cuda {
 
-/// y[to[i]] = x[from[i]] for rows i < count; a list that is null is 0, 1, ...
+/// y[to[i]] = x[from[i]] for rows i < count; a null list is 0, 1, ...
 struct MoveRowsArgs {
   std::int64_t count = 0, row = 0;  ///< elements of a row
   const void* x = nullptr;
@@ -36,7 +36,7 @@ struct MoveRowsBody {
   }
 };
 
-/// Where the rows of a table in shards are.
+/// Finds the shard and the row of each id in a table that is split into shards.
 struct ShardArgs {
   std::int64_t count = 0;
   std::int64_t num_rows = 0, num_shards = 1;

@@ -7,11 +7,11 @@
 
 namespace dflow::cuda {
 
-/// Each element of y is made of all others of its group: those that a reduction of x would make one output of.
+/// Each element of y is made of all other elements of its group. A reduction of x would make one output of a group.
 struct OthersArgs {
   ReduceArgs groups;         ///< x, and y of the same shape
   const void* dy = nullptr;  ///< of gradients
-  void* before = nullptr;    ///< a part for each element, while the kernel runs
+  void* before = nullptr;    ///< scratch: a part for each element
 };
 
 namespace detail {
@@ -28,7 +28,7 @@ struct OtherProducts {
   DFLOW_FN static T finished(Part part) { return static_cast<T>(part); }
 };
 
-/// The derivative part of that of dual numbers x + dy e.
+/// The derivative part of the same product of dual numbers x + dy e.
 template <class T>
 struct OtherProductGradients {
   using Number = WideType<T>;
@@ -50,7 +50,7 @@ DFLOW_FN inline std::int64_t place_in_group(const ReduceArgs& args, std::int64_t
   return first + offset_in(i, args.num_reduced_runs, args.reduced_extents, args.reduced_strides);
 }
 
-/// Elements [begin, end) of the group that begins at `first`, what comes before and behind them being known.
+/// Makes elements [begin, end) of the group that begins at `first` from the parts before and behind them.
 template <class P, class T>
 DFLOW_FN void make_of_others(const OthersArgs& args, std::int64_t first, std::int64_t begin, std::int64_t end,
                              typename P::Part before, typename P::Part behind) {

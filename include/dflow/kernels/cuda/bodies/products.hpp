@@ -8,7 +8,7 @@
 
 namespace dflow::cuda {
 
-/// y [batch, m, n] = a [batch, m, k] b [batch, k, n], of which each may be transposed.
+/// y [batch, m, n] = a [batch, m, k] b [batch, k, n]; a and b may each be transposed.
 struct ProductArgs {
   const void* a = nullptr;
   const void* b = nullptr;

@@ -37,14 +37,14 @@ struct AddNArgs {
   std::int32_t num_inputs = 0;
   const void* x[max_inputs] = {};
   void* y = nullptr;
-  // Of 16-bit floats, which are rounded once: float [n], null but where there are more inputs than one launch takes.
+  // For 16-bit floats, which are rounded once: float [n], null unless there are more inputs than one launch takes.
   const float* sums_before = nullptr;
   float* sums = nullptr;
 };
 
 namespace detail {
 
-/// What sums and products are made in: 64 bits of integers, which wrap.
+/// The type in which sums and products are computed: 64 bits for integers, which wrap.
 template <class T>
 using SumType = std::conditional_t<std::is_integral_v<T>, std::uint64_t, WideType<T>>;
 
@@ -167,7 +167,7 @@ struct LogicalReduction {
   }
 };
 
-/// Where element `index` of these runs, in their order, begins.
+/// The offset of element `index` of the runs, in their order.
 DFLOW_FN inline std::int64_t offset_in(std::int64_t index, int num_runs, const std::int64_t* extents,
                                        const std::int64_t* strides) {
   std::int64_t offset = 0;
@@ -178,7 +178,7 @@ DFLOW_FN inline std::int64_t offset_in(std::int64_t index, int num_runs, const s
   return num_runs == 0 ? 0 : offset + index * strides[0];
 }
 
-/// Of the elements begin, begin + step, ... that go into output `o`, by way of short sums, whose errors grow slowly.
+/// Reduces the elements begin, begin + step, ... of output `o`. Adds them in short sums, so that errors grow slowly.
 template <class R, class T>
 DFLOW_FN typename R::template Part<T> reduced_part(const ReduceArgs& args, std::int64_t o, std::int64_t begin,
                                                    std::int64_t step) {
@@ -246,7 +246,7 @@ struct ReduceByBlockBody {
   }
 };
 
-/// Passes over what is not a number; 0 where nothing is left.
+/// Skips NaN; 0 if nothing is left.
 template <class T, bool is_max>
 struct ArgBody {
   static constexpr const char* name = is_max ? "argmax" : "argmin";

@@ -10,7 +10,8 @@
 
 namespace dflow::cuda {
 
-/// Keys to sort rows by: their indices, and `limit` for one that is not in [0, limit). The values are their places.
+/// Keys to sort rows by: the rows' indices, and `limit` for an index outside [0, limit). The values are the rows'
+/// places.
 struct RowKeysArgs {
   std::int64_t count = 0, limit = 0;
   const void* indices = nullptr;
@@ -67,7 +68,7 @@ struct NonZeroBody {
   }
 };
 
-/// Rows of variables, and what comes to them, sorted: `keys` of the rows, `places` in `values`.
+/// Rows of variables and the values for them, sorted: `keys` of the rows, `places` in `values`.
 struct RowUpdateArgs {
   UpdateArgs update;  ///< gradient: the values [n, row]; n: elements of all values
   std::int64_t count = 0, row = 0, limit = 0;
@@ -90,7 +91,7 @@ DFLOW_FN void for_each_row(const Thread& thread, const RowUpdateArgs& args, cons
   }
 }
 
-/// Calls take(value) for what comes to an element, in the order in which it was given.
+/// Calls take(value) for each value of an element, in the order in which the values were given.
 template <class T, class Take>
 DFLOW_FN void for_each_value(const RowUpdateArgs& args, std::int64_t first, std::int64_t column, const Take& take) {
   const T* const values = static_cast<const T*>(args.update.gradient);
@@ -162,8 +163,8 @@ struct SegmentSumBody {
   }
 };
 
-/// The rows of the variables that have a gradient, as `Update` changes all elements; those of equal index are added up.
-/// Update: of T, as those of all elements.
+/// Applies `Update` to the rows of the variables that have a gradient; rows of equal index are added up. Update: of T,
+/// the same type that updates all elements.
 template <class Update, class T>
 struct SparseUpdateBody {
   static constexpr const char* name = Update::sparse_name;

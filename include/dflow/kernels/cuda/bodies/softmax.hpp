@@ -6,7 +6,7 @@
 
 namespace dflow::cuda {
 
-/// Of [rows, columns], each row by the threads of a block together.
+/// Arguments for [rows, columns]; the threads of a block compute a row together.
 struct RowArgs {
   std::int64_t rows = 0, columns = 0;
   const void* x = nullptr;      ///< logits, or the output of the softmax
@@ -26,7 +26,7 @@ struct RowShared {
   C parts[row_threads];
 };
 
-/// What `R` gives of the values of all threads of the block, to each of them. R: of parts of C.
+/// Reduces the values of all threads of the block with `R` and returns the result to each thread. R: of parts of C.
 template <class R, class C, class Thread>
 DFLOW_FN C joined_by_block(const Thread& thread, C value) {
   RowShared<C>& shared = thread.template shared<RowShared<C>>();
@@ -198,7 +198,7 @@ struct SoftmaxBodiesOf<TypeList<Ts...>> {
 
 }  // namespace detail
 
-/// Those of softmax, its losses and L2Loss.
+/// The bodies of softmax, its losses and L2Loss.
 using SoftmaxBodies = typename detail::SoftmaxBodiesOf<FloatTypes>::type;
 
 }  // namespace dflow::cuda

@@ -8,7 +8,7 @@
 
 namespace dflow::cuda {
 
-/// What updates a variable, and its slots, element by element.
+/// Arguments to update a variable and its slots element by element.
 struct UpdateArgs {
   static constexpr int max_variables = 3, max_factors = 6;
 
@@ -16,7 +16,8 @@ struct UpdateArgs {
   void* variables[max_variables] = {};
   const void* gradient = nullptr;
   const void* factors[max_factors] = {};  ///< one element each
-  /// Where a kernel before in the step may have noted an error: then nothing is written. Null if none can have.
+  /// The slot for errors of earlier kernels in the step: if it has an error, nothing is written. Null if no kernel can
+  /// have noted one.
   const ErrorSlot* errors = nullptr;
   bool use_nesterov = false;
 };

@@ -18,7 +18,8 @@ struct WindowPlan {
   std::int64_t pad_top = 0, pad_left = 0;
 };
 
-/// What the filter of a convolution meets, one row for each place: columns [rows, window_rows, window_cols, channels].
+/// The elements under the filter of a convolution, one row for each place: columns [rows, window_rows, window_cols,
+/// channels].
 struct ColumnsArgs {
   WindowPlan windows;
   std::int64_t first = 0;  ///< the place of row 0, counted through all images
@@ -60,7 +61,7 @@ struct ColumnsBody {
   }
 };
 
-/// The transpose: each element of `images` images becomes the sum of where it stands in their columns.
+/// The transpose: each element of `images` images becomes the sum of its copies in the columns.
 struct ImagesArgs {
   WindowPlan windows;
   std::int64_t images = 0;
@@ -103,7 +104,7 @@ struct ImagesBody {
   }
 };
 
-/// Of pooling; dilations are 1.
+/// Arguments of pooling; dilations are 1.
 struct PoolArgs {
   WindowPlan windows;
   std::int64_t batch = 0;
@@ -125,14 +126,14 @@ struct WindowBox {
 DFLOW_FN inline std::int64_t later_of(std::int64_t a, std::int64_t b) { return a < b ? b : a; }
 DFLOW_FN inline std::int64_t sooner_of(std::int64_t a, std::int64_t b) { return b < a ? b : a; }
 
-/// What the window at [i, j] has of its image.
+/// The part of the image that is under the window at [i, j].
 DFLOW_FN inline WindowBox box_at(const WindowPlan& w, std::int64_t i, std::int64_t j) {
   const std::int64_t top = i * w.stride_rows - w.pad_top, left = j * w.stride_cols - w.pad_left;
   return {later_of(top, 0), sooner_of(top + w.window_rows, w.in_rows), later_of(left, 0),
           sooner_of(left + w.window_cols, w.in_cols)};
 }
 
-/// The first and the last place, along one dimension, whose window has the element at `at`.
+/// The first and the last place, along one dimension, with a window that has the element at `at`.
 struct PlaceRange {
   std::int64_t first, last;
 };
@@ -142,7 +143,7 @@ DFLOW_FN inline PlaceRange places_of(std::int64_t at, std::int64_t pad, std::int
   return {shifted < window ? 0 : (shifted - window) / stride + 1, sooner_of(shifted / stride, places - 1)};
 }
 
-/// Where a window stands: [image, i, j, channel] of the places, element `index` of them.
+/// The place of a window: [image, i, j, channel], element `index` of the places.
 struct WindowPlace {
   std::int64_t image, i, j, channel, index;
 };
@@ -167,7 +168,8 @@ DFLOW_FN void for_each_place(const Thread& thread, const PoolArgs& args, const B
   }
 }
 
-/// Calls body(place, box) for each place whose window has element `index` of the images. place: of that channel.
+/// Calls body(place, box) for each place with a window that has element `index` of the images. The place has the
+/// element's channel.
 template <class Body>
 DFLOW_FN void for_each_window_of(const WindowPlan& w, std::int64_t index, const Body& body) {
   const std::int64_t channel = index % w.channels;
@@ -222,7 +224,7 @@ struct MaxPoolBody {
   }
 };
 
-/// y [out_rows, out_cols] int64: where the largest of each window of x stands.
+/// y [out_rows, out_cols] int64: the position of the largest element of each window of x.
 template <class T>
 struct WinnersBody {
   static constexpr const char* name = "places of maxima";
@@ -237,7 +239,7 @@ struct WinnersBody {
   }
 };
 
-/// y, images: each element has the values of the windows that it has won.
+/// y, images: each element becomes the sum of the values of the windows that it has won.
 template <class T>
 struct MaxPoolGradBody {
   static constexpr const char* name = "max pool gradient";
@@ -259,7 +261,7 @@ struct MaxPoolGradBody {
   }
 };
 
-/// y: of each window the element of `values`, of the shape of x, that stands where its largest does.
+/// y: for each window the element of `values`, of the shape of x, at the position of the window's largest element.
 template <class T>
 struct MaxPoolGradGradBody {
   static constexpr const char* name = "values at maxima";
@@ -275,7 +277,7 @@ struct MaxPoolGradGradBody {
   }
 };
 
-/// y = the mean of what each window has of x.
+/// y = the mean of the elements of x under each window.
 template <class T>
 struct AvgPoolBody {
   static constexpr const char* name = "average pool";

@@ -17,17 +17,17 @@
 
 namespace dflow::cuda {
 
-/// The kernels of a chain, or why there are none.
+/// The kernels of a chain, or the reason why there are none.
 struct ChainProgram {
   ProgramHandle program = ProgramHandle::none;
-  KernelFunction dense, broadcast;  ///< of `broadcast` only where the text has it
+  KernelFunction dense, broadcast;  ///< `broadcast` only if the text has it
   std::string refusal;
 
   bool is_made() const noexcept { return program != ProgramHandle::none; }
 };
 
-/// How chains become kernels: compiled and loaded once for each text. What NVRTC or the device refuses is kept, too, so
-/// that it is asked once; only where memory is short is that an error.
+/// How chains become kernels: compiled and loaded once for each text. A refusal by NVRTC or the device is kept, too,
+/// so that NVRTC is asked once. A lack of memory is an error instead, and is not kept.
 struct ChainPlanning {
   struct Call {
     std::string text;
@@ -49,13 +49,13 @@ struct ChainPlanning {
 };
 using ChainPrograms = LibraryPlans<ChainPlanning>;
 
-/// What became of the chains of a device. Runs are those by a kernel's own launches: what is captured into a graph is
-/// counted where it is captured.
+/// What a device has done with its chains. Only launches by a kernel itself count as runs: a launch that is captured
+/// into a graph is counted when it is captured.
 struct ChainCounts {
   std::uint64_t made = 0;        ///< nodes whose chain is one kernel
   std::uint64_t refused = 0;     ///< nodes whose members run one after the other, for want of a kernel
   std::uint64_t runs = 0;        ///< as one kernel
-  std::uint64_t runs_apart = 0;  ///< member by member: the node was refused, or shapes were others than expected
+  std::uint64_t runs_apart = 0;  ///< member by member: the node was refused, or shapes were not the expected ones
   std::string refusal;           ///< the last one
 };
 

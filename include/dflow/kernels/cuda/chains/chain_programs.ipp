@@ -7,7 +7,7 @@ namespace dflow::cuda {
 
 namespace detail {
 
-/// Where memory is short, and where the device is lost, the next call may end otherwise, or none.
+/// After a lack of memory the next call may succeed; after the loss of a device there may be no next call.
 inline bool is_refusal(ErrorCode code) noexcept { return !is_sticky(code) && code != ErrorCode::out_of_memory; }
 
 /// Fills the program, or its refusal.

@@ -9,7 +9,7 @@
 
 namespace dflow::cuda {
 
-/// One elementwise op of a chain: what it computes, on elements of `type`.
+/// One elementwise op of a chain: its computation, on elements of `type`.
 struct ChainMember {
   const Formula* formula = nullptr;
   DType type = DType::invalid;
@@ -17,23 +17,24 @@ struct ChainMember {
   std::vector<std::int32_t> reads;  ///< input i of the chain as i, the result of member m as inputs + m
 };
 
-/// Elementwise ops that one kernel computes: members in an order in which each comes behind those that it reads.
+/// Elementwise ops that one kernel computes. Each member comes after the members that it reads.
 struct ChainForm {
   std::vector<DType> inputs;
   std::vector<ChainMember> members;
-  std::vector<std::int32_t> gives;  ///< the members whose results are the outputs
+  std::vector<std::int32_t> gives;  ///< the members that compute the outputs
   bool broadcasts = false;          ///< there is a kernel for inputs that are broadcast, too
 };
 
 inline constexpr const char* dense_chain = "chain_dense";
 inline constexpr const char* broadcast_chain = "chain_broadcast";
 
-/// CUDA C++ of the chain's kernels, `dense_chain` and, where it `broadcasts`, `broadcast_chain`: each thread reads one
-/// element of each input and writes one of each output. It has no includes. What it computes has the bits of the ops'
-/// own kernels, where both are compiled without contraction (`-fmad=false`).
+/// CUDA C++ of the chain's kernels: `dense_chain` and, if the chain `broadcasts`, `broadcast_chain`. Each thread reads
+/// one element of each input and writes one element of each output. The text has no includes. The results have the
+/// bits of the ops' own kernels if both are compiled without contraction (`-fmad=false`).
 ///
-/// Arguments are 64 bits each: how many elements, the inputs, the outputs; then of the first which inputs are one
-/// element, a bit for each, of the second the rank, `max_broadcast_rank` extents, and as many strides for each input.
+/// Arguments are 64 bits each. First come the number of elements, the inputs and the outputs. `dense_chain` then takes
+/// one bit for each input: whether it is one element. `broadcast_chain` takes the rank, `max_broadcast_rank` extents,
+/// and as many strides for each input.
 std::string chain_text(const ChainForm& form);
 
 }  // namespace dflow::cuda

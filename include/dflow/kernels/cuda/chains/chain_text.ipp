@@ -16,12 +16,12 @@ namespace detail {
 
 using FormulaOperation = Formula::Operation;
 
-/// How an element type lies in memory, and what it is computed in: floats of 16 bits in float.
+/// The type of an element in memory, and the type of its computation: float for floats of 16 bits.
 struct ChainType {
   DType dtype = DType::invalid;
   std::string_view stored;
   std::string_view computed;
-  std::string_view wrapping = {};  ///< of integers: in which overflow wraps around
+  std::string_view wrapping = {};  ///< for integers: the type with overflow that wraps around
 };
 
 inline const ChainType& chain_type(DType dtype) {
@@ -46,7 +46,7 @@ inline const ChainType& chain_type(DType dtype) {
   throw_error(Status::internal(str_cat("elements of type ", dtype_name(dtype), " in a chain")));
 }
 
-/// What all texts begin with: `op/half.hpp`, `op/bfloat16.hpp` and the division of integers.
+/// The beginning of all texts: `op/half.hpp`, `op/bfloat16.hpp` and the division of integers.
 inline constexpr std::string_view chain_prelude = R"(
 typedef long long Index;
 
@@ -87,7 +87,7 @@ __device__ inline To saturated(From x, From above, From lowest, To highest) {
 }
 )";
 
-/// Of one argument, in float and in double.
+/// The name of a function of one argument, in float and in double.
 inline std::string_view function_name(FormulaOperation operation) {
   switch (operation) {
     case FormulaOperation::absolute:

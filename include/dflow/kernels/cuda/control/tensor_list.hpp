@@ -43,7 +43,7 @@ struct ListElements {
 
 }  // namespace cuda
 
-// What is computed on the host, numbers and shapes, is in its memory.
+// Numbers and shapes are computed on the host and lie in its memory.
 
 template <>
 struct Kernel<EmptyTensorList, Cuda> : detail::EmptyListKernel {};

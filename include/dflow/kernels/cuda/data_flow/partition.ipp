@@ -24,7 +24,7 @@ void partition_rows(KernelContext& context) {
   if (data.num_elements() == 0) return;
   const auto rows = static_cast<std::int64_t>(partitions.size());
   const std::int64_t width = data.num_elements() / rows;
-  // The rows of partition 0, then those of 1, ...
+  // The rows of partition 0, then the rows of 1, ...
   detail::UploadedNumbers order(context, rows);
   std::vector<std::int64_t> next(static_cast<std::size_t>(context.num_outputs()) + 1);
   for (const std::int32_t partition : partitions) ++next[static_cast<std::size_t>(partition) + 1];
@@ -50,7 +50,7 @@ void stitch_rows(KernelContext& context) {
   if (y.num_elements() == 0) return;
   const std::int64_t rows = shape[0], width = y.num_elements() / rows;
   const int count = context.num_inputs() / 2;
-  // The last one that is for a row, counted through all lists.
+  // The last source of each row, counted through all lists.
   std::vector<std::int64_t> last(static_cast<std::size_t>(rows), -1);
   std::int64_t number = 0;
   for (int part = 0; part < count; ++part) {

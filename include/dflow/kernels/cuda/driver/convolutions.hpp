@@ -22,9 +22,9 @@ enum class ConvolutionKind : std::uint8_t {
 };
 
 /// A convolution of images x [batch, in_rows, in_cols, in_channels] with a filter [out_channels, filter_rows,
-/// filter_cols, in_channels] to y [batch, out_rows, out_cols, out_channels], all packed in that order: a correlation,
-/// as in neural networks. Elements of 16 bits are multiplied and added in float, all others in their own type, or float
-/// in TF32. A run gives the same bits as any other one of the plan.
+/// filter_cols, in_channels] to y [batch, out_rows, out_cols, out_channels]. All are packed in that order. It is a
+/// correlation, as in neural networks. Elements of 16 bits are multiplied and added in float, all others in their own
+/// type, or float in TF32. A run gives the same bits as any other one of the plan.
 struct ConvolutionCall {
   ConvolutionKind kind = ConvolutionKind::forward;
   DType dtype = DType::invalid;
@@ -40,7 +40,7 @@ struct ConvolutionCall {
   friend auto operator<=>(const ConvolutionCall&, const ConvolutionCall&) = default;
 };
 
-/// Where the operands of a call are, in the memory of its device; it writes the one that its kind makes.
+/// The addresses of a call's operands, in the memory of its device; the call writes the operand that its kind makes.
 struct ConvolutionOperands {
   void* x = nullptr;
   void* filter = nullptr;
@@ -49,8 +49,8 @@ struct ConvolutionOperands {
   std::size_t workspace_bytes = 0;
 };
 
-/// What dflow asks of cuDNN, as a thin table of functions: one implementation calls it (`cudnn_convolutions()`), that
-/// of tests computes the call as it was recorded on the host.
+/// The functions of cuDNN that dflow uses, as a thin table: `cudnn_convolutions()` calls cuDNN, and the tests have a
+/// table that computes the call on the host as it was recorded.
 ///
 /// Functions return at once with an error code, and do not throw.
 ///
@@ -62,11 +62,11 @@ class Convolutions {
   Convolutions& operator=(const Convolutions&) = delete;
   virtual ~Convolutions() = default;
 
-  /// Chooses how the call is computed with at most so much workspace; `workspace_bytes` is what it takes, aligned to
-  /// 256. not_supported where the library has no way to.
+  /// Chooses how to compute the call with at most the given workspace; `workspace_bytes` is the size that the plan
+  /// takes, aligned to 256. not_supported if the library has no way.
   virtual ErrorCode make_convolution_plan(int device, const ConvolutionCall& call, std::size_t max_workspace_bytes,
                                           ConvolutionPlanHandle& plan, std::size_t& workspace_bytes) noexcept = 0;
-  /// What was issued by it still runs.
+  /// Work that the plan has issued still runs.
   virtual ErrorCode destroy_convolution_plan(int device, ConvolutionPlanHandle plan) noexcept = 0;
   virtual ErrorCode run_convolution(int device, ConvolutionPlanHandle plan, const ConvolutionOperands& operands,
                                     std::span<const MemoryUse> uses, StreamHandle stream) noexcept = 0;

@@ -4,7 +4,7 @@
 
 namespace dflow::cuda {
 
-/// CUB, the same for all who ask. In the library's component `cuda`.
+/// CUB: every caller gets the same object. In the library's component `cuda`.
 Sorts& cub_sorts() noexcept;
 
 }  // namespace dflow::cuda

@@ -4,9 +4,9 @@
 
 namespace dflow::cuda {
 
-/// cuBLASLt, the same for all who ask. In the library's component `cuda`.
+/// cuBLASLt: every caller gets the same object. In the library's component `cuda`.
 Products& cublas_products() noexcept;
-/// What a `cublasStatus_t` is to the tables of libraries. In the component, too.
+/// The `ErrorCode` for a `cublasStatus_t`, as the tables of libraries use it. In the component, too.
 ErrorCode code_of_cublas(int status) noexcept;
 
 }  // namespace dflow::cuda

@@ -7,13 +7,14 @@
 
 namespace dflow::cuda {
 
-/// cuDNN, the same for all who ask; null where the component was built without it. In the library's component `cuda`.
+/// cuDNN: every caller gets the same object. Null if the component was built without cuDNN. In the library's
+/// component `cuda`.
 Convolutions* cudnn_convolutions() noexcept;
 
-/// Plans the call as for a GPU that need not be there, of which cuDNN knows the properties (JSON, as of
-/// CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR; cuDNN 9.8): what it finds is dropped but for its workspace. not_supported where
-/// it finds none, or there is no cuDNN; invalid_value for other properties, and what is no convolution. In the
-/// component, too.
+/// Plans the call for a GPU that need not be present. `properties` describes the GPU to cuDNN (JSON, as of
+/// CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR; cuDNN 9.8). The plan is dropped, and only its workspace is kept.
+/// not_supported if cuDNN finds no plan, or there is no cuDNN; invalid_value for other properties, and for a call
+/// that is no convolution. In the component, too.
 ErrorCode plan_for_gpu(const std::string& properties, const ConvolutionCall& call, std::size_t max_workspace_bytes,
                        std::size_t& workspace_bytes) noexcept;
 

@@ -4,7 +4,7 @@
 
 namespace dflow::cuda {
 
-/// cuFFT, the same for all who ask. In the library's component `cuda`.
+/// cuFFT: every caller gets the same object. In the library's component `cuda`.
 Transforms& cufft_transforms() noexcept;
 
 }  // namespace dflow::cuda

@@ -4,7 +4,7 @@
 
 namespace dflow::cuda {
 
-/// cuSOLVER and cuBLAS, the same for all who ask. In the library's component `cuda`.
+/// cuSOLVER and cuBLAS: every caller gets the same object. In the library's component `cuda`.
 Solvers& cusolver_solvers() noexcept;
 
 }  // namespace dflow::cuda

@@ -31,7 +31,7 @@ struct DeviceProperties {
   std::size_t memory_bytes = 0;
 };
 
-/// A block that issued work reads or writes, for a driver that checks the order of what it is given.
+/// A block that issued work reads or writes, for a driver that checks the order of issued work.
 struct MemoryUse {
   const void* block = nullptr;
   std::size_t bytes = 0;
@@ -40,11 +40,11 @@ struct MemoryUse {
 
 enum class CopyKind : std::uint8_t { to_device, to_host, on_device };
 
-/// All that dflow asks of CUDA's runtime, as a thin table of functions: one implementation calls CUDA
-/// (`cuda_driver()`), another one, for tests, is a model of it that checks the order of things and injects errors.
+/// All functions of CUDA's runtime that dflow uses, as a thin table. `cuda_driver()` calls CUDA. Another
+/// implementation, for tests, is a model of CUDA that checks the order of calls and injects errors.
 ///
-/// Functions return at once with an error code, and do not throw; what they issue to a stream runs after all that was
-/// issued to that stream before. Device numbers count from 0.
+/// Functions return at once with an error code, and do not throw. Work that they issue to a stream runs after all
+/// earlier work of that stream. Device numbers count from 0.
 ///
 /// Thread safety: all functions may be called from any thread.
 class Driver {
@@ -55,28 +55,29 @@ class Driver {
   virtual ~Driver() = default;
 
   virtual ErrorCode count_devices(int& count) noexcept = 0;
-  /// Of the driver, and of the runtime that the program was built with: 13000 is 13.0. A driver of 0 is none.
+  /// The versions of the driver, and of the runtime that the program was built with: 13000 is 13.0. A driver of 0 is
+  /// none.
   virtual ErrorCode versions(int& driver, int& runtime) noexcept = 0;
   virtual ErrorCode properties(int device, DeviceProperties& properties) noexcept = 0;
   virtual ErrorCode memory_info(int device, std::size_t& free_bytes, std::size_t& total_bytes) noexcept = 0;
 
   virtual ErrorCode create_stream(int device, StreamHandle& stream) noexcept = 0;
-  /// What was issued to it still runs.
+  /// Work that was issued to the stream still runs.
   virtual ErrorCode destroy_stream(int device, StreamHandle stream) noexcept = 0;
   virtual ErrorCode create_event(int device, EventHandle& event) noexcept = 0;
   virtual ErrorCode destroy_event(int device, EventHandle event) noexcept = 0;
   /// The event passes when all that has been issued to the stream by now is done.
   virtual ErrorCode record(int device, EventHandle event, StreamHandle stream) noexcept = 0;
-  /// What is issued to the stream from now on runs after the event, as it was last recorded.
+  /// Work that is issued to the stream from now on runs after the event, as it was last recorded.
   virtual ErrorCode wait(int device, StreamHandle stream, EventHandle event) noexcept = 0;
   /// ok: it has passed; not_ready: it has not; else an error of work before it.
   virtual ErrorCode query(int device, EventHandle event) noexcept = 0;
-  /// Blocks until what was issued to the stream is done: for the end of a device alone.
+  /// Blocks until all work issued to the stream is done: only for the end of a device.
   virtual ErrorCode wait_until_idle(int device, StreamHandle stream) noexcept = 0;
 
   /// A block for work that is issued to that stream from now on.
   virtual ErrorCode allocate(int device, std::size_t bytes, StreamHandle stream, void*& block) noexcept = 0;
-  /// Nothing but what was issued to the stream before uses the block any more.
+  /// Only work that was issued to the stream before this call still uses the block.
   virtual ErrorCode free(int device, void* block, StreamHandle stream) noexcept = 0;
   /// Host memory that copies to and from a device run beside other work with.
   virtual ErrorCode allocate_pinned(std::size_t bytes, void*& block) noexcept = 0;
@@ -95,13 +96,13 @@ class Driver {
   /// nothing of the driver.
   virtual ErrorCode call_host(int device, StreamHandle stream, void (*function)(void* data), void* data) noexcept = 0;
 
-  /// What this thread issues to the stream from now on is noted in a graph instead of being run. It is work of that
-  /// stream alone: kernels, fills, copies inside the device, calls of libraries.
+  /// Work that this thread issues to the stream from now on is noted in a graph instead of being run. It is work of
+  /// that stream alone: kernels, fills, copies inside the device, calls of libraries.
   virtual ErrorCode begin_capture(int device, StreamHandle stream) noexcept = 0;
-  /// Ends it, ready to be launched; none, and an error, if something was issued that a graph cannot have. Null: what
-  /// was issued is forgotten.
+  /// Ends it, ready to be launched; none, and an error, if something was issued that a graph cannot have. If `graph`
+  /// is null, the issued work is forgotten.
   virtual ErrorCode end_capture(int device, StreamHandle stream, GraphHandle* graph) noexcept = 0;
-  /// Issues all of it in order. What it uses is where it was when it was captured.
+  /// Issues all of it in order. The blocks that it uses are where they were when it was captured.
   virtual ErrorCode launch_graph(int device, GraphHandle graph, StreamHandle stream) noexcept = 0;
   /// No launch of it runs any more.
   virtual ErrorCode destroy_graph(int device, GraphHandle graph) noexcept = 0;
@@ -114,15 +115,15 @@ class Driver {
   virtual Solvers& solvers() noexcept = 0;
   /// The library of Fourier transforms on this driver's devices; lives as long as the driver.
   virtual Transforms& transforms() noexcept = 0;
-  /// The library of convolutions on this driver's devices; lives as long as the driver. Null where there is none.
+  /// The library of convolutions on this driver's devices; lives as long as the driver. Null if there is none.
   virtual Convolutions* convolutions() noexcept = 0;
-  /// What makes kernels at run time for this driver's devices; lives as long as the driver. Null where there is none.
+  /// Makes kernels at run time for this driver's devices; lives as long as the driver. Null if there is none.
   virtual Programs* programs() noexcept = 0;
-  /// The library that computes between this driver's devices; lives as long as the driver. Null where there is none.
+  /// The library that computes between this driver's devices; lives as long as the driver. Null if there is none.
   virtual Collectives* collectives() noexcept = 0;
 };
 
-/// CUDA's runtime, the same for all who ask. In the library's component `cuda`.
+/// CUDA's runtime: every caller gets the same object. In the library's component `cuda`.
 std::shared_ptr<Driver> cuda_driver();
 
 }  // namespace dflow::cuda

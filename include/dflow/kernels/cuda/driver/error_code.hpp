@@ -6,7 +6,7 @@
 
 namespace dflow::cuda {
 
-/// What a call of the driver ended with. The numbers are CUDA's (`cudaError_t`), so that any other code can be carried
+/// The result of a call of the driver. The numbers are CUDA's (`cudaError_t`), so that any other code can be carried
 /// too.
 enum class ErrorCode : int {
   ok = 0,
@@ -43,7 +43,7 @@ enum class ErrorCode : int {
   library_failed = 100'000,  ///< none of CUDA's: a library on top of it says no more than that it failed
 };
 
-/// After such an error every later call of the process for that device fails with it.
+/// After a sticky error every later call of the process for that device fails with the same error.
 constexpr bool is_sticky(ErrorCode code) noexcept {
   switch (code) {
     case ErrorCode::uncorrectable_memory:
@@ -66,10 +66,10 @@ constexpr bool is_sticky(ErrorCode code) noexcept {
 /// As CUDA's manual calls it: "cudaErrorIllegalAddress"; empty for a code that is not listed above.
 std::string_view name_of(ErrorCode code) noexcept;
 
-/// Ok for ok. Else what failed, with CUDA's name and number of the error: ResourceExhausted where memory or a launch's
-/// resources are short, FailedPrecondition where the driver is too old or does not match, NotFound where there is no
-/// such device, Unavailable where the device is taken or lost for this process, Unimplemented for what it cannot do,
-/// Internal for the rest.
+/// Ok for ok. Else a status with the failed action, and CUDA's name and number of the error: ResourceExhausted if
+/// memory or a launch's resources are short. FailedPrecondition if the driver is too old or does not match. NotFound
+/// if there is no such device. Unavailable if the device is taken or lost for this process. Unimplemented if the
+/// device cannot do it. Internal for the rest.
 Status status_of(ErrorCode code, std::string_view doing);
 
 /// Throws that status unless the code is ok.

@@ -4,8 +4,8 @@
 
 namespace dflow::cuda {
 
-/// NCCL, the same for all who ask, loaded when it is first needed; null where the component was built without it. In
-/// the library's component `cuda`.
+/// NCCL, loaded when it is first needed: every caller gets the same object. Null if the component was built without
+/// NCCL. In the library's component `cuda`.
 Collectives* nccl_collectives() noexcept;
 
 }  // namespace dflow::cuda

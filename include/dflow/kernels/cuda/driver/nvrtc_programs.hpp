@@ -4,8 +4,8 @@
 
 namespace dflow::cuda {
 
-/// NVRTC, the same for all who ask, loaded when it is first needed; null where the component was built without it. In
-/// the library's component `cuda`.
+/// NVRTC, loaded when it is first needed: every caller gets the same object. Null if the component was built without
+/// NVRTC. In the library's component `cuda`.
 Programs* nvrtc_programs() noexcept;
 
 }  // namespace dflow::cuda

@@ -27,7 +27,7 @@ struct ProductMatrix {
 
 enum class ProductOperand : std::uint8_t { plain, transposed, adjoint };
 
-/// What is done to a product before it is stored. The bias has one element for each row of d.
+/// The operation on a product before it is stored. The bias has one element for each row of d.
 enum class ProductEpilogue : std::uint8_t { none, bias, bias_relu };
 
 /// d[i] = epilogue(op(a[i]) op(b[i]) [+ d[i]]) for i below `batch`. Elements of 16 bits are multiplied and added in
@@ -39,7 +39,7 @@ struct ProductCall {
   ProductOperand op_a = ProductOperand::plain;
   ProductOperand op_b = ProductOperand::plain;
   ProductEpilogue epilogue = ProductEpilogue::none;
-  bool accumulates = false;  ///< the product is added to what d holds
+  bool accumulates = false;  ///< the product is added to the contents of d
   std::int32_t batch = 1;
   std::int32_t alignment_bytes = 256;  ///< that all operands have, a power of 2
   ProductMatrix a, b, d;
@@ -47,7 +47,7 @@ struct ProductCall {
   friend auto operator<=>(const ProductCall&, const ProductCall&) = default;
 };
 
-/// Where the operands of a call are, in the memory of its device.
+/// The addresses of a call's operands, in the memory of its device.
 struct ProductOperands {
   const void* a = nullptr;
   const void* b = nullptr;
@@ -57,8 +57,8 @@ struct ProductOperands {
   std::size_t workspace_bytes = 0;
 };
 
-/// What dflow asks of cuBLASLt, as a thin table of functions: one implementation calls it (`cublas_products()`), that
-/// of tests computes the call as it was recorded on the host.
+/// The functions of cuBLASLt that dflow uses, as a thin table: `cublas_products()` calls cuBLASLt, and the tests have
+/// a table that computes the call on the host as it was recorded.
 ///
 /// Functions return at once with an error code, and do not throw.
 ///
@@ -70,11 +70,11 @@ class Products {
   Products& operator=(const Products&) = delete;
   virtual ~Products() = default;
 
-  /// Chooses how the call is computed with at most so much workspace; `workspace_bytes` is what it takes, aligned to
-  /// 256.
+  /// Chooses how to compute the call with at most the given workspace; `workspace_bytes` is the size that the plan
+  /// takes, aligned to 256.
   virtual ErrorCode make_product_plan(int device, const ProductCall& call, std::size_t max_workspace_bytes,
                                       ProductPlanHandle& plan, std::size_t& workspace_bytes) noexcept = 0;
-  /// What was issued by it still runs.
+  /// Work that the plan has issued still runs.
   virtual ErrorCode destroy_product_plan(int device, ProductPlanHandle plan) noexcept = 0;
   virtual ErrorCode run_product(int device, ProductPlanHandle plan, const ProductOperands& operands,
                                 std::span<const MemoryUse> uses, StreamHandle stream) noexcept = 0;

@@ -11,8 +11,8 @@ namespace dflow::cuda {
 /// Code that was loaded to a device; 0 is none.
 enum class ProgramHandle : std::uintptr_t { none = 0 };
 
-/// What dflow asks of NVRTC, and of CUDA's runtime about code that was made at run time, as a thin table of functions:
-/// one implementation calls them (`nvrtc_programs()`), that of tests compiles for the host.
+/// The functions that dflow uses of NVRTC, and of CUDA's runtime for code made at run time, as a thin table:
+/// `nvrtc_programs()` calls them, and the tests have a table that compiles for the host.
 ///
 /// Functions return at once with an error code, `compile` after some tens of milliseconds, and do not throw.
 ///
@@ -24,11 +24,12 @@ class Programs {
   Programs& operator=(const Programs&) = delete;
   virtual ~Programs() = default;
 
-  /// Makes code of CUDA C++ for a compute capability (90 is 9.0), of which no GPU need be there. not_supported where
-  /// the text is refused, or NVRTC cannot be loaded: `log` says why.
+  /// Compiles CUDA C++ for a compute capability (90 is 9.0); no GPU of that capability need be present. not_supported
+  /// if the text is refused, or NVRTC cannot be loaded: `log` says why.
   virtual ErrorCode compile(const std::string& text, int capability, std::string& image, std::string& log) noexcept = 0;
   virtual ErrorCode load(int device, const std::string& image, ProgramHandle& program) noexcept = 0;
-  /// The kernel of that name, as long as the program is loaded: what a driver launches. It has its address alone.
+  /// The kernel of that name, which a driver launches; it is valid as long as the program is loaded. It has its
+  /// address alone.
   virtual ErrorCode find_kernel(int device, ProgramHandle program, const char* name,
                                 KernelFunction& function) noexcept = 0;
   /// Nothing that was launched of it runs any more.

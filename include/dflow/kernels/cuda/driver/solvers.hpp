@@ -10,7 +10,7 @@
 
 namespace dflow::cuda {
 
-/// What a library does with a matrix a, and with b, which lie column by column, without gaps.
+/// The operation of a library on a matrix a, and on b. Both lie column by column, without gaps.
 enum class SolverKind : std::uint8_t {
   cholesky,          ///< the lower triangle of a [n, n] becomes L with a = L L^H
   cholesky_solve,    ///< b [n, k] becomes a^-1 b; of a: the triangle L
@@ -18,7 +18,7 @@ enum class SolverKind : std::uint8_t {
   lu_solve,          ///< b [n, k] becomes op(a)^-1 b, from factors and pivots
   triangular_solve,  ///< b [n, k] becomes op(a)^-1 b; of a [n, n]: the triangle that `is_lower` says
   qr,                ///< a [m, n] becomes R over the vectors of its reflections, with their factors tau [min(m, n)]
-  qr_vectors,        ///< a [m, n], of which k reflections are there, becomes the columns of their product: k <= n <= m
+  qr_vectors,        ///< a [m, n] with k reflections becomes the columns of their product: k <= n <= m
   eigen,             ///< a [n, n], of its lower triangle: values [n], ascending; a becomes the vectors where wanted
   svd,               ///< a [m, n], m >= n, is used up: values [n], descending; where wanted u [m, n or m], vh [n, n]
 };
@@ -35,7 +35,7 @@ struct SolverCall {
   friend auto operator<=>(const SolverCall&, const SolverCall&) = default;
 };
 
-/// Where they are, in the memory of the call's device.
+/// The addresses of the operands, in the memory of the call's device.
 struct SolverOperands {
   void* a = nullptr;
   void* b = nullptr;
@@ -49,8 +49,8 @@ struct SolverOperands {
   std::size_t workspace_bytes = 0;
 };
 
-/// What dflow asks of cuSOLVER, and of cuBLAS for triangles, as a thin table of functions: one implementation calls
-/// them (`cusolver_solvers()`), that of tests computes the call as it was recorded on the host.
+/// The functions that dflow uses of cuSOLVER, and of cuBLAS for triangles, as a thin table: `cusolver_solvers()`
+/// calls them, and the tests have a table that computes the call on the host as it was recorded.
 ///
 /// Functions return with an error code, and do not throw; the libraries may wait for the device in `eigen` and `svd`.
 ///

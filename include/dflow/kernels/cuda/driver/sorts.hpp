@@ -11,8 +11,8 @@ namespace dflow::cuda {
 struct MemoryUse;
 enum class StreamHandle : std::uintptr_t;
 
-/// Pairs of a key and a value, in the order of the keys; those of equal keys stay in theirs. Keys are below
-/// 2^key_bits.
+/// Sorts pairs of a key and a value by key. The sort is stable: pairs with equal keys keep their order. Keys are
+/// below 2^key_bits.
 struct SortCall {
   std::int64_t count = 0;  ///< at least 1
   std::int32_t key_bits = 64;
@@ -22,7 +22,7 @@ struct SortCall {
   std::int64_t* sorted_values = nullptr;
 };
 
-/// What dflow asks of CUB, as a thin table of functions: one implementation calls it (`cub_sorts()`), that of tests
+/// The functions of CUB that dflow uses, as a thin table: `cub_sorts()` calls CUB, and the tests have a table that
 /// sorts on the host.
 ///
 /// Functions return at once with an error code, and do not throw.
@@ -35,7 +35,7 @@ class Sorts {
   Sorts& operator=(const Sorts&) = delete;
   virtual ~Sorts() = default;
 
-  /// How much memory, aligned to 256, it takes to sort so many pairs.
+  /// The memory, aligned to 256, that a sort of this many pairs takes.
   virtual ErrorCode sort_workspace(int device, std::int64_t count, std::int32_t key_bits,
                                    std::size_t& bytes) noexcept = 0;
   virtual ErrorCode sort_pairs(int device, const SortCall& call, void* workspace, std::size_t workspace_bytes,

@@ -14,10 +14,10 @@ struct MemoryUse;
 enum class StreamHandle : std::uintptr_t;
 
 enum class TransformKind : std::uint8_t {
-  forward,       ///< complex lines of `length` to such lines, which may be the same
+  forward,       ///< complex lines of `length` to complex lines, which may be the same
   backward,      ///< the same with the other sign
   real_forward,  ///< real lines of `length` to the first length / 2 + 1 coefficients
-  real_backward  ///< those to real lines; the coefficients are used up, and the first and a middle one are real
+  real_backward  ///< these coefficients, which are used up, to real lines; the first and a middle one are real
 };
 
 /// The discrete Fourier transforms of `batch` lines that lie one behind the other, unscaled.
@@ -30,8 +30,8 @@ struct TransformCall {
   friend auto operator<=>(const TransformCall&, const TransformCall&) = default;
 };
 
-/// What dflow asks of cuFFT, as a thin table of functions: one implementation calls it (`cufft_transforms()`), that of
-/// tests computes the call on the host.
+/// The functions of cuFFT that dflow uses, as a thin table: `cufft_transforms()` calls cuFFT, and the tests have a
+/// table that computes the call on the host.
 ///
 /// Functions return at once with an error code, and do not throw.
 ///

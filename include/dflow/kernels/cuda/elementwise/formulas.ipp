@@ -10,7 +10,8 @@ namespace dflow::cuda {
 
 namespace detail {
 
-/// Of so many arguments, the first steps, that need no rounding but at the end; `types` are all that a chain knows.
+/// A formula with this many arguments, its first steps. It needs no rounding except at the end; `types` are all that
+/// a chain knows.
 inline Formula formula_of_arguments(int num_arguments, std::uint32_t types) {
   Formula formula;
   for (int i = 0; i < num_arguments; ++i) {

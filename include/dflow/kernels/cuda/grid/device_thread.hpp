@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-/// What a kernel's body sees of the thread it runs in, on a GPU; `EmulatedThread` is the same on the host. Included by
-/// units that nvcc compiles.
+/// The thread of a GPU, as the body of a kernel sees it; `EmulatedThread` is the same on the host. Included by units
+/// that nvcc compiles.
 #if defined(__CUDACC__)
 
 namespace dflow::cuda {

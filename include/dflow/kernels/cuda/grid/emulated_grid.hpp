@@ -10,7 +10,7 @@ namespace dflow::cuda {
 
 class EmulatedBlock;
 
-/// What a kernel's body sees of the thread it runs in, on the host.
+/// The thread on the host, as the body of a kernel sees it.
 class EmulatedThread {
  public:
   EmulatedThread(GridShape shape, std::uint32_t block, std::uint32_t index, EmulatedBlock* of) noexcept
@@ -48,7 +48,8 @@ class EmulatedThread {
   EmulatedBlock* of_;  ///< null where the body has no barriers
 };
 
-/// A block whose threads meet at barriers: each is a fibre with a stack of its own, one of which runs at a time.
+/// A block whose threads meet at barriers. Each thread is a fibre with a stack of its own, and one fibre runs at a
+/// time.
 ///
 /// Thread safety: used by one thread.
 class EmulatedBlock {

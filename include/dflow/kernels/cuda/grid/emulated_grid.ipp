@@ -47,14 +47,14 @@ struct EmulatedBlock::Fibre {
   std::unique_ptr<std::byte[]> stack = std::make_unique_for_overwrite<std::byte[]>(stack_bytes);
   using Place = DFLOW_FIBRES_PLACE;
   Place inside{}, outside{};
-  /// Of the first begin. It is no local of enter(): AddressSanitizer would go on to watch the borders of that frame,
-  /// which is left for ever.
+  /// The context of the first `begin`. It is no local of enter(): AddressSanitizer would go on to watch the borders
+  /// of that frame, which is left for ever.
   ucontext_t context{};
   bool has_begun = false;
   State* state = nullptr;  ///< of the body; null tells the fibre to end
   std::uint32_t index = 0;
   bool is_done = true;  ///< with its body
-  // What AddressSanitizer knows of the stacks.
+  // AddressSanitizer's knowledge of the stacks.
   void* inside_fake_stack = nullptr;
   void* outside_fake_stack = nullptr;
   const void* outside_stack = nullptr;

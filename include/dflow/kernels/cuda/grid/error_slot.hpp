@@ -6,15 +6,15 @@
 
 namespace dflow::cuda {
 
-/// Where the kernels of one step note the first error that they find: in the device's memory, read by the host when the
-/// step ends. All zero at first.
+/// The kernels of one step note here the first error that they find. The slot is in the device's memory, and the host
+/// reads it when the step ends. All zero at first.
 struct ErrorSlot {
   static constexpr int max_values = 4;
   static constexpr int value_bytes = 16;
 
   /// 0, or which of the step's kernels has found it, counted from 1.
   std::uint32_t kernel = 0;
-  std::uint32_t detail = 0;   ///< what that kernel says
+  std::uint32_t detail = 0;   ///< a number that the kernel gives
   std::int64_t position = 0;  ///< of the element
   unsigned char values[max_values][value_bytes] = {};
 };

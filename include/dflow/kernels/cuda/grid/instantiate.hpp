@@ -12,8 +12,8 @@
 #include <dflow/kernels/cuda/grid/emulated_grid.hpp>
 #endif
 
-/// Included by the units that instantiate bodies of kernels. Compiled by nvcc such a unit makes kernels for GPUs;
-/// compiled by a host compiler it makes the same bodies run on the host, for tests.
+/// Included by the units that instantiate bodies of kernels. If nvcc compiles the unit, the unit makes kernels for
+/// GPUs. If a host compiler compiles it, it makes the same bodies run on the host, for tests.
 ///
 /// A body is a struct with
 /// - `struct Args`, trivially copyable;

@@ -16,21 +16,21 @@ struct GridShape {
 /// Thread safety: immutable.
 struct KernelFunction {
   const char* name = nullptr;
-  /// The function that nvcc made of the body; null where a host compiler made none.
+  /// The function that nvcc made of the body; null if a host compiler made none.
   const void* entry = nullptr;
-  /// Runs the body on the host, block after block (`grid/emulated_grid.hpp`); null where nvcc compiled it. `order`
-  /// chooses in which order blocks and threads come.
+  /// Runs the body on the host, block after block (`grid/emulated_grid.hpp`); null if nvcc compiled it. `order`
+  /// chooses the order of blocks and threads.
   void (*emulate)(GridShape shape, const void* arguments, std::uint64_t order) = nullptr;
   std::uint32_t argument_bytes = 0;
 };
 
-/// The function of a body: declared everywhere, defined in the units that instantiate it (`grid/instantiate.hpp`). One
-/// that nobody instantiates is a link error.
+/// The function of a body: declared everywhere, defined in the units that instantiate it (`grid/instantiate.hpp`). A
+/// body that no unit instantiates is a link error.
 template <class Body>
 const KernelFunction& kernel_function();
 
-/// Enough blocks for a loop over `n` elements in which each thread takes `per_thread`, and no more than a GPU runs at
-/// once some times over.
+/// Enough blocks for a loop over `n` elements, with `per_thread` elements for each thread, but no more than a few
+/// times the number of blocks that a GPU runs at once.
 constexpr GridShape grid_for(std::int64_t n, std::int64_t per_thread = 4) {
   constexpr std::int64_t threads = 256, most = 1 << 16;
   const std::int64_t blocks = (n + threads * per_thread - 1) / (threads * per_thread);

@@ -10,9 +10,9 @@ namespace dflow {
 
 namespace cuda {
 
-/// The kernel of a chain of elementwise ops: one that is made for it when the step is compiled, in which each element
-/// is read and written once. Where none can be made, or the members have other shapes than was expected, they run one
-/// after the other by their own kernels, with the same bits and the same errors.
+/// The kernel of a chain of elementwise ops. It is made for the chain when the step is compiled, and reads and writes
+/// each element once. If no kernel can be made, or the members have unexpected shapes, the members run one after the
+/// other by their own kernels. The bits and the errors are the same.
 ///
 /// An output takes the buffer of an input that nobody else reads any more.
 std::unique_ptr<AnyKernel> make_chain_kernel(const KernelInit& init);

@@ -18,8 +18,8 @@ namespace dflow::cuda {
 
 namespace detail {
 
-/// Where the inputs of a chain lie as the output is walked through, neighbouring dimensions joined where all inputs
-/// allow it.
+/// The positions of a chain's inputs during the walk through the output. Neighbouring dimensions are joined where all
+/// inputs allow it.
 struct ChainWalk {
   int rank = 0;
   std::array<std::int64_t, max_broadcast_rank> extents{};
@@ -173,7 +173,7 @@ class ChainKernel final : public AnyKernel {
     });
   }
 
-  /// What a member makes of inputs of these shapes, if its formula is for them.
+  /// The shape that a member makes of inputs of the given shapes, if its formula accepts them.
   static std::optional<Shape> shape_of_member(const ChainMember& member, std::span<const Shape> shapes) {
     const auto read = [&](std::size_t i) -> const Shape& { return shapes[static_cast<std::size_t>(member.reads[i])]; };
     std::optional<Shape> shape = read(0);
@@ -190,7 +190,7 @@ class ChainKernel final : public AnyKernel {
     return shape;
   }
 
-  /// That of all outputs; none if they have several, or a member is not for its inputs.
+  /// The shape of all outputs; none if outputs have several shapes, or a member does not accept its inputs.
   std::optional<Shape> shape_of_outputs(std::span<const Shape> inputs) const {
     std::vector<Shape> shapes(inputs.begin(), inputs.end());
     shapes.reserve(inputs.size() + form_.members.size());
@@ -241,7 +241,8 @@ class ChainKernel final : public AnyKernel {
     return true;
   }
 
-  /// In the buffer of an input that has all its elements, each of which is read before one of any output is written.
+  /// Uses the buffer of an input that has all its elements: each element of it is read before an element of any
+  /// output is written.
   static AnyTensor& make_output(KernelContext& context, int output, const Shape& shape) {
     for (int k = 0; k < context.num_inputs(); ++k) {
       const AnyTensor& x = context.input(k);

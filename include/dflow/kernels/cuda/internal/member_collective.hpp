@@ -10,8 +10,9 @@ namespace dflow {
 
 namespace cuda {
 
-/// The kernel of a GPU's part in a collective, which all members' GPUs compute together (`DeviceGroup`). Where kernels
-/// before it may have found an error, that is read first: others must not compute with what they have left behind.
+/// The kernel of a GPU's part in a collective, which all members' GPUs compute together (`DeviceGroup`). If earlier
+/// kernels may have found an error, the kernel reads it first: other members must not compute with the values that a
+/// failed kernel has left.
 std::unique_ptr<AnyKernel> make_member_kernel(const KernelInit& init);
 
 }  // namespace cuda

@@ -12,8 +12,8 @@ namespace dflow {
 
 namespace cuda {
 
-// The ops of the same names, whose matrices go through the library column by column. They are not recorded: the library
-// may wait for the GPU.
+// The ops of the same names; their matrices go through the library column by column. They are not recorded: the
+// library may wait for the GPU.
 
 void decompose_cholesky(KernelContext& context, const LinalgFunctions& functions);
 void decompose_qr(KernelContext& context, const LinalgFunctions& functions);

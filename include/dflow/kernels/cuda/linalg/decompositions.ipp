@@ -80,14 +80,14 @@ struct SingularValues {
   const AnyTensor& flags;
 };
 
-/// Those of x's matrices [m, n], which are not empty, and, where there are u and v, their vectors, row by row. Of a
-/// matrix that is not finite the vectors are no numbers, and the values are 0.
+/// The singular values of x's matrices [m, n], which are not empty. If u and v are given, also the vectors, row by
+/// row. If a matrix is not finite, its vectors are NaN, and its values are 0.
 inline SingularValues find_singular_values(MatrixWork& work, const AnyTensor& x, AnyTensor* u, AnyTensor* v) {
   const MatrixSizes of(x.shape());
   const bool is_tall = of.rows >= of.columns;
   const std::int64_t m = std::max(of.rows, of.columns), n = std::min(of.rows, of.columns);
   const AnyTensor& flags = work.flag_matrices(x);
-  // Of a wide matrix the adjoint is taken, which is what lies there row by row, conjugated.
+  // For a wide matrix the adjoint is used: its memory, row by row, conjugated.
   AnyTensor& a = is_tall ? work.by_columns(x) : work.temporary(x.dtype(), {of.count, n, m});
   if (!is_tall) work.conjugate(x, a);
   work.replace_flagged(flags, a, false);
@@ -116,7 +116,7 @@ inline SingularValues find_singular_values(MatrixWork& work, const AnyTensor& x,
   work.check_values(values, message);
   if (left != nullptr) {
     work.copy_by_rows(*left, m, left_columns, *tall);
-    work.conjugate(*right, *wide);  // column by column, the adjoint is what row by row is its conjugate
+    work.conjugate(*right, *wide);  // the adjoint column by column is the conjugate row by row
     for (AnyTensor* const each : {u, v}) work.replace_flagged(flags, *each, true);
   }
   return {values, flags};

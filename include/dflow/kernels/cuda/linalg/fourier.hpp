@@ -62,7 +62,7 @@ struct IrfftKernel {
   void operator()(KernelContext& context) const { transform_to_real(context, fourier_functions<T>()); }
 };
 
-/// Only these go together: the ops refuse others.
+/// No other two types go together: the ops refuse them.
 template <class T, class U>
 concept SamePrecision = std::is_same_v<U, std::complex<T>>;
 

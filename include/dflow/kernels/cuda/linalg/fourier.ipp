@@ -13,7 +13,7 @@ namespace dflow::cuda {
 
 namespace detail {
 
-/// Transforms of a call, by the library where lines have more than one element.
+/// Transforms of a call, by the library if lines have more than one element.
 class Fourier {
  public:
   Fourier(KernelContext& context, const FourierFunctions& functions) : work_(context), functions_(functions) {}
@@ -39,7 +39,7 @@ class Fourier {
     if (factor != 1) work_.launch(is_complex(y.dtype()) ? functions_.scale_complex : functions_.scale, args.n, &args);
   }
 
-  /// Lines of `length` real elements are what the coefficients y stand for.
+  /// The coefficients y stand for lines of `length` real elements.
   void change_half_lines(AnyTensor& y, std::int64_t length, double alone, double paired, bool makes_real) const {
     HalfLinesArgs args;
     args.n = y.num_elements();
@@ -78,7 +78,8 @@ class Fourier {
     for (int axis = last - 1; axis > last - rank; --axis) transform_axis(y, axis, false);
   }
 
-  /// The coefficients y, which are used up, to x, unscaled. Those that stand for themselves alone count as real.
+  /// The coefficients y, which are used up, to x, unscaled. Coefficients that stand for themselves alone count as
+  /// real.
   void backward(AnyTensor& y, int rank, AnyTensor& x) {
     const int last = x.rank() - 1;
     if (y.num_elements() == 0) return;
@@ -88,7 +89,7 @@ class Fourier {
     run({TransformKind::real_backward, functions_.complex, x.dim(last), x.num_elements() / x.dim(last)}, y, x);
   }
 
-  /// The extents of the real elements: those of the batch, then the lengths on input 1.
+  /// The extents of the real elements: the extents of the batch, then the lengths on input 1.
   Shape real_shape(const Shape& given) const {
     const Tensor<std::int32_t>& lengths = work_.context().input<std::int32_t>(1);
     Shape shape = given.subshape(0, given.rank() - static_cast<int>(lengths.num_elements()));

@@ -35,7 +35,7 @@ LinalgFunctions linalg_functions() {
           from_real};
 }
 
-/// What least squares take, which are computed in double.
+/// The functions for least squares, which are computed in double.
 struct LeastSquaresFunctions {
   LinalgFunctions wide;
   const KernelFunction* widen;  ///< null where elements are as wide

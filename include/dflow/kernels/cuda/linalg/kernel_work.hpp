@@ -12,7 +12,8 @@
 
 namespace dflow::cuda::detail {
 
-/// What a kernel of many steps does on its GPU: its temporaries, which all that is issued by way of this may touch.
+/// A kernel of many steps on its GPU. It owns the temporaries, and all work issued by way of this object may touch
+/// them.
 class KernelWork {
  public:
   explicit KernelWork(KernelContext& context) : context_(context) {}
@@ -32,10 +33,10 @@ class KernelWork {
   void copy(const AnyTensor& x, AnyTensor& y) const;
   /// [outer, rows, columns] of x becomes [outer, columns, rows] of y.
   void transpose(const AnyTensor& x, std::int64_t outer, std::int64_t rows, std::int64_t columns, AnyTensor& y) const;
-  /// Calls a library, which takes memory of its own, once more with all that is cached given back if it has too little.
-  /// Throws what it says.
+  /// Calls a library that takes memory of its own. If the library has too little, all cached memory is given back,
+  /// and the library is called once more. Throws the library's error.
   void call_library(std::string_view doing, FunctionRef<ErrorCode(Driver&, const DeviceCore&)> call) const;
-  /// What the kernel touches, for a driver that checks it.
+  /// The blocks that the kernel touches, for a driver that checks them.
   MemoryUses uses() const;
 
  private:

@@ -22,8 +22,8 @@ struct MatrixSizes {
   std::int64_t count, rows, columns;
 };
 
-/// What a kernel does with the matrices of one call: copies from row by row to column by column and back, the library's
-/// calls, errors.
+/// The work of a kernel with the matrices of one call: copies from row by row to column by column and back, the
+/// library's calls, errors.
 class MatrixWork : public KernelWork {
  public:
   MatrixWork(KernelContext& context, const LinalgFunctions& functions) : KernelWork(context), functions_(functions) {}
@@ -37,10 +37,10 @@ class MatrixWork : public KernelWork {
   void fill_identity(AnyTensor& y) const;
   /// y = conj(x), element by element; y may be x.
   void conjugate(const AnyTensor& x, AnyTensor& y) const;
-  /// What is below (above) the diagonals of y becomes 0.
+  /// The elements below (above) the diagonals of y become 0.
   void keep_triangle(AnyTensor& y, bool is_lower) const;
 
-  /// Calls the library for each of `count` matrices; `fill(operands, i)` says where those of matrix i are. The info of
+  /// Calls the library for each of `count` matrices; `fill(operands, i)` sets the addresses of matrix i. The info of
   /// each: int32 [count].
   template <class Fill>
   const AnyTensor& run(const SolverCall& call, std::int64_t count, const Fill& fill) {
@@ -55,17 +55,18 @@ class MatrixWork : public KernelWork {
     return info;
   }
 
-  /// The step fails with InvalidArgument where a diagonal is as CheckDiagonalBody says.
+  /// The step fails with InvalidArgument if a diagonal is as CheckDiagonalBody says.
   void check_diagonals(const AnyTensor& a, std::int64_t count, std::int64_t n, bool must_be_positive,
                        std::string_view message) const;
   void check_info(const AnyTensor& info, std::string_view message) const;
   void check_values(const AnyTensor& values, std::string_view message) const;
-  /// What counts in matrices that are flagged.
+  /// The elements that count in flagged matrices.
   struct Flagged {
-    bool is_lower = false;  ///< what is above the diagonal does not
-    bool only_nan = false;  ///< infinities do not
+    bool is_lower = false;  ///< elements above the diagonal do not count
+    bool only_nan = false;  ///< infinities do not count
   };
-  /// uint32 [count]: 1 for matrices of x that hold what is not finite. It is an error if there is a message.
+  /// uint32 [count]: 1 for matrices of x that hold an element that is not finite. It is an error if there is a
+  /// message.
   const AnyTensor& flag_matrices(const AnyTensor& x, Flagged counts, std::string_view message = {});
   const AnyTensor& flag_matrices(const AnyTensor& x) { return flag_matrices(x, {}); }
   void replace_flagged(const AnyTensor& flags, AnyTensor& y, bool by_nan) const;
@@ -78,7 +79,7 @@ class MatrixWork : public KernelWork {
   const LinalgFunctions functions_;
 };
 
-/// Of the values of a decomposition.
+/// The element type of a decomposition's values.
 inline DType real_type(DType dtype) {
   return dtype == DType::complex64 ? DType::float32 : dtype == DType::complex128 ? DType::float64 : dtype;
 }

@@ -10,7 +10,7 @@ namespace dflow {
 
 namespace cuda {
 
-/// What turns elements of the first type of a Cast into the second.
+/// The kernel function that turns elements of the first type of a Cast into the second.
 const KernelFunction& cast_function(const TypeArgs& types);
 /// Output 0 is input 0 in another element type.
 void cast_elements(KernelContext& context, const KernelFunction& function);

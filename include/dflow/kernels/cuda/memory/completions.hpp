@@ -9,8 +9,8 @@
 
 namespace dflow::cuda {
 
-/// Calls functions when work on a GPU is done, on a thread of its own: the driver wakes it, so that no thread waits for
-/// a kernel, and calls of the driver are allowed there.
+/// Calls functions when work on a GPU is done, on a thread of its own. The driver wakes that thread, so that no
+/// thread waits for a kernel. Calls of the driver are allowed there.
 ///
 /// Its end: it goes when all that was asked for has been called. It may be destroyed on any thread, its own included.
 ///
@@ -25,8 +25,8 @@ class Completions {
   Completions& operator=(const Completions&) = delete;
   ~Completions();
 
-  /// What is needed to be told of work, taken before the work is issued, so that nothing that can be refused comes
-  /// after.
+  /// The resources for one notification of finished work. A ticket is taken before the work is issued, so that
+  /// nothing can be refused afterwards.
   class Ticket {
    public:
     explicit Ticket(std::shared_ptr<DeviceCore> core) : core_(std::move(core)), event_(core_->take_event()) {}
@@ -42,7 +42,7 @@ class Completions {
     std::shared_ptr<DeviceCore> core_;
     EventHandle event_;
   };
-  /// Throws what the driver says.
+  /// Throws the driver's error.
   Ticket ticket() const { return Ticket(core_); }
 
   /// Calls `done` when all that has been issued to the stream by now is done, and keeps `what` until then, however the

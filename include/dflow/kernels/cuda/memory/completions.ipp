@@ -80,8 +80,8 @@ void Completions::after(Ticket ticket, StreamHandle stream, std::shared_ptr<void
   if (code != ErrorCode::ok) State::wake(state.get());  // the event is asked now and then
 }
 
-/// Takes out the entries whose events have passed or failed, and calls them: without the lock, for the driver may hold
-/// one of its own while it calls `wake`, and `done` may ask for more. True if there were any.
+/// Takes out the entries whose events have passed or failed, and calls them. The calls run without the lock, because
+/// the driver may hold a lock of its own while it calls `wake`, and `done` may ask for more. True if there were any.
 bool Completions::State::finish_some(std::unique_lock<std::mutex>& lock) {
   std::vector<Entry> asked = std::move(entries);
   entries.clear();

@@ -8,7 +8,7 @@
 
 namespace dflow::cuda {
 
-/// Where there is no cuDNN it declines all.
+/// Without cuDNN it declines every call.
 struct ConvolutionPlanning {
   using Call = ConvolutionCall;
   using Handle = ConvolutionPlanHandle;

@@ -23,20 +23,20 @@ struct CudaAllocatorOptions {
   std::size_t max_cached_bytes = std::numeric_limits<std::size_t>::max();
 };
 
-/// The memory of a GPU, in the order of its compute stream: a freed block is given out again at once, since whoever
-/// gets it issues work behind the work that used it. Work of other streams must be ordered behind the compute stream
-/// before it touches a new block, and keep a block as long as it uses it.
+/// The memory of a GPU, in the order of its compute stream. A freed block is given out again at once, since its next
+/// owner issues work behind the work that used the block. Work of other streams must be ordered behind the compute
+/// stream before it touches a new block, and keep a block as long as it uses it.
 ///
 /// Sizes are rounded up to one of four classes per power of two, from 512 bytes on. Freed blocks are kept up to a
 /// bound; when the driver has no more, or the limit is reached, all of them go back and it is tried again.
 ///
-/// What a thread allocates while it captures work (`DeviceCore::Capturing`) is set aside: the work comes back to these
-/// blocks whenever it is launched, so they are given out to threads that capture alone, until none of what was captured
-/// with them is left. As launches run one after the other, they share what lives no longer than one; what the work
-/// keeps is a block like any other.
+/// Blocks that a thread allocates while it captures work (`DeviceCore::Capturing`) are set aside, because the work
+/// comes back to them at every launch. They are given out only to threads that capture, until no captured work with
+/// them is left. As launches run one after the other, they share the blocks that live no longer than one launch. A
+/// block that the work keeps is a block like any other.
 ///
-/// Errors: allocate throws ResourceExhausted that names the bytes, what is in use and the limit, Unavailable for a GPU
-/// that is lost, InvalidArgument for an alignment above 256.
+/// Errors: allocate throws ResourceExhausted that names the bytes, the bytes in use and the limit; Unavailable for a
+/// GPU that is lost; InvalidArgument for an alignment above 256.
 class CudaAllocator final : public Allocator {
  public:
   explicit CudaAllocator(std::shared_ptr<DeviceCore> core, CudaAllocatorOptions options = {});
@@ -48,26 +48,26 @@ class CudaAllocator final : public Allocator {
   AllocatorStats stats() const noexcept override;
   void trim() noexcept override;
 
-  /// Work that was captured is gone, which had these blocks from `DeviceCore::Capturing::shared`.
+  /// The captured work that had these blocks from `DeviceCore::Capturing::shared` is gone.
   void end_shared(const std::set<void*>& blocks) noexcept;
   /// Other work that was captured may write to the block.
   bool is_shared(const void* block) const noexcept;
-  /// Called, without a lock, where there is no memory left: gives up what was captured, and so what is set aside for
-  /// it. Before the first allocation.
+  /// `reclaim` is called, without a lock, when there is no memory left. It gives up the captured work, and with it
+  /// the blocks set aside for that work. Before the first allocation.
   void set_reclaim(std::function<void()> reclaim) { reclaim_ = std::move(reclaim); }
-  /// All that nobody needs goes back to the driver: what is cached, after what was captured has been given up.
+  /// Gives all unused memory back to the driver: first the captured work is given up, then the cached blocks go back.
   void reclaim();
 
-  /// What `bytes` are rounded up to.
+  /// The size that `bytes` are rounded up to.
   static std::size_t size_class(std::size_t bytes) noexcept;
 
  private:
   using Blocks = std::map<std::size_t, std::vector<void*>>;  ///< by size
 
-  /// Of work that was captured.
+  /// A block of captured work.
   struct SharedBlock {
     std::size_t size = 0;
-    int users = 0;  ///< of what was captured
+    int users = 0;  ///< in captured work
     bool is_free = false;
   };
 
@@ -89,8 +89,8 @@ class CudaAllocator final : public Allocator {
   std::function<void()> reclaim_;
 };
 
-/// Pinned host memory, which a GPU copies from and to by itself. What is freed goes back to the driver: for use below a
-/// PoolAllocator.
+/// Pinned host memory, which a GPU copies from and to by itself. Freed memory goes back to the driver: for use below
+/// a PoolAllocator.
 ///
 /// Errors: allocate throws ResourceExhausted that names the bytes; InvalidArgument for an alignment above 256.
 class PinnedAllocator final : public Allocator {

@@ -11,7 +11,7 @@ namespace dflow::cuda {
 
 namespace detail {
 
-/// What cudaMalloc aligns to.
+/// The alignment of cudaMalloc.
 inline constexpr std::size_t block_alignment = 256;
 
 inline void check_alignment(std::size_t alignment, const char* name) {
@@ -47,7 +47,7 @@ void* CudaAllocator::pop(Blocks& blocks, std::size_t size) noexcept {
   return block;
 }
 
-/// False where there is no memory to note it in.
+/// False if there is no memory to note it.
 bool CudaAllocator::push(Blocks& blocks, std::size_t size, void* block) noexcept {
   try {
     blocks[size].push_back(block);
@@ -78,7 +78,7 @@ void* CudaAllocator::allocate_block(std::size_t bytes, std::size_t size) {
   std::unique_lock lock(mutex_);
   void* block = nullptr;
   ErrorCode code = find(size, block);
-  // A graph more is not worth those that there are.
+  // One more graph is not worth the loss of the graphs that exist.
   if (code == ErrorCode::out_of_memory && reclaim_ != nullptr && core_->capturing() == nullptr) {
     lock.unlock();
     reclaim_();
@@ -99,7 +99,7 @@ void* CudaAllocator::allocate_block(std::size_t bytes, std::size_t size) {
   return block;
 }
 
-/// A block, with the mutex held: one that is cached where there is one.
+/// Finds a block, with the mutex held: a cached block if there is one.
 ErrorCode CudaAllocator::find(std::size_t size, void*& block) {
   DeviceCore::Capturing* const work = core_->capturing();
   if (work == nullptr || work->keeps_next()) {
@@ -144,7 +144,7 @@ void* CudaAllocator::find_shared(std::size_t size) noexcept {
   return nullptr;
 }
 
-/// A block of the driver's, within the limit; with what is cached given back where that helps.
+/// Takes a block from the driver, within the limit. If it helps, the cached blocks are given back first.
 ErrorCode CudaAllocator::take(std::size_t size, void*& block) {
   const auto fits = [&] {
     const std::size_t taken = stats_.bytes_in_use + stats_.bytes_cached;
@@ -182,7 +182,7 @@ void CudaAllocator::end_shared(const std::set<void*>& blocks) noexcept {
   for (void* block : blocks) {
     const auto found = shared_.find(block);
     if (--found->second.users != 0) continue;
-    // One that is in use is like any other from now on.
+    // A block that is in use is like any other from now on.
     const SharedBlock ended = found->second;
     shared_.erase(found);
     if (!ended.is_free) continue;

@@ -11,8 +11,8 @@ namespace dflow::cuda {
 
 namespace detail {
 
-/// What is computed from now on comes after the copy. Where that cannot be said, the block that is copied to is not
-/// given out again.
+/// Work that is issued from now on runs after the copy. If that order cannot be issued, the destination block of the
+/// copy is not given out again.
 inline void order_after_copy(const DeviceCore& core, StreamHandle stream, const AnyTensor& block) {
   try {
     core.order(core.compute(), stream);

@@ -17,11 +17,12 @@ namespace dflow::cuda {
 /// Thread safety: all functions may be called from any thread.
 class DeviceCore {
  public:
-  /// While it lives, what its thread issues to the compute stream of `core` goes to `stream` instead, which captures.
+  /// While it lives, work that its thread issues to the compute stream of `core` goes to `stream` instead, and
+  /// `stream` captures.
   class Capturing {
    public:
-    /// `keeps` says of each block that the thread will allocate whether the captured work has it for itself for good;
-    /// of those beyond its end it has none.
+    /// For each block that the thread will allocate, `keeps` says whether the captured work keeps the block for good.
+    /// Blocks beyond its end are not kept.
     Capturing(const DeviceCore& core, StreamHandle stream, const std::vector<bool>& keeps) noexcept
         : core_(&core), stream_(stream), keeps_(keeps), outer_(of_thread()) {
       of_thread() = this;
@@ -30,17 +31,17 @@ class DeviceCore {
     Capturing& operator=(const Capturing&) = delete;
     ~Capturing() { of_thread() = outer_; }
 
-    /// The one that is expected.
+    /// Whether the work keeps the expected block.
     bool keeps_next() const noexcept { return allocated_.size() <= keeps_.size() && keeps_[allocated_.size() - 1]; }
     /// Around an allocation.
     void expect() { allocated_.push_back(nullptr); }
     void note(void* block) noexcept { allocated_.back() = block; }
     void give_up() noexcept { allocated_.pop_back(); }
-    /// What was allocated, in order.
+    /// The allocated blocks, in order.
     const std::vector<void*>& allocated() const noexcept { return allocated_; }
     /// Blocks that it shares with other work that was captured.
     std::set<void*>& shared() noexcept { return shared_; }
-    /// What the work needs as long as it can be launched.
+    /// The objects that the work needs as long as it can be launched.
     std::vector<std::shared_ptr<const void>> take_held() noexcept { return std::move(held_); }
 
    private:
@@ -59,7 +60,7 @@ class DeviceCore {
     std::vector<std::shared_ptr<const void>> held_;
   };
 
-  /// Errors: what the driver says of a device of that number.
+  /// Errors: the driver's errors for a device of that number.
   DeviceCore(std::shared_ptr<Driver> driver, int device);
   DeviceCore(const DeviceCore&) = delete;
   DeviceCore& operator=(const DeviceCore&) = delete;
@@ -68,14 +69,15 @@ class DeviceCore {
   Driver& driver() const noexcept { return *driver_; }
   const std::shared_ptr<Driver>& shared_driver() const noexcept { return driver_; }
   int device() const noexcept { return device_; }
-  /// Where kernels go: the compute stream, in a thread that captures the stream that it does so on.
+  /// The stream for kernels: the compute stream, or the capturing stream in a thread that captures.
   StreamHandle compute() const noexcept {
     const Capturing* const work = capturing();
     return work != nullptr ? work->stream_ : compute_;
   }
-  /// In whose order memory is allocated and freed: the compute stream, whoever captures.
+  /// The stream that orders the allocation and release of memory: always the compute stream, even in a thread that
+  /// captures.
   StreamHandle memory_order() const noexcept { return compute_; }
-  /// That of the calling thread; null if it captures nothing of this device.
+  /// The capture of the calling thread; null if it captures nothing of this device.
   Capturing* capturing() const noexcept {
     Capturing* const work = Capturing::of_thread();
     return work != nullptr && work->core_ == this ? work : nullptr;
@@ -87,29 +89,31 @@ class DeviceCore {
   void require_ok(ErrorCode code, std::string_view doing) const;
   Status status_of(ErrorCode code, std::string_view doing) const;
 
-  /// What is issued to `later` from now on runs after all that has been issued to `earlier`, a stream of `of`. Throws
-  /// what the driver says.
+  /// Work that is issued to `later` from now on runs after all work already issued to `earlier`, a stream of `of`.
+  /// Throws the driver's error.
   void order(StreamHandle later, const DeviceCore& of, StreamHandle earlier) const;
   void order(StreamHandle later, StreamHandle earlier) const { order(later, *this, earlier); }
 
-  /// Keeps what issued work needs that is no block, a library's plan, where it is being captured.
+  /// Keeps an object other than a block that issued work needs, such as a library's plan, while the work is being
+  /// captured.
   void hold(const std::shared_ptr<const void>& what) const {
     if (Capturing* const work = capturing()) work->held_.push_back(what);
   }
 
-  /// An event that nobody else uses until it is given back. Throws what the driver says; Unimplemented in a thread that
-  /// captures, since who orders streams, or waits for one, does what a graph cannot have.
+  /// An event that nobody else uses until it is given back. Throws the driver's error; Unimplemented in a thread that
+  /// captures, because a graph cannot contain an order between streams or a wait for a stream.
   EventHandle take_event() const;
-  /// One that is recorded and not awaited, or awaited: a later record does not change what was issued.
+  /// The event may be recorded and not awaited, or awaited: a later record does not change work that was issued.
   void give_back(EventHandle event) const noexcept;
 
-  /// Waits for what has been issued to its streams; what is wrong with it others say. A device that is lost is idle.
+  /// Waits for the work issued to its streams; the work's errors are reported elsewhere. A device that is lost is
+  /// idle.
   void wait_until_idle() const noexcept;
 
-  /// Keeps what work may still look at of which nobody will say when it is done, until the device ends.
+  /// Keeps an object that work may still use, until the device ends: nobody will say when that work is done.
   void keep(std::shared_ptr<void> what) const;
-  /// The device ends: lets go of that, and of what comes to be kept from now on, when it is idle, for which it waits.
-  /// What is kept may keep this core, so whoever ends the device calls it.
+  /// The device ends: waits until it is idle, then lets go of all kept objects, and of objects that are given to
+  /// `keep` from now on. A kept object may keep this core, so the code that ends the device calls `end`.
   void end() const noexcept;
 
  private:

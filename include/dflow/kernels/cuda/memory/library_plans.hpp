@@ -11,9 +11,9 @@
 
 namespace dflow::cuda {
 
-/// How a library of a GPU computes what it was asked for, which takes longer to find out than a small one to compute:
-/// the plans that were asked for last, at most `max_plans`. `Planning` has the types `Call` and `Handle`, what it is
-/// `doing`, and how plans are made and destroyed.
+/// The plans by which a library of a GPU computes calls. To find a plan takes longer than to compute a small call, so
+/// the plans that were asked for last are kept, at most `max_plans`. `Planning` has the types `Call` and `Handle`,
+/// the name of the action (`doing`), and the functions that make and destroy plans.
 ///
 /// Thread safety: all functions may be called from any thread.
 template <class Planning>
@@ -35,7 +35,7 @@ class LibraryPlans {
       if (is_possible()) Planning::destroy(*core_, handle_);
     }
     Handle handle() const noexcept { return handle_; }
-    /// False where the library cannot compute the call and `Planning::may_decline`.
+    /// False if the library cannot compute the call and `Planning::may_decline`.
     bool is_possible() const noexcept { return handle_ != Handle::none; }
 
     const std::size_t workspace_bytes;
@@ -48,7 +48,7 @@ class LibraryPlans {
   LibraryPlans(std::shared_ptr<DeviceCore> core, std::size_t max_workspace_bytes, std::size_t most = max_plans)
       : core_(std::move(core)), max_workspace_bytes_(max_workspace_bytes), most_(most) {}
 
-  /// Throws what the library says: Unimplemented where it cannot compute the call, unless it may decline.
+  /// Throws the library's error: Unimplemented if it cannot compute the call, unless it may decline.
   std::shared_ptr<const Plan> find(const Call& call) {
     std::shared_ptr<const Plan> plan = find_or_make(call);
     core_->hold(plan);
@@ -90,7 +90,7 @@ class LibraryPlans {
     return plan;
   }
 
-  /// The handle is destroyed where there is no memory to hold it.
+  /// The handle is destroyed if there is no memory to hold it.
   std::shared_ptr<const Plan> own(Handle handle, std::size_t workspace_bytes) {
     try {
       return std::make_shared<const Plan>(core_, handle, workspace_bytes);

@@ -12,7 +12,7 @@ namespace dflow::cuda {
 
 namespace detail {
 
-/// Sums over the rows of each channel: in parts, and then of those.
+/// Sums over the rows of each channel: first in parts, then over the parts.
 inline void sum_channels(const KernelContext& context, ChannelArgs args, DType dtype, int sums,
                          const KernelFunction& parts, const KernelFunction& join) {
   constexpr std::int64_t rows_of_part = 128, most_parts = 256, most_blocks = 1 << 16;

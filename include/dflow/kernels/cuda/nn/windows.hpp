@@ -16,17 +16,16 @@ namespace dflow {
 
 namespace cuda {
 
-// A convolution is cuDNN's, where that is there and has a way to compute it in
-// `CudaState::convolution_workspace_bytes`. Else it is the product of what the filter meets with the filter. What it
-// meets is gathered in parts of at most so many bytes, at least for one place, or one image where gradients of images
-// are made.
+// cuDNN computes a convolution if it is there and has a way within `CudaState::convolution_workspace_bytes`. Else the
+// convolution is the product of the gathered windows with the filter. The windows that the filter meets are gathered
+// in parts of at most the given number of bytes. A part has at least one place, or one image for gradients of images.
 
 /// Output 0 = conv2d(input 0, input 1), with the bias and the relu of `epilogue` where it has any.
 void convolve(KernelContext& context, const Conv2DAttrs& attrs, const RowProduct& epilogue = {});
 /// The transpose in the images: output 0 from the filter, input 1, and places, input 2.
 void convolve_backward_input(KernelContext& context, const Conv2DAttrs& attrs, const KernelFunction& images);
 /// The transpose in the filter: output 0 from the images, input 0, and places, input 2. `narrow` casts float to
-/// elements of 16 bits, for those types.
+/// elements of 16 bits, for the 16-bit types.
 void convolve_backward_filter(KernelContext& context, const Conv2DAttrs& attrs, const KernelFunction& narrow);
 
 /// Output 0, one for each place of the windows over input 0; `values` is the input that the kernel reads besides, or

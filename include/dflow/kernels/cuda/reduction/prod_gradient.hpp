@@ -11,11 +11,11 @@ namespace dflow {
 
 namespace cuda {
 
-/// Output 0, of the shape of input 0, is made by element of the others along the axes in input 1; `part_bytes`: what an
-/// element takes while the kernel runs.
+/// Output 0, of the shape of input 0: each element is made from the other elements along the axes in input 1.
+/// `part_bytes`: the memory of one element while the kernel runs.
 void make_of_others(KernelContext& context, const ReductionCode& code, std::size_t part_bytes);
 
-/// P: what is made of them.
+/// P: the value made from the other elements.
 template <template <class> class P, class T>
 struct OthersKernel {
   static constexpr std::uint64_t host_inputs = 2;

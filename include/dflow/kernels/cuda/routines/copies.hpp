@@ -11,7 +11,7 @@
 
 namespace dflow::cuda {
 
-/// Of kernels for all element types that a GPU's memory holds: strings are objects of the host.
+/// For kernels of all element types that a GPU's memory holds: strings are objects of the host.
 struct NoStrings {
   static bool supports(const TypeArgs& types) { return types[0] != DType::string; }
 };
@@ -37,7 +37,7 @@ const KernelFunction& function_of_size(std::size_t bytes) {
 
 }  // namespace detail
 
-/// Every element of `y`, an output, becomes *value, which is in the GPU's memory, or `constant` where that is null.
+/// Every element of `y`, an output, becomes *value, which is in the GPU's memory, or `constant` if it is null.
 void fill_output(const KernelContext& context, AnyTensor& y, const void* value, const Bits<16>& constant = {});
 /// All bytes of `y`, an output, become 0.
 void clear_output(const KernelContext& context, AnyTensor& y);

@@ -11,19 +11,19 @@
 
 namespace dflow::cuda::detail {
 
-// Which row goes where is decided on the host, whose lists of it the GPU is given.
+// The host decides which row goes where, and gives the GPU lists of the rows.
 
 /// Numbers that kernels of the compute stream read.
 class UploadedNumbers {
  public:
-  /// Room for so many, on the host yet.
+  /// Room for this many, still on the host.
   UploadedNumbers(const KernelContext& context, std::int64_t count)
       : memory_(state_of(context).memory), numbers_(DType::int64, {count}, memory_.pinned()) {}
 
   std::span<std::int64_t> on_host() {
     return {static_cast<std::int64_t*>(numbers_.raw_data()), static_cast<std::size_t>(numbers_.num_elements())};
   }
-  /// Issues their copy. Throws what the driver says.
+  /// Issues their copy. Throws the driver's error.
   void upload() {
     Status status;
     memory_.copy_in_async(numbers_, [&](const Status& ended, AnyTensor copy) {

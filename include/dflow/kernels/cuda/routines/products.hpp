@@ -22,10 +22,10 @@ struct RowProduct {
   ProductOperand b = ProductOperand::plain;  ///< [n, k]
   const AnyTensor* bias = nullptr;           ///< [n]
   bool relu = false;                         ///< of the sum with the bias
-  bool accumulates = false;                  ///< adds to what y holds
+  bool accumulates = false;                  ///< adds to the contents of y
 };
 
-/// Where the operands of a product lie, in the memory of the kernel's device.
+/// The addresses of a product's operands, in the memory of the kernel's device.
 struct RowOperands {
   DType dtype = DType::invalid;
   DType result = DType::invalid;  ///< of y: the same, or float32 where that has 16 bits
@@ -34,7 +34,8 @@ struct RowOperands {
   void* y = nullptr;
 };
 
-/// Computes a product by the library, from inputs of the kernel, its outputs and `temporaries`. Throws what that says.
+/// Computes a product by the library, from inputs of the kernel, its outputs and `temporaries`. Throws the library's
+/// error.
 void run_library_product(KernelContext& context, const RowProduct& product, const RowOperands& operands,
                          std::span<const AnyTensor* const> temporaries = {});
 /// Computes output 0 of the kernel from inputs 0 and 1.

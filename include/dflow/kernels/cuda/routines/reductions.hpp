@@ -21,7 +21,7 @@ constexpr ReductionCode reduction_code() {
 
 /// Output 0 is input 0 reduced over the axes in input 1.
 void reduce_axes(KernelContext& context, const ReductionCode& code);
-/// Output 0 is input 0 reduced to the shape in input 1, which broadcasts to that of input 0.
+/// Output 0 is input 0 reduced to the shape in input 1, which broadcasts to the shape of input 0.
 void reduce_to_shape(KernelContext& context, const ReductionCode& code);
 /// Output 0 [channels] is input 0 [..., channels], of rank 2 or more, reduced over all dimensions but the last.
 void reduce_to_channels(KernelContext& context, const ReductionCode& code);

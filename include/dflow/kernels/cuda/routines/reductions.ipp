@@ -108,7 +108,7 @@ void add_inputs(KernelContext& context, const KernelFunction& function) {
   const int count = context.num_inputs();
   if (count == 1) return context.set_output(0, context.input(0));
   std::vector<const void*> inputs;
-  int own = -1;  // whose buffer the sums may take: one that is read in the first launch
+  int own = -1;  // the input whose buffer the sums may take: the first launch reads it
   for (int k = 0; k < count; ++k) {
     inputs.push_back(context.input(k).raw_data());
     if (own < 0 && k < AddNArgs::max_inputs && context.owns_input(k)) own = k;
@@ -123,7 +123,7 @@ void add_inputs(KernelContext& context, const KernelFunction& function) {
   const AnyTensor* const temporaries[] = {&wide};
   auto* const sums = is_widened ? static_cast<float*>(const_cast<void*>(wide.raw_data())) : nullptr;
   for (std::size_t next = 0; next < inputs.size();) {
-    // The sums so far are the first input of what goes on, or lie beside.
+    // The sums so far are the first input of the next part, or lie beside it.
     args.num_inputs = 0;
     if (next != 0 && is_widened) args.sums_before = sums;
     if (next != 0 && !is_widened) args.x[args.num_inputs++] = y.raw_data();

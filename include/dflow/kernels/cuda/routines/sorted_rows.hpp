@@ -8,8 +8,8 @@
 
 namespace dflow::cuda::detail {
 
-// Rows are sorted by their indices, those of equal index stay in the order they were given in, and one thread for each
-// element of a row takes one after the other: the same bits in every run, and no thread waits for another.
+// Rows are sorted by their indices, and rows of equal index stay in their given order. One thread for each element of
+// a row takes the rows one after the other. The bits are the same in every run, and no thread waits for another.
 
 /// The rows of a call sorted by their indices, in memory that later work of the compute stream may use.
 struct SortedRows {
@@ -19,7 +19,7 @@ struct SortedRows {
   SortedRows(const KernelContext& context, const AnyTensor& indices, RowKeysArgs args);
 };
 
-/// What the kernels of rows note.
+/// The note of the kernels of rows.
 CudaStep::Note note_rows(const KernelContext& context, std::string_view what, std::int64_t limit,
                          std::string_view outside);
 

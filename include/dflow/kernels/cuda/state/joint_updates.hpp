@@ -15,7 +15,7 @@
 namespace dflow::cuda {
 
 /// Updates of several variables, by one launch for as many as its arguments hold. A variable that comes again is
-/// updated again by a launch behind. Where a member's inputs or variables are wrong nothing is written.
+/// updated again by a launch behind. If a member's inputs or variables are wrong, nothing is written.
 ///
 /// Thread safety: immutable.
 class JointUpdate final : public AnyKernel {
@@ -23,7 +23,7 @@ class JointUpdate final : public AnyKernel {
   /// The nodes of `members` must outlive it.
   JointUpdate(std::span<const KernelInit> members, const VariableUpdateCall& call, const KernelFunction& function);
 
-  /// Throws what `update_variables` does, with the node that it concerns.
+  /// Throws the errors of `update_variables`, with the node of the update.
   void run(KernelContext& context) const override;
 
  private:
@@ -35,11 +35,11 @@ class JointUpdate final : public AnyKernel {
   const KernelFunction& function_;
 };
 
-/// The bytes of a node's gradient, which waits for the others; none where that is not known, or so much that a launch
-/// of its own costs less than the memory.
+/// The bytes of a node's gradient, which waits for the other gradients. None if the size is not known, or is so large
+/// that a launch of its own costs less than the memory.
 std::optional<std::int64_t> held_gradient_bytes(const KernelInit& init);
 
-/// Of the op's nodes, whose inputs are as `call` says.
+/// The joint update of the op's nodes; `call` describes their inputs.
 template <class O, const VariableUpdateCall& call, class Update, class T>
 constexpr JointKernel joint_update() {
   static_assert(call.num_variables == Update::num_variables);

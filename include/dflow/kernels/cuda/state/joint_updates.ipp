@@ -14,7 +14,7 @@ namespace dflow::cuda {
 
 namespace detail {
 
-/// Adds the node to what `run` throws.
+/// Adds the node to an error that `run` throws.
 template <class F>
 void at_member(const Node& node, F&& run) {
   try {
@@ -33,7 +33,7 @@ inline void require_factor(int input, const Shape& shape) {
   throw_error(Status::invalid_argument(str_cat("input ", input, " must be a scalar, got shape ", shape.to_string())));
 }
 
-/// What is launched: updates of different variables.
+/// A launch: updates of different variables.
 template <int num_variables>
 class UpdateTable {
  public:
@@ -50,7 +50,8 @@ class UpdateTable {
     begin();
   }
 
-  /// Launches what is there first, where there is no room or it writes one of these variables, too.
+  /// If there is no room, or the launch already writes one of these variables, the collected updates are launched
+  /// first.
   void add(const AnyTensor& gradient, const Variables& variables, bool may_be_there) {
     if (args_.count == Args::max_updates || (may_be_there && writes(variables))) flush();
     void* data[num_variables];
@@ -97,7 +98,8 @@ class UpdateTable {
 
 std::optional<std::int64_t> held_gradient_bytes(const KernelInit& init) {
   constexpr std::int64_t most = std::int64_t{4} << 20;
-  // A handle has the shape of its variable's value, which that of a gradient may lead to when the step runs.
+  // A handle has the shape of its variable's value. The gradient's shape may lead to that shape only when the step
+  // runs.
   const std::optional<std::int64_t> elements = init.inputs[0].shape.num_elements();
   if (!elements) return std::nullopt;
   const std::int64_t size = static_cast<std::int64_t>(size_of(init.node.types[0]));

@@ -8,7 +8,7 @@
 
 namespace dflow::cuda {
 
-/// A tensor of the same value in a block of its own, which the compute stream fills. Throws what the driver says.
+/// A tensor of the same value in a block of its own, which the compute stream fills. Throws the driver's error.
 AnyTensor copy_of(const KernelContext& context, const AnyTensor& x);
 
 /// The inputs of an update that are scalars.

@@ -16,8 +16,8 @@ namespace dflow {
 
 namespace cuda {
 
-/// Issues an update: steps that read a variable before have the value before. Throws InvalidArgument for other shapes,
-/// what `VariableUpdate` throws, and what the driver says.
+/// Issues an update: steps that read a variable before have the value before. Throws InvalidArgument for other
+/// shapes, the errors of `VariableUpdate`, and the driver's errors.
 void update_variables(const KernelContext& context, DType dtype, const VariableUpdateCall& call,
                       const KernelFunction& function);
 

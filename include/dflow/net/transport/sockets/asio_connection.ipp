@@ -136,7 +136,7 @@ class AsioConnection : public std::enable_shared_from_this<AsioConnection<Socket
   }
 
  private:
-  static constexpr std::size_t max_gathered = 64;  // what Asio hands to one system call
+  static constexpr std::size_t max_gathered = 64;  // parts that Asio hands to one system call
 
   Status closed() const { return Status::unavailable(str_cat("the connection to '", peer_, "' is closed")); }
   Status lost(const asio::error_code& error) const {
@@ -229,7 +229,8 @@ class AsioConnection : public std::enable_shared_from_this<AsioConnection<Socket
     complete(done, std::move(status));
   }
 
-  /// What has come in and nobody reads would make the system throw away what the peer has not received yet.
+  /// Reads and drops incoming bytes. If they stayed, the system would throw away bytes that the peer has not received
+  /// yet.
   void release() noexcept {
     auto& lowest = socket_.lowest_layer();
     if (!lowest.is_open()) return;

@@ -24,8 +24,8 @@
 
 namespace dflow::net::detail {
 
-/// Takes connections from the system when somebody accepts one. Those of TLS it takes earlier, and lets them show who
-/// they are side by side, so that a slow one holds up no other.
+/// Takes connections from the system when a caller accepts one. Connections with TLS are taken earlier, and make
+/// their handshakes side by side, so that a slow one holds up no other.
 class AsioListening final : public std::enable_shared_from_this<AsioListening> {
  public:
   /// `local` is another socket by which the same can be reached, or none.
@@ -144,7 +144,7 @@ class AsioListening final : public std::enable_shared_from_this<AsioListening> {
     }
   }
 
-  /// Waits a little before it says that it cannot accept: who accepts in a loop shall not spin.
+  /// Waits a little before it reports that it cannot accept, so that a caller that accepts in a loop does not spin.
   void rest(int error) {
     Clock& clock = *shared_->options.clock;
     clock.schedule_after(pause, [weak = weak_from_this(), error] {

@@ -1,4 +1,4 @@
-// The threads of AsioTransport, and what its streams and listeners share. Included by asio_transport.ipp.
+// The threads of AsioTransport, and the state that its streams and listeners share. Included by asio_transport.ipp.
 #pragma once
 
 #include <dflow/base/clock.hpp>
@@ -65,7 +65,7 @@ inline void complete(Completion& done, Status status) noexcept {
   }
 }
 
-/// Where there is no memory for it, the completion is dropped, and told so.
+/// If there is no memory for it, the completion is dropped, and told so.
 inline void post_completion(AsioLoop& loop, Completion done, Status status) noexcept {
   try {
     asio::post(loop.context,
@@ -84,7 +84,7 @@ class AsioEndable {
 
 }  // namespace detail
 
-/// Whoever holds it keeps the threads going.
+/// A holder of this state keeps the threads going.
 struct AsioTransport::Shared {
   struct Loop {
     std::shared_ptr<detail::AsioLoop> loop;

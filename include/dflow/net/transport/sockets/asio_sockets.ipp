@@ -97,7 +97,7 @@ inline std::optional<AsioEndpoint> local_endpoint(asio::ip::tcp::endpoint tcp) {
 #endif
 }
 
-/// Whether who listens at the other end of a Unix socket runs for the same user: anybody may take a name.
+/// Whether the process at the other end of a Unix socket runs for the same user: any process may take a name.
 inline bool is_of_same_user(int fd) noexcept {
 #if defined(__linux__)
   ucred peer{};
@@ -109,7 +109,7 @@ inline bool is_of_same_user(int fd) noexcept {
 #endif
 }
 
-/// "tcp://1.2.3.4:5", or what else stands for a client that has no address.
+/// "tcp://1.2.3.4:5", or another text for a client that has no address.
 inline std::string name_of_client(const AsioEndpoint& endpoint, const AsioAddress& listener) {
   const int family = endpoint.protocol().family();
   asio::ip::tcp::endpoint tcp;
@@ -135,8 +135,8 @@ struct UnixFile {
   }
 };
 
-/// Whether a socket's file lies there whose owner is gone. A socket of datagrams is refused by a file without an owner,
-/// and finds any other of the wrong type without being seen by it.
+/// Whether a socket's file lies there without its owner. A datagram socket probes the file: a file without an owner
+/// refuses it. Any other file has the wrong type, and its owner does not see the probe.
 inline bool is_stale(const std::string& path, const AsioEndpoint& endpoint) noexcept {
   struct stat found;
   if (::lstat(path.c_str(), &found) != 0 || !S_ISSOCK(found.st_mode)) return false;
@@ -158,7 +158,7 @@ inline OwnedFd open_listener(AsioAddress& address, const AsioEndpoint& endpoint,
   if (fd.get() < 0) fail();
   const int on = 1;
   if (family != AF_UNIX) ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  set_options(fd.get(), family, options);  // what is accepted inherits them
+  set_options(fd.get(), family, options);  // accepted sockets inherit them
   const auto bind = [&] { return ::bind(fd.get(), endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0; };
   const bool is_file = family == AF_UNIX && address.host.front() != '@';
   bool is_bound = bind();
@@ -187,9 +187,9 @@ inline OwnedFd open_listener(AsioAddress& address, const AsioEndpoint& endpoint,
   return fd;
 }
 
-/// The other way to a listener at a TCP address; none, if a process of another user has its name, which nobody
-/// believes. Errors: AlreadyExists if one of the same user listens there: that is whom tasks of this machine would
-/// reach.
+/// The local way to a listener at a TCP address; none if a process of another user has its name, because nobody
+/// believes that process. Errors: AlreadyExists if a process of the same user listens there: tasks of this machine
+/// would reach that process.
 inline OwnedFd open_local_listener(const AsioAddress& address, int tcp_listener, const AsioTransportOptions& options) {
   asio::ip::tcp::endpoint tcp;
   auto size = static_cast<socklen_t>(tcp.capacity());

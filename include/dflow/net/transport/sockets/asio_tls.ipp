@@ -28,7 +28,7 @@ inline std::unique_ptr<asio::ssl::context> make_tls_context(const TlsOptions& op
   auto context = std::make_unique<asio::ssl::context>(asio::ssl::context::tls);
   ::SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);
   ::SSL_CTX_set_security_level(context->native_handle(), 2);  // 112 bits, whatever the system's configuration says
-  // Connections are long: to resume one is not worth what would have to be kept and sent for it.
+  // Connections are long: resuming one is not worth the state that would have to be kept and sent.
   ::SSL_CTX_set_num_tickets(context->native_handle(), 0);
   ::SSL_CTX_set_session_cache_mode(context->native_handle(), SSL_SESS_CACHE_OFF);
   ::SSL_CTX_set_options(context->native_handle(), SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);

@@ -32,7 +32,7 @@ struct AsioTransport::Threads {
   std::vector<std::thread> all;
   std::vector<std::shared_ptr<detail::AsioLoop>> loops;
 
-  /// What keeps them going must be gone, or go by itself.
+  /// The work that keeps the threads going must be gone, or go by itself.
   void end(bool joins) noexcept {
     for (std::thread& thread : all) joins ? thread.join() : thread.detach();
     all.clear();

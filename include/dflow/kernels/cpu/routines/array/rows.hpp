@@ -15,7 +15,7 @@ template <class Index>
 [[nodiscard]] std::int64_t find_bad_index(std::int64_t count, const Index* indices, std::int64_t limit);
 
 /// to[o, i, :] = from[o, indices[i], :]; from [outer, limit, row], to [outer, count, row], rows of row_bytes. Returns
-/// -1, or the position of the first index outside [0, limit); the rows of such indices are set to zero bytes.
+/// -1, or the position of the first index outside [0, limit); the rows of all indices outside are set to zero bytes.
 template <class Index>
 [[nodiscard]] std::int64_t gather_rows(ThreadPool& pool, std::int64_t outer, std::int64_t limit, std::int64_t count,
                                        std::size_t row_bytes, const void* from, const Index* indices, void* to,
@@ -28,10 +28,10 @@ struct ScatterRows {
   bool repeats = false;        ///< there is one row [row_size], for every index
 };
 
-/// to[indices[i], :] = to[indices[i], :] op rows[i, :] for i = 0, 1, ...; a repeated index is applied in order of i,
-/// whatever the number of threads, and 16-bit floats are rounded once, after its last row. to [limit, row_size], rows
-/// [count, row_size]. Returns -1, or the position of the first index outside [0, limit), and then `to` is unchanged.
-/// T: every numeric type; minimum and maximum not for complex ones.
+/// to[indices[i], :] = to[indices[i], :] op rows[i, :] for i = 0, 1, ...; to [limit, row_size], rows [count,
+/// row_size]. A repeated index is applied in order of i for any number of threads; 16-bit floats are rounded once,
+/// after its last row. Returns -1, or the position of the first index outside [0, limit), and then `to` is unchanged.
+/// T: every numeric type; minimum and maximum not for complex types.
 template <class T, class Index>
 [[nodiscard]] std::int64_t scatter_rows(ThreadPool& pool, ScatterOp op, std::int64_t limit, std::int64_t count,
                                         std::int64_t row_size, const Index* indices, const T* rows, T* to,

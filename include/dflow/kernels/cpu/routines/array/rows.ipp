@@ -38,11 +38,11 @@ std::int64_t find_large_index(std::int64_t count, const Index* indices, std::int
   return found == indices + count ? -1 : found - indices;
 }
 
-/// How far in front of the row that is read or written the next ones are asked for.
+/// Rows are prefetched this many rows ahead of the current row.
 inline constexpr std::int64_t rows_ahead = 8;
 
-/// Asks for the first bytes of a row, `lines` cache lines at most. Its address is a number: one of an index that is out
-/// of range would make a pointer that must not be formed.
+/// Prefetches the first bytes of a row, at most `lines` cache lines. The address is a number: for an index out of
+/// range it would be an invalid pointer.
 template <std::size_t lines>
 void prefetch_row(const void* table, std::size_t index, std::size_t row_bytes) {
   const std::size_t begin = reinterpret_cast<std::uintptr_t>(table) + index * row_bytes;
@@ -104,7 +104,7 @@ std::int64_t gather_rows(ThreadPool& pool, std::int64_t outer, std::int64_t limi
 
 template <class T>
 typename ScatterLoops<loop_t<T>>::Apply scatter_loop(ScatterOp op, CpuLevel level) {
-  // Wrapping sums and products of signed integers are those of unsigned ones; quotients and order are not.
+  // Signed integers wrap in sums and products as unsigned integers do; quotients and order differ.
   const auto& ordered = loops<ScatterLoops<loop_t<T>>>(level);
   switch (op) {
     case ScatterOp::divide:
@@ -261,8 +261,8 @@ void scatter_in_float(ThreadPool& pool, ScatterOp op, std::int64_t count, std::i
   });
 }
 
-/// Calls one_row(i) for each index, in order for those of one target. Each thread looks at all indices and takes those
-/// of its residue class, so that a target has one writer.
+/// Calls one_row(i) for each index. Indices of one target are in order. Each thread looks at all indices and takes the
+/// indices of its residue class, so that a target has one writer.
 template <class Index, class OneRow>
 void for_each_target(ThreadPool& pool, std::int64_t count, double row_ns, const Index* indices, const void* to,
                      std::size_t row_bytes, const OneRow& one_row) {

@@ -18,8 +18,8 @@ void transpose(ThreadPool& pool, std::size_t element_bytes, std::span<const std:
                std::span<const std::int32_t> permutation, const void* x, void* y, const CpuOptions& options = {});
 
 /// to[i . to_strides] = from[i . from_strides] for every index i below dims. Strides are in elements and may be
-/// negative or, for `from`, 0 (broadcast); slices, reversals, concatenations and tilings are such copies. The elements
-/// of `to` are distinct and overlap nothing of `from`.
+/// negative or, for `from`, 0 (broadcast). Slices, reversals, concatenations and tilings are copies of this kind. The
+/// elements of `to` are distinct and overlap nothing of `from`.
 void strided_copy(ThreadPool& pool, std::size_t element_bytes, std::span<const std::int64_t> dims, const void* from,
                   std::span<const std::int64_t> from_strides, void* to, std::span<const std::int64_t> to_strides,
                   const CpuOptions& options = {});

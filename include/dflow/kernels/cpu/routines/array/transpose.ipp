@@ -50,7 +50,7 @@ struct CopyNest {
   }
 };
 
-/// A result of so many bytes is written past the caches: it is larger than what a core has for itself.
+/// A result of at least this many bytes is written past the caches: it is larger than a core's own cache.
 inline constexpr std::int64_t streamed_bytes = std::int64_t{4} << 20;
 
 /// A position in the outer loops of a nest.
@@ -93,7 +93,7 @@ inline SizedCopy copy_of_size(std::size_t bytes, CpuLevel level) {
   }
 }
 
-/// What run_copy and its ways share.
+/// The arguments that run_copy and its variants share.
 struct NestCopy {
   ThreadPool& pool;
   std::int64_t size;  ///< bytes of an element
@@ -175,7 +175,8 @@ inline void NestCopy::elements(CopyNest nest, std::size_t inner) const {
                     });
 }
 
-/// Makes the last loop's run one element, and returns true, if it is as long as one and every path goes by whole runs.
+/// If the last loop's run is as long as one element and every path goes by whole runs, makes it one element and
+/// returns true.
 inline bool merge_last_run(CopyNest& nest, std::size_t& bytes) {
   const std::size_t last = nest.rank - 1;
   const std::size_t run = bytes * static_cast<std::size_t>(nest.dims[last]);
@@ -192,7 +193,7 @@ inline bool merge_last_run(CopyNest& nest, std::size_t& bytes) {
   return true;
 }
 
-/// Copies what a nest describes.
+/// Copies the elements that a nest describes.
 inline void run_copy(ThreadPool& pool, std::size_t bytes, CopyNest nest, const char* from, char* to,
                      const CpuOptions& options) {
   const auto ends_in_a_run = [&nest] { return nest.from[nest.rank - 1] == 1 && nest.to[nest.rank - 1] == 1; };
@@ -213,7 +214,7 @@ inline void run_copy(ThreadPool& pool, std::size_t bytes, CopyNest nest, const c
   if (both_walk && nest.dims[reads_on] > 1 && nest.from[writes_on] > 1 && nest.to[reads_on] > 1) {
     return copy.squares(nest, reads_on, writes_on);
   }
-  // The innermost loop is the one that writes without gaps, if there is one.
+  // The innermost loop is the loop that writes without gaps, if there is one.
   copy.elements(nest, writes_on < nest.rank ? writes_on : nest.rank - 1);
 }
 

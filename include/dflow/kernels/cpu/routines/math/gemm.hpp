@@ -10,14 +10,14 @@
 
 namespace dflow::cpu {
 
-/// What a product does to its result before it is stored: c = beta * c + a b.
+/// The last operation of a product before its result is stored: c = beta * c + a b.
 template <class T>
 struct Epilogue {
   bool accumulate = false;  ///< beta is 1 instead of 0; with 0, c is not read and may hold anything
 };
 
-/// c = relu(beta * c + a b + bias), in this order. The bits are those of the product and of `bias_add` after it, but
-/// for which of two NaNs a sum is.
+/// c = relu(beta * c + a b + bias), in this order. The bits are the same as for the product with `bias_add` after it.
+/// The one exception is the sum of two NaNs, which may be either NaN.
 template <std::floating_point T>
 struct Epilogue<T> {
   bool accumulate = false;
@@ -25,12 +25,12 @@ struct Epilogue<T> {
   bool relu = false;
 };
 
-/// c[m, n] = op(a)[m, k] op(b)[k, n], row-major and dense; op transposes when its flag is set, so that the memory of a
-/// is then [k, m] and that of b [n, k]. Any size may be 0; with k = 0 the product is 0. c overlaps neither a nor b.
+/// c[m, n] = op(a)[m, k] op(b)[k, n], row-major and dense. op transposes when its flag is set: the memory of a is then
+/// [k, m] and the memory of b [n, k]. Any size may be 0; with k = 0 the product is 0. c overlaps neither a nor b.
 ///
 /// T: float, double, Half, BFloat16 (both accumulated in float and rounded once), int8 to int64, uint8 to uint64
 /// (wrapping), std::complex<float>, std::complex<double>. Long inner dimensions are summed in parts of some thousand,
-/// pairwise, so that the error of 10^6 products is that of some dozen additions beside that of one part. With
+/// pairwise. The error of 10^6 products is then the error of one part and of some dozen additions. With
 /// `CpuBackend::builtin` the bits of c do not depend on the number of threads.
 template <class T>
 void gemm(ThreadPool& pool, bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,

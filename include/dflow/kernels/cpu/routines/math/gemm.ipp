@@ -15,8 +15,8 @@
 
 namespace dflow::cpu {
 
-/// True for products at which oneDNN measured faster than the loops here: with AVX-512 all but small ones, with AVX2
-/// large ones alone, and those whose b lies transposed.
+/// True for products at which oneDNN measured faster than the loops here. With AVX-512: all but small products. With
+/// AVX2: large products alone, and products with a transposed b.
 inline bool onednn_wins(const Product<float>& p, CpuLevel max_level) {
   static const CpuLevel detected = detect_cpu_level();
   const double products = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
@@ -32,7 +32,7 @@ inline void gemm_by_onednn(ThreadPool& pool, const Product<float>& p, const CpuO
   const bool by_rows = p.m >= p.n;
   const std::int64_t extent = by_rows ? p.m : p.n;
   const std::int64_t wanted = options.reproducible ? 8 : pool.num_threads();
-  // Multiples of oneDNN's blocks of 8 rows, and of vectors in a row; blocks are 48 columns wide, but with those as unit
+  // Multiples of oneDNN's blocks of 8 rows, and of vectors in a row. Blocks are 48 columns wide, but in units of 48
   // one of two shards of 512 would be a quarter larger.
   const std::int64_t shard = round_up((extent + wanted - 1) / wanted, by_rows ? 8 : 16);
   const std::int64_t shards = (extent + shard - 1) / shard;
@@ -59,7 +59,7 @@ void gemm_real(ThreadPool& pool, const Product<T>& p, const CpuOptions& options)
   if constexpr (std::is_same_v<T, float>) {
     if (has_onednn() && p.k > 0 && options.backend != CpuBackend::builtin &&
         (options.backend == CpuBackend::onednn || onednn_wins(p, options.max_level))) {
-      // Of so many, which it sums in blocks of its own.
+      // oneDNN sums up to this many in blocks of its own.
       constexpr std::int64_t longest = 4 * longest_chain;
       return multiply_in_halves(pool, p, longest, options,
                                 [&](const Product<float>& part) { gemm_by_onednn(pool, part, options); });
@@ -107,8 +107,8 @@ void gemv_complex(ThreadPool& pool, std::int64_t m, std::int64_t k, const std::c
   }
 }
 
-/// Complex numbers as real ones: with the parts of a number side by side, a [m, k] and c [m, n] are real matrices
-/// [m, 2k] and [m, 2n] where they lie, and b becomes one of [2k, 2n].
+/// Complex numbers as real numbers. The parts of a number lie side by side, so a [m, k] and c [m, n] are real matrices
+/// [m, 2k] and [m, 2n] in place. b becomes a real matrix [2k, 2n].
 template <class T>
 void gemm_complex(ThreadPool& pool, bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
                   const std::complex<T>* a, const std::complex<T>* b, std::complex<T>* c,
@@ -128,12 +128,12 @@ void gemm_complex(ThreadPool& pool, bool transpose_a, bool transpose_b, std::int
        static_cast<const T*>(expanded.as<T>()), reinterpret_cast<T*>(c), Epilogue<T>{epilogue.accumulate}, options);
 }
 
-/// True for complex products that read b too few times for an expansion of it to pay.
+/// True for complex products that read b too few times to pay for an expansion of it.
 inline bool has_few_rows(bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k) {
   return !transpose_b && m < 4 && (n >= 16 || m * n * k <= 64);
 }
 
-/// Integers, and complex numbers of few rows. b is brought into row order first where it lies transposed.
+/// Integers, and complex numbers of few rows. A transposed b is brought into row order first.
 template <class T>
 void gemm_simple(ThreadPool& pool, bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
                  const T* a, const T* b, T* c, const Epilogue<T>& epilogue, const CpuOptions& options) {

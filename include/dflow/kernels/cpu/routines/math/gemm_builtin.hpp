@@ -10,8 +10,8 @@
 
 namespace dflow::cpu {
 
-/// A product with its operands where they lie: element (i, p) of a is at i * a_row + p * a_depth, element (p, j) of b
-/// at p * b_depth + j * b_column.
+/// A product with its operands in place: element (i, p) of a is at i * a_row + p * a_depth, element (p, j) of b at p *
+/// b_depth + j * b_column.
 template <class T>
 struct Product {
   std::int64_t m, n, k;
@@ -26,7 +26,7 @@ struct Product {
   [[nodiscard]] double cost_ns() const {
     return static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / 24.0;
   }
-  /// Some rows or columns of the result.
+  /// A part of the result: some rows or columns.
   [[nodiscard]] Product rows(std::int64_t first, std::int64_t count) const {
     Product part = *this;
     part.m = count;
@@ -94,7 +94,7 @@ void gemm_unpacked(ThreadPool& pool, const GemmLoops<T>& loops, const Product<T>
       loops.rows);
 }
 
-/// Few rows against a b that lies transposed: dot products, which read it once and in order.
+/// Few rows and a transposed b: dot products, which read b once and in order.
 template <class T>
 void gemm_by_dots(ThreadPool& pool, const GemmLoops<T>& loops, const Product<T>& p) {
   pool.parallel_for(p.n, p.cost_ns() * 3 / static_cast<double>(p.n), [&](std::int64_t begin, std::int64_t end) {
@@ -103,7 +103,7 @@ void gemm_by_dots(ThreadPool& pool, const GemmLoops<T>& loops, const Product<T>&
   });
 }
 
-/// b packed into the stack, a where it lies; for small products whose b lies transposed.
+/// For small products with a transposed b: b is packed into the stack, a is read in place.
 inline constexpr std::size_t small_packed_bytes = 16384;
 template <class T>
 void gemm_small_packed(const GemmLoops<T>& loops, const Product<T>& p) {
@@ -124,7 +124,7 @@ struct Panel {
   std::int64_t column, columns, depth_begin, depth_end;
   std::int64_t block_depth;   ///< of a packed block
   std::int64_t block_height;  ///< rows of a packed block of a
-  std::int64_t block_width;   ///< columns that a packed block of a meets at once
+  std::int64_t block_width;   ///< columns of b per packed block of a
   T* packed;
 
   [[nodiscard]] std::int64_t padded_columns() const { return round_up(columns, loops.columns); }
@@ -163,7 +163,7 @@ struct Panel {
 template <class T>
 void gemm_packed(ThreadPool& pool, const GemmLoops<T>& loops, const Product<T>& p, KernelCache* cache) {
   const std::int64_t threads = pool.num_threads();
-  // A panel that few rows meet is better read from the cache that it was packed into.
+  // A panel that few rows use is better read from the cache that it was packed into.
   const bool is_flat = p.m <= 2 * loops.height;
   const std::int64_t panel_bytes = is_flat ? threads * (std::int64_t{512} << 10) : std::int64_t{8} << 20;
   const std::int64_t panel_elements = panel_bytes / static_cast<std::int64_t>(sizeof(T));
@@ -244,9 +244,9 @@ void multiply_as_lies(bool transpose_a, bool transpose_b, std::int64_t m, std::i
 /// Products that one accumulator sums.
 inline constexpr std::int64_t longest_chain = 4096;
 
-/// c = relu(beta c + a b + bias) of a product whose inner dimension is longer than one accumulator should sum: in
-/// halves, down to `longest`, so that the rounding error grows with the logarithm of the number of such parts (Higham
-/// 1993, "The accuracy of floating point summation"). `multiply` does a part.
+/// c = relu(beta c + a b + bias) of a product with an inner dimension that is longer than one accumulator should sum.
+/// The dimension is halved down to `longest`, so that the rounding error grows with the logarithm of the number of
+/// parts (Higham 1993, "The accuracy of floating point summation"). `multiply` does a part.
 template <class T, class Multiply>
 void multiply_in_halves(ThreadPool& pool, const Product<T>& p, std::int64_t longest, const CpuOptions& options,
                         const Multiply& multiply) {
@@ -283,7 +283,7 @@ template <class T>
 void gemm_chain(ThreadPool& pool, const Product<T>& p, const CpuOptions& options) {
   const GemmLoops<T>& table = loops<GemmLoops<T>>(options.max_level);
   if (p.k == 0) {
-    // Nothing of a and b is read, and both may be null; what is null takes no offsets.
+    // Nothing of a and b is read, and both may be null; a null pointer takes no offsets.
     Product<T> sums_of_nothing = p;
     sums_of_nothing.a = sums_of_nothing.b = p.c;
     sums_of_nothing.a_row = sums_of_nothing.a_depth = sums_of_nothing.b_depth = 0;

@@ -137,7 +137,7 @@ void reduce_any(ThreadPool& pool, const ReduceShape& shape, const bool* x, bool*
   reduce_max(pool, shape, reinterpret_cast<const std::uint8_t*>(x), reinterpret_cast<std::uint8_t*>(y), options);
 }
 
-/// `run` finds the position in a run, `columns` those in columns.
+/// `run` finds the position in a run, `columns` finds positions in columns.
 template <class L, class Index>
 void find_positions(ThreadPool& pool, std::int64_t (*run)(std::int64_t, const L*),
                     void (*columns)(std::int64_t, std::int64_t, std::int64_t, const L*, std::int64_t*),

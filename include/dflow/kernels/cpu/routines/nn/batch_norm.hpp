@@ -41,7 +41,7 @@ void batch_norm_inference(ThreadPool& pool, std::int64_t rows, std::int64_t chan
                           const batch_norm_param_t<T>* mean, const batch_norm_param_t<T>* variance,
                           batch_norm_param_t<T> epsilon, T* y, const CpuOptions& options = {});
 
-/// Gradients of batch_norm_training, through the statistics; mean and variance are those it returned.
+/// Gradients of batch_norm_training, through the statistics; mean and variance are its results.
 template <class T>
 void batch_norm_training_backward(ThreadPool& pool, std::int64_t rows, std::int64_t channels, const T* x,
                                   const T* grad_y, const batch_norm_param_t<T>* scale,

@@ -11,8 +11,8 @@
 
 namespace dflow::cpu {
 
-/// Rows of which one task computes statistics: so many that they stay in the cache for a second look. A function of the
-/// shape alone, so that the bits do not depend on the number of threads.
+/// The number of rows in one task of the statistics: they stay in the cache for a second look. A function of the shape
+/// alone, so that the bits do not depend on the number of threads.
 inline std::int64_t batch_norm_chunk(std::int64_t channels) {
   return std::max<std::int64_t>(16, 65536 / std::max<std::int64_t>(1, channels));
 }
@@ -33,7 +33,7 @@ void batch_norm_moments(ThreadPool& pool, std::int64_t rows, std::int64_t channe
                     means + i * channels, squares + i * channels);
     }
   });
-  // Chan, Golub and LeVeque 1983: moments of a union from those of its parts.
+  // Chan, Golub and LeVeque 1983: moments of a union from the moments of its parts.
   for (std::int64_t c = 0; c < channels; ++c) {
     double count = 0, average = 0, square = 0;
     for (std::int64_t i = 0; i < chunks; ++i) {

@@ -9,8 +9,8 @@
 
 namespace dflow::cpu {
 
-/// output = conv(input, filter), with the epilogue that gemm gives its products; `epilogue.accumulate` adds to what
-/// output holds.
+/// output = conv(input, filter), with the epilogue that gemm gives its products; `epilogue.accumulate` adds to the
+/// values in output.
 /// T: float, double, Half, BFloat16 (both through float).
 template <class T>
 void conv2d(ThreadPool& pool, const Conv2dShape& shape, const T* input, const T* filter, T* output,

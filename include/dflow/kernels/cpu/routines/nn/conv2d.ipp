@@ -20,7 +20,7 @@ inline std::int64_t input_size(const Conv2dShape& s) { return s.batch * s.in_row
 inline std::int64_t filter_size(const Conv2dShape& s) { return patch_size(s) * s.out_channels; }
 inline std::int64_t output_size(const Conv2dShape& s) { return s.batch * s.out_rows() * s.out_cols() * s.out_channels; }
 
-/// oneDNN if asked for, and by default where its primitives can be kept and the convolution is not tiny.
+/// oneDNN if requested, and by default if its primitives can be kept and the convolution is not tiny.
 inline bool wants_onednn(const Conv2dShape& s, const CpuOptions& options) {
   if (!has_onednn() || options.backend == CpuBackend::builtin) return false;
   if (input_size(s) == 0 || output_size(s) == 0 || filter_size(s) == 0) return false;
@@ -117,18 +117,18 @@ void conv2d_backward_input(ThreadPool& pool, const Conv2dShape& shape, const T* 
   }
 }
 
-/// Windows of one image that oneDNN may sum in one accumulator.
+/// The most windows of one image that oneDNN may sum in one accumulator.
 inline constexpr std::int64_t most_windows_of_image = std::int64_t{1} << 17;
 
-/// Of few channels, a tile of several rows of the window keeps more multipliers busy than oneDNN's loops do.
+/// With few channels, a tile of several rows of the window keeps more multipliers busy than oneDNN's loops do.
 inline bool wants_onednn_backward_filter(const Conv2dShape& s, const CpuOptions& options) {
   const bool has_few_channels = s.in_channels <= 4 && s.out_channels >= 32;
   return wants_onednn(s, options) && ((!has_few_channels && s.out_rows() * s.out_cols() <= most_windows_of_image) ||
                                       options.backend == CpuBackend::onednn);
 }
 
-/// The batch in halves, since oneDNN sums all windows of what it is given in one accumulator. False where it does not
-/// know the shape.
+/// The batch in halves, since oneDNN sums all windows of a call in one accumulator. False if oneDNN does not know the
+/// shape.
 inline bool onednn_backward_filter_in_halves(ThreadPool& pool, const Conv2dShape& s, const float* input,
                                              const float* grad_output, float* grad_filter, const CpuOptions& options) {
   constexpr std::int64_t most_windows = 16384;
@@ -168,8 +168,8 @@ void conv2d_backward_filter(ThreadPool& pool, const Conv2dShape& shape, const T*
     conv2d_backward_filter<float>(pool, shape, x.get(), dy.get(), dw.get(), options);
     dw.narrow_to(grad_filter);
   } else if (is_pointwise(shape)) {
-    // The product of the transposed pixels of one side and those of the other, with fewer rows than columns: the long
-    // operand is read in order, once.
+    // The product of the transposed pixels of one side and the pixels of the other, with fewer rows than columns: the
+    // long operand is read in order, once.
     const std::int64_t pixels = shape.batch * shape.in_rows * shape.in_cols;
     const std::int64_t in = shape.in_channels, out = shape.out_channels;
     if (in <= out) return gemm(pool, true, false, in, out, pixels, input, grad_output, grad_filter, {}, options);

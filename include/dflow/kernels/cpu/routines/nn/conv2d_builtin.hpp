@@ -45,7 +45,7 @@ class PaddedBand {
         scratch_(cache, is_padded_ ? static_cast<std::size_t>(rows_for(max_out_rows) * row_size()) * sizeof(T) : 0) {}
 
   [[nodiscard]] std::int64_t row_size() const { return cols_ * shape_.in_channels; }
-  /// Of the windows of output rows [first, first + count) of an image.
+  /// Fills the windows of output rows [first, first + count) of an image.
   [[nodiscard]] const T* fill(const T* image, std::int64_t first, std::int64_t count) const {
     const std::int64_t top = first * shape_.stride_rows - shape_.pad_top;
     const std::int64_t image_row = shape_.in_cols * shape_.in_channels;
@@ -95,7 +95,7 @@ struct Bands {
   }
 };
 
-/// The windows of one row of the output in a band whose rows are row_size elements apart.
+/// The windows of one row of the output in a band with rows row_size elements apart.
 inline WindowRow window_row(const Conv2dShape& s, std::int64_t row_size) {
   const bool is_dilated = s.dilation_cols > 1;
   return {s.filter_rows,
@@ -106,7 +106,7 @@ inline WindowRow window_row(const Conv2dShape& s, std::int64_t row_size) {
           s.stride_cols * s.in_channels};
 }
 
-/// Whether a packed strip of the filter stays in an L2 cache while all windows pass it, and a row has enough of them
+/// Whether a packed strip of the filter stays in an L2 cache while all windows pass it, and a row has enough windows
 /// for a register tile to keep the multipliers busy.
 template <class T>
 bool has_small_windows(const GemmLoops<T>& gemms, const Conv2dShape& s) {
@@ -204,8 +204,8 @@ void conv2d_builtin(ThreadPool& pool, const Conv2dShape& shape, const T* input, 
                     });
 }
 
-/// With stride 1 the gradient by the input is a convolution of grad_output, of these sizes, with the filter turned by
-/// 180 degrees and its channels exchanged.
+/// With stride 1 the gradient by the input is a convolution of grad_output. This is its shape; its filter is turned by
+/// 180 degrees and has its channels exchanged.
 inline Conv2dShape turned_shape(const Conv2dShape& s) {
   Conv2dShape turned = s;
   turned.in_rows = s.out_rows();
@@ -287,7 +287,7 @@ void conv2d_backward_input_builtin(ThreadPool& pool, const Conv2dShape& s, const
                     });
 }
 
-/// What the parts of a gradient by the filter share.
+/// The arguments that the parts of a gradient by the filter share.
 template <class T>
 struct FilterGradient {
   const Conv2dShape& shape;
@@ -335,7 +335,7 @@ void conv2d_backward_filter_builtin(ThreadPool& pool, const Conv2dShape& s, cons
   const auto& gemms = loops<GemmLoops<T>>(options.max_level);
   if (windows == 0) return static_cast<void>(std::fill_n(grad_filter, size * channels, T(0)));
   const auto& gradients = loops<WindowGradientLoops<T>>(options.max_level);
-  // Partial sums over fixed parts of the windows, so that the bits do not depend on who computes them.
+  // Partial sums over fixed parts of the windows, so that the bits do not depend on the thread that computes them.
   constexpr std::int64_t most_parts = 16;
   constexpr std::int64_t part_bytes = std::int64_t{8} << 20;
   const std::int64_t grad_size = size * channels;

@@ -7,8 +7,9 @@
 
 namespace dflow::cpu {
 
-/// The taps of a filter that some window has on its image. Of a filter whose dilation is as large as the image many lie
-/// on padding alone, which would have to be as large as the dilation; a convolution of the others is the same.
+/// The taps of a filter that some window has on its image. If the dilation is as large as the image, many taps lie on
+/// padding alone, and the padding would have to be as large as the dilation. A convolution of the other taps is the
+/// same.
 class UsedTaps {
  public:
   explicit UsedTaps(const Conv2dShape& s)
@@ -20,7 +21,7 @@ class UsedTaps {
   [[nodiscard]] bool are_none() const { return rows_.count == 0 || cols_.count == 0; }
   [[nodiscard]] std::int64_t size() const { return rows_.count * cols_.count * tap_size(); }
 
-  /// The convolution of these taps alone, which `pick` gives. Where there are none it is one of no channels.
+  /// The convolution of the used taps alone, which `pick` gives. If there are none, it has no channels.
   [[nodiscard]] Conv2dShape shape() const {
     Conv2dShape s = all_;
     const Run one{0, 1};
@@ -44,7 +45,7 @@ class UsedTaps {
       std::copy_n(filter + in_filter, n, taps + in_taps);
     });
   }
-  /// The others become 0.
+  /// The unused taps become 0.
   template <class T>
   void place(const T* taps, T* filter) const {
     std::fill_n(filter, all_.filter_rows * all_.filter_cols * tap_size(), T(0.0f));
@@ -61,7 +62,7 @@ class UsedTaps {
     std::int64_t in, out, taps, stride, dilation, pad;
   };
 
-  /// Tap t is on the elements t dilation - pad, and every stride from there, `out` of them.
+  /// Tap t reads `out` elements, from t dilation - pad on, a stride apart.
   static Run used(const Dimension& d) {
     if (d.dilation == 1 || d.out == 0) return {0, d.taps};
     const std::int64_t first = std::max<std::int64_t>(0, quotient_up(d.pad - (d.out - 1) * d.stride, d.dilation));

@@ -17,7 +17,7 @@ namespace dflow::cpu {
 
 #if defined(DFLOW_HAS_ONEDNN)
 
-/// `turned` is a forward convolution whose filter lies [rows, columns, out_channels, in_channels].
+/// `turned` is a forward convolution with a filter [rows, columns, out_channels, in_channels].
 enum class ConvKind : std::int32_t { forward, turned, backward_input, backward_filter };
 
 /// One compiled convolution of a shard of the batch, with the reorders between our layouts and its own.
@@ -26,7 +26,7 @@ struct OnednnConv2d {
   dnnl::primitive primitive;
   dnnl::memory::desc plain_input, plain_filter, plain_output;  ///< NHWC, HWIO or HWOI, NHWC
   dnnl::memory::desc input, filter, output, scratch;           ///< as the primitive wants them
-  dnnl::primitive to_input, to_filter, to_output;              ///< from plain; empty where nothing is to do
+  dnnl::primitive to_input, to_filter, to_output;              ///< from plain; empty if there is nothing to do
   dnnl::primitive from_input, from_filter, from_output;        ///< back to plain
 };
 
@@ -117,7 +117,7 @@ class Conv2dMaker {
     return true;
   }
 
-  /// The padding after the input that makes the output as large as it is; part of what was asked for may be unused.
+  /// The padding after the input that gives the output its size; a part of the requested padding may be unused.
   static std::int64_t pad_after(std::int64_t out, std::int64_t stride, std::int64_t taps, std::int64_t dilation,
                                 std::int64_t in, std::int64_t pad_before) {
     return (out - 1) * stride + (taps - 1) * dilation + 1 - in - pad_before;

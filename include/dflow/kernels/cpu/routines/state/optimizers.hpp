@@ -22,9 +22,9 @@ template <class T>
 void apply_momentum(ThreadPool& pool, std::int64_t n, T* var, T* accum, T lr, const T* grad, T momentum,
                     bool use_nesterov, const CpuOptions& options = {});
 
-/// Kingma and Ba 2014 (arXiv:1412.6980), in the form of its section 2: lr_t = lr sqrt(1 - beta2_power) /
-/// (1 - beta1_power); m += (1 - beta1) (grad - m); v += (1 - beta2) (grad^2 - v); var -= lr_t m / (sqrt(v) + epsilon).
-/// The powers are those of the current step, beta^t, t from 1.
+/// Kingma and Ba 2014 (arXiv:1412.6980), in the form of its section 2. lr_t = lr sqrt(1 - beta2_power) / (1 -
+/// beta1_power); m += (1 - beta1) (grad - m); v += (1 - beta2) (grad^2 - v); var -= lr_t m / (sqrt(v) + epsilon). The
+/// powers belong to the current step, beta^t, t from 1.
 template <class T>
 struct AdamStep {
   T beta1_power, beta2_power, lr, beta1, beta2, epsilon;
