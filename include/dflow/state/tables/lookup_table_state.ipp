@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/printable.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/core/tensor.hpp>
 #include <dflow/state/flat_state.hpp>
@@ -10,7 +11,9 @@
 #include <cstring>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
+#include <string>
 #include <unordered_map>
 #include <variant>
 
@@ -48,12 +51,12 @@ class LookupTableState::Rows {
         },
         index_);
   }
-  /// False if a key has another value already and `replaces` is false; the remaining rows are left out.
-  bool insert(const AnyTensor& keys, const AnyTensor& values, bool replaces) {
+  /// The first row whose key has another value already, if `replaces` is false; the rows from there are left out.
+  std::optional<std::int64_t> insert(const AnyTensor& keys, const AnyTensor& values, bool replaces) {
     reserve(size() + keys.num_elements());
     return std::visit(
         [&](auto& index) {
-          std::int64_t from = 0;
+          std::int64_t from = 0, row = 0;
           for (const auto& key : index.of(keys)) {
             const auto found = index.rows.find(key);
             if (found == index.rows.end()) {
@@ -61,11 +64,12 @@ class LookupTableState::Rows {
             } else if (replaces) {
               detail::copy_elements(values, from, width_, values_, found->second * width_);
             } else if (!are_equal(values_, found->second * width_, values, from)) {
-              return false;
+              return std::optional(row);
             }
             from += width_;
+            ++row;
           }
-          return true;
+          return std::optional<std::int64_t>();
         },
         index_);
   }
@@ -234,8 +238,12 @@ void LookupTableState::remove(const AnyTensor& keys) {
 void LookupTableState::import(const AnyTensor& keys, const AnyTensor& values) {
   check_values(keys, values);
   auto rows = std::make_unique<Rows>(kind_);
-  if (!rows->insert(keys, values, kind_.is_mutable)) {
-    throw_error(Status::failed_precondition(str_cat("a key has two different values for ", debug_string())));
+  if (const auto row = rows->insert(keys, values, kind_.is_mutable)) {
+    const std::string key = visit_dtype<TypeList<std::int32_t, std::int64_t, std::string>>(
+        keys.dtype(), [&]<class K>() -> std::string { return str_cat(Tensor<K>::of(keys).data()[*row]); });
+    throw_error(
+        Status::failed_precondition(str_cat("entry ", *row + 1, " of ", keys.num_elements(), " gives key '",
+                                            printable(key, 80), "' a second, different value for ", debug_string())));
   }
   const std::lock_guard lock(state_->mutex);
   if (!kind_.is_mutable && state_->is_filled) {

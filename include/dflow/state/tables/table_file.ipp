@@ -1,12 +1,13 @@
 #pragma once
 
+#include <dflow/base/printable.hpp>
 #include <dflow/base/str_cat.hpp>
+#include <dflow/base/text/parse_number.hpp>
 #include <dflow/core/tensor.hpp>
 #include <dflow/io/records/line_file.hpp>
 #include <dflow/state/tables/table_file.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -76,10 +77,9 @@ class TableColumn {
   template <class T>
   static std::optional<std::string> add_text(std::vector<T>& elements, std::string_view text) {
     T number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size()) {
+    if (!parse_number(text, number)) {
       constexpr std::size_t shown = 40;
-      return str_cat("'", text.substr(0, shown), "' is no ", dtype_name(dtype_of<T>));
+      return str_cat("'", printable(text, shown), "' is no ", dtype_name(dtype_of<T>));
     }
     elements.push_back(number);
     return std::nullopt;

@@ -67,7 +67,11 @@ void Kernel<InitializeTableFromTextFile, Cpu>::operator()(KernelContext& context
                                         .delimiter = attrs.delimiter[0],
                                         .offset = attrs.offset},
                                        table.kind().key, table.kind().value);
-  table.import(entries.keys, entries.values);
+  try {
+    table.import(entries.keys, entries.values);
+  } catch (const Error& error) {
+    throw_error(error.status().with_prefix(str_cat(*filename.data(), ": ")));
+  }
 }
 
 }  // namespace dflow
