@@ -52,7 +52,7 @@ struct GradientOptions {
   /// gradient, the partial derivative.
   std::span<const AnyOutput> stop_gradients = {};
   GradientAggregation aggregation = GradientAggregation::add_n;
-  /// Each differentiated op computes all its requested gradients before any of them is used: they pass through a
+  /// All requested gradients of a differentiated op are computed before any of them is used: they pass through a
   /// `gate`. The same holds in bodies of branches, loops and functions.
   bool gate_gradients = false;
   std::source_location where = std::source_location::current();

@@ -91,13 +91,14 @@ class ResourceContainer {
   /// Removes the resource and returns it: null if there was none. If several threads take a resource, one of them gets
   /// it. A new resource that another thread makes under the name stays.
   std::shared_ptr<Resource> take(std::string_view name);
-  /// Removes all resources of one moment and returns them by name.
+  /// Removes all resources that the container holds at one moment, and returns them by name.
   std::map<std::string, std::shared_ptr<Resource>, std::less<>> take_all();
   /// False if there was none. Holders of the pointer keep the resource.
   bool remove(std::string_view name);
   void clear();
-  /// Changes after each resource that was taken or removed. A caller that keeps a found resource looks it up again
-  /// after a change: otherwise the caller may go on alone with a resource that others no longer find. Costs one load.
+  /// A number that changes after each resource that was taken or removed. A caller that keeps a found resource looks it
+  /// up again after a change: otherwise the caller may go on alone with a resource that others no longer find. Costs
+  /// one load.
   std::uint64_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
   std::size_t size() const;
   /// The names, sorted.

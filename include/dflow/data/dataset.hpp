@@ -81,8 +81,7 @@ constexpr Batching batching(std::optional<double> padding = {}) {
 /// so their result must depend on the element alone. The recipe keeps them.
 ///
 /// Thread safety: immutable; iterators of one dataset are independent of one another.
-/// Errors: InvalidArgument when a step is added that is not possible; the errors of `Iterator` when the dataset is
-/// read.
+/// Errors: InvalidArgument when an impossible step is added; the errors of `Iterator` when the dataset is read.
 template <class E>
 class Dataset {
  public:

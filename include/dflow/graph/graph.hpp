@@ -38,7 +38,7 @@ struct GraphOptions {
 ///
 /// Thread safety: building (scopes and collections included) from several threads at once needs the caller's lock.
 /// While one thread builds, any others may compile and run steps of the graph, copy it, and read nodes, names and
-/// collections. Pass handles to them with the usual synchronisation of threads.
+/// collections. Hand Outputs and Operations to other threads with the usual synchronisation.
 /// Errors: builders and scopes throw `Error` with InvalidArgument, naming op, shapes and the line of the user's
 /// program; the graph is unchanged then. FailedPrecondition for a graph that was moved from.
 ///

@@ -238,8 +238,8 @@ void require_node(const GraphStore& graph, const Operation& operation, std::stri
 /// Throws InvalidArgument unless `name` is a legal node name: letters, digits and "_./->", starting with a letter,
 /// digit, "." or "_" (TensorFlow's rule), at most 4096 bytes.
 void check_node_name(std::string_view name, std::string_view op, std::source_location where);
-/// The same for a node of a step: at most 65536 bytes. Passes may have named the node after several nodes, joined by "
-/// + ", or after one node with more text behind it.
+/// The same for a node of a step: at most 65536 bytes. Passes may have named the node after several nodes, with " + "
+/// between their names, or after one node with more text behind it.
 void check_step_node_name(std::string_view name, std::string_view op, std::source_location where);
 /// Names a node of a step if several come from one node of the graph: copy 2, 3 and so on.
 std::string step_node_copy(std::string_view name, int copy);

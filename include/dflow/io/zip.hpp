@@ -59,7 +59,7 @@ class ZipContent {
 
 /// Reads a ZIP archive (PKWARE's APPNOTE.TXT 6.3.10): entries that are stored or deflated, with 64-bit sizes where
 /// they need them. All its numbers are checked against the file's size before use. Entries overlap neither each other
-/// nor the directory, and none claims more bytes than deflate could hold.
+/// nor the directory, and none claims more bytes than deflate could hold in its packed bytes.
 ///
 /// Thread safety: const functions may be called from any thread.
 /// Errors: DataLoss if the archive is damaged, cut short, or has a name twice. Unimplemented for archives of several

@@ -78,9 +78,9 @@ struct ServerOptions {
 /// addresses, or by TLS that verifies peers, unless the spec says `insecure`.
 ///
 /// Thread safety: all functions may be called from any thread.
-/// Errors of the constructor: InvalidArgument for a spec without a task of this process, for devices with names of
-/// other tasks, and for an exposed address (`Transport::is_exposed`) without a secret. Also the errors of
-/// `Transport::listen`.
+/// Errors of the constructor: InvalidArgument for a spec without a task of this process, for a device that is null or
+/// does not have a name of this task and its incarnation, and for an exposed address (`Transport::is_exposed`) without
+/// a secret. Also the errors of `Transport::listen`.
 class Server {
  public:
   explicit Server(const ClusterSpec& cluster, ServerOptions options = {});

@@ -49,7 +49,7 @@ struct Out {};
 
 namespace detail {
 
-/// The spelling of an argument: its definition without the position of its attribute, and the attribute's name.
+/// The spelling of an argument: the attribute's name, and its definition without the attribute's position.
 template <class Arg>
 struct ArgOf;
 template <std::uint8_t I>

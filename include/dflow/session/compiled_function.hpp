@@ -81,7 +81,7 @@ struct CompileOptions {
   EdgeMap givens = {};
   /// The options of every call without options of its own.
   RunOptions run = {};
-  /// The name scope of the update nodes, including the operation that ends the updates.
+  /// The name scope of the update nodes, of the operation that ends the updates, and of the copies for `givens`.
   std::string_view name = "function";
 };
 

@@ -216,8 +216,8 @@ class Session {
   const GraphStore* graph() const;
   /// Where each node of the last compiled step was placed: "node -> device" lines. Empty if the session has one device.
   std::string placement_log() const;
-  /// The full name of the device that runs a node in every step. It is empty for constants and placeholders without a
-  /// constraint: they are on the devices that read them. Errors: InvalidArgument for a node of another graph;
+  /// The full name of the device that runs a node in each step that needs it; empty for constants and placeholders
+  /// without a constraint: they are on the devices that read them. Errors: InvalidArgument for a node of another graph;
   /// FailedPrecondition if a master in another process places the nodes; the errors of placement (`Placement`).
   std::string device_of(const Operation& operation) const;
   /// Frees memory that is kept only for speed: the memory of idle steps and the caches of the devices' allocators.

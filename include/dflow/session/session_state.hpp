@@ -63,7 +63,7 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
   }
 
   /// From the cache, or compiled here and now, without a lock: other steps go on meanwhile. A step that streams is for
-  /// one partial run only.
+  /// partial runs alone, and other steps are not for them.
   std::shared_ptr<CompiledStep> compile(const FedEdges& fed, std::span<const AnyOutput> edges,
                                         std::span<const Operation> targets, const StepLimits& limits,
                                         bool streams = false);

@@ -28,8 +28,8 @@ struct FixedRecordFormat {
 /// Thread safety: one thread at a time.
 /// Errors: FileSystem's errors. InvalidArgument for records of no bytes, or numbers with a sum that is too large.
 /// DataLoss, naming path and offset, if the file ends within its header, a record or its footer. If hops are shorter
-/// than records, the bytes after the last whole record are no error, unless there are more bytes than the last hop
-/// left of its record. After any error the position is unchanged.
+/// than records, up to record_bytes - hop_bytes bytes between the last whole record and the footer are no error. After
+/// any error the position is unchanged.
 class FixedRecordReader {
  public:
   FixedRecordReader(FileSystem& files, std::string path, const FixedRecordFormat& format);

@@ -68,8 +68,8 @@ inline constexpr std::array<std::uint8_t, 4> red_pixel{255, 0, 0, 255};
 SummaryValue scalar_summary(std::string_view tag, double value);
 /// A histogram of all elements. Errors also: InvalidArgument for NaN and infinity, as in TensorFlow.
 SummaryValue histogram_summary(std::string_view tag, const AnyTensor& values);
-/// image: [height, width, channels] with the tag "tag/image", or [batch, height, width, channels] with the tags
-/// "tag/image/0" and so on. At most `max_images` of a batch are taken; if `max_images` is 1, the tag is "tag/image".
+/// image: [height, width, channels] with the tag itself, or [batch, height, width, channels] with the tags
+/// "tag/image/0" and so on. At most `max_images` of a batch are taken; if that is 1, the image has "tag/image".
 /// There are 1, 3 or 4 channels. Elements are uint8 or floats (float, double, half, bfloat16). Floats are scaled as in
 /// TensorFlow: if none is negative, the largest becomes 255; else 0 becomes 128 and the value farthest from it 1 or
 /// 255. A pixel with a value that is not finite gets the first `channels` values of `bad_color`. Errors also:

@@ -11,7 +11,7 @@ namespace dflow::net {
 
 /// The purpose of a frame. The numbers go over the wire.
 enum class FrameType : std::uint8_t {
-  hello = 1,    ///< the first one of either side: the identity of its sender, and a nonce
+  hello = 1,    ///< the first one of either side: its sender's identity and ops, its purpose, a nonce
   proof = 2,    ///< that it knows the cluster's secret
   request = 3,  ///< a message that is answered under the same request id
   reply = 4,    ///< the answer, or the error
@@ -54,7 +54,7 @@ using FrameHeaderBytes = std::array<std::byte, FrameHeader::size>;
 FrameHeaderBytes to_bytes(const FrameHeader& header) noexcept;
 
 /// Reads the bytes of to_bytes(), and trusts none of them. After an error the caller closes the connection, because
-/// the begin of the next frame is unknown. Errors: InvalidArgument if the bytes are not a frame; FailedPrecondition
+/// the beginning of the next frame is unknown. Errors: InvalidArgument if the bytes are not a frame; FailedPrecondition
 /// for another version; DataLoss for a wrong checksum of the header; Unimplemented for an unknown type; OutOfRange
 /// for a payload of more than `max_length` bytes.
 FrameHeader read_frame_header(std::span<const std::byte, FrameHeader::size> bytes, std::uint64_t max_length);

@@ -38,7 +38,7 @@ enum class Method : std::uint16_t {
   reset_cluster = 15,         ///< ResetCluster -> nothing
   reset_task = 16,            ///< NameList of containers -> nothing
   task_log = 17,              ///< LogRequest -> LogReply; also for peers without ops
-  // Methods of a task's master, as from 10 on.
+  // Methods of a task's master, as the methods from 10 on.
   begin_partial_run = 18,  ///< BeginPartialRun -> PartialRunName
   continue_partial_run =
       19,                ///< ContinuePartialRun, payload: the feeds' elements -> RunSessionReply, payload: the fetches'

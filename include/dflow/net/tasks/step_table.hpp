@@ -107,7 +107,7 @@ class StepRendezvous final : public Rendezvous, public std::enable_shared_from_t
   std::size_t num_pending() const { return local_.num_pending(); }
   /// Why the step was aborted; ok if it was not.
   Status end() const { return local_.end(); }
-  /// Tensors that a Recv of this task, or the task asked for them, waits for.
+  /// Tensors that a Recv of this task, or another task that has asked for them, waits for.
   std::vector<RendezvousKey> wanted(std::size_t max) const { return local_.wanted(max); }
   std::size_t num_wanted() const { return local_.num_wanted(); }
 

@@ -46,7 +46,7 @@ Output<T> identity(const Output<T>& x, const At& at = {}) {
   return apply<Identity>(x, {}, at);
 }
 
-/// x, as a constant for `gradients`: they do not differentiate through it.
+/// x; `gradients` takes it for a constant and does not differentiate through it.
 template <AllowedFor<StopGradient> T>
 Output<T> stop_gradient(const Output<T>& x, const At& at = {}) {
   return apply<StopGradient>(x, {}, at);

@@ -32,8 +32,8 @@ struct SaveV2 : StatefulOp<"SaveV2"> {
 /// Reads tensors of a checkpoint, which may be TensorFlow's: prefix (a scalar), tensor_names [n], shape_and_slices [n]
 /// as in `SaveV2`.
 ///
-/// Errors of a step: NotFound for a missing checkpoint or tensor, naming it; InvalidArgument for an unwanted element
-/// type or shape; DataLoss for a damaged file; errors of the file system.
+/// Errors of a step: NotFound for a missing checkpoint or tensor, naming it; InvalidArgument for another element
+/// type or shape than wanted; DataLoss for a damaged file; errors of the file system.
 struct RestoreV2 : StatefulOp<"RestoreV2"> {
   struct Attrs {
     std::vector<DType> dtypes;

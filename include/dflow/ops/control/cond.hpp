@@ -10,8 +10,8 @@
 
 namespace dflow {
 
-/// One of two values: `then_body()` builds the result for a condition that is true when the step runs, else
-/// `else_body()` builds it. Only the body that is taken runs.
+/// One of two values: the result of `then_body()` if the condition is true when the step runs, else the result of
+/// `else_body()`. Only the body that is taken runs.
 ///
 /// ```cpp
 /// auto y = df::cond(df::reduce_sum(x) > 0.0f, [&] { return x * 2.0f; }, [&] { return -x; });

@@ -26,8 +26,8 @@ struct Switch : StandardOp<"Switch", EdgeTypes> {
 };
 
 /// Passes on the first input that comes alive: -> this input, and its number []. If a NextIteration leads to the
-/// Merge, the Merge has the NextIteration's value in every iteration but the first; its number is the number of one
-/// input more.
+/// Merge, the Merge has the NextIteration's value in every iteration but the first, and the number of an input
+/// behind all others.
 struct Merge : StandardOp<"Merge", EdgeTypes> {
   struct Attrs {
     std::int64_t N = 0;

@@ -119,7 +119,7 @@ struct ReaderSerializeState : StatefulOp<"ReaderSerializeStateV2"> {
   static void infer(InferContext& context);
 };
 
-/// Lets the reader go on from a saved place: reader, state []. Errors: InvalidArgument if `state` is not a state.
+/// Lets the reader go on from a saved place: reader, state []. Errors: InvalidArgument if it is no state of its kind.
 struct ReaderRestoreState : StatefulOp<"ReaderRestoreStateV2"> {
   using Inputs = In<ResourceHandle, std::string>;
   using Outputs = Out<>;

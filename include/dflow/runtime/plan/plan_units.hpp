@@ -49,8 +49,8 @@ bool is_sequential(std::span<const UnitNode> nodes, InterOp inter_op, int num_th
 /// for the same receives run as one stretch. A graph with one receive has three units, regardless of its size. Nodes
 /// that depend on equal sets cannot depend on each other by way of another unit, hence units have no cycle.
 ///
-/// Sets are exact. Joining the sets may cost more than a few steps for each node (thousands of receives, mixed at
-/// random). From there on, a node that joins other nodes is a unit of its own and stands for all that it depends on.
+/// Sets are exact. If joining them would cost more than a few steps for each node (thousands of receives, mixed at
+/// random), from there on a node that joins other nodes is a unit of its own and stands for all that it depends on.
 /// There are then more units, and still no node waits for a node that it does not need.
 ///
 /// If the nodes are sequential, `producers` is not read.

@@ -28,8 +28,8 @@ struct SummariesOptions {
   std::int64_t trace_every_steps = 0;
   /// Tags of scalars of `summary` that the progress bar shows behind the loss.
   std::vector<std::string> shown = {};
-  /// Numbers the events; none: the steps of the fit number them. With it, a fit that begins at step n writes so, and
-  /// TensorBoard drops earlier events of later steps.
+  /// Numbers the events; none: the steps of the fit number them. With it, a fit that begins at step n says so, and
+  /// TensorBoard drops the events of step n and later steps that were written before.
   std::optional<Variable<std::int64_t>> global_step = {};
 };
 

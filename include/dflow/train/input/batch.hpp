@@ -12,8 +12,8 @@
 namespace dflow::train {
 
 struct BatchOptions {
-  /// Threads that make examples. With several threads the order of examples is random. A join ignores the number: it
-  /// has one thread for each set of edges.
+  /// Threads that make examples; at least 1. With several threads the order of examples is random. A join of several
+  /// sets of edges has one thread for each set instead.
   int num_threads = 1;
   /// Examples that are made ahead.
   std::int64_t capacity = 32;

@@ -28,7 +28,8 @@ struct SaverOptions {
   /// Most checkpoints to keep, counting only checkpoints in the directory that its state names; older ones are
   /// removed. 0: all.
   int max_to_keep = 5;
-  /// Keeps a checkpoint for good, instead of removing it, if it was saved this long after the last one kept for good.
+  /// Keeps a checkpoint for good, instead of removing it, if it was saved this long after the last one kept for good,
+  /// or, without one, after the saver first read the state of the directory.
   std::optional<Duration> keep_every = {};
   /// Each task writes its own variables, into files that all tasks see; false: one task writes all variables.
   bool sharded = true;
@@ -79,7 +80,7 @@ class SavedVariables {
 ///
 /// It adds its nodes once, each beside the variables: with a session on a cluster each task writes its own shard. A
 /// variable is saved as it was before or after an update. If steps run meanwhile, some variables may have an update
-/// that others do not have. Checkpoints have the format of core/checkpoint/ (docs/checkpoint-format.md): a loss of
+/// that others do not have. Checkpoints have the format of io/checkpoint/ (docs/checkpoint-format.md): a loss of
 /// power or a full disk at any moment leaves the existing checkpoints. One saver at a time writes checkpoints of a
 /// name.
 ///
