@@ -116,3 +116,11 @@ TEST_CASE("A pattern that leads up again behind a wildcard lists no directory tw
   CHECK(files.num_listed == 3);
   CHECK(matching_files(files, root + "/d1/../d2?").size() == 10);
 }
+
+TEST_CASE("A link in a circle among the files of a pattern is passed over") {
+  const testing::TemporaryFolder folder;
+  PosixFileSystem files;
+  files.write_file_atomically(folder.file("a.csv"), std::string_view("1"));
+  std::filesystem::create_symlink("loop.csv", folder.file("loop.csv"));
+  CHECK(matching_files(files, folder.file("*.csv")) == Paths{folder.file("a.csv")});
+}

@@ -11,6 +11,7 @@ AtomicFile::AtomicFile(FileSystem& files, const std::string& path) : files_(file
 
 AtomicFile::~AtomicFile() {
   if (is_finished_) return;
+  if (replacement_.closes_first) replacement_.file.reset();
   try {
     files_.remove(replacement_.temporary);
   } catch (...) {  // a file left behind is in nobody's way
@@ -25,6 +26,7 @@ void AtomicFile::append(std::span<const std::byte> bytes) {
 
 void AtomicFile::finish() {
   replacement_.file->sync();
+  if (replacement_.closes_first) replacement_.file.reset();
   files_.rename(replacement_.temporary, replacement_.target);
   is_finished_ = true;
   replacement_.file.reset();

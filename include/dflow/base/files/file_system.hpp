@@ -41,12 +41,14 @@ class WritableFile {
   virtual void sync() = 0;
 };
 
-/// A file that replaces the one at `target` later. Write it, then move `temporary` to `target` by `FileSystem::rename`
-/// while `file` is still open. To give up, remove `temporary`.
+/// A file that replaces the one at `target` later. Write it, then move `temporary` to `target` by `FileSystem::rename`.
+/// To give up, remove `temporary`.
 struct FileReplacement {
   std::string target;     ///< the path behind symbolic links
   std::string temporary;  ///< in the same directory
   std::unique_ptr<WritableFile> file;
+  /// Whether to close `file` before the rename. If not, the open file keeps other writers away until then.
+  bool closes_first = false;
 };
 
 /// The interface to a file system. Pass it to each function that reads or writes files. Paths are the file system's
@@ -97,8 +99,7 @@ class FileSystem {
   /// AlreadyExists if the path exists.
   virtual std::unique_ptr<WritableFile> create_file(const std::string& path) = 0;
   /// Begins to replace the file at `path`, which need not exist, by one that is written piece by piece. Each writer has
-  /// a temporary file of its own, whose name ends in ".tmp". Errors also: as `write_file_atomically`; ResourceExhausted
-  /// if a hundred such files are there.
+  /// a temporary file of its own, whose name ends in ".tmp". Errors also: as `write_file_atomically`.
   ///
   /// By default `create_file` makes the temporary file. `PosixFileSystem` follows symbolic links at `path`, gives the
   /// new file the permissions of the old one, and takes the name of a temporary file whose writer has died.

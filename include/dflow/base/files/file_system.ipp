@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <limits>
+#include <random>
 #include <system_error>
 #include <utility>
 
@@ -99,15 +100,25 @@ Code code_of_errno(int error) noexcept {
                      str_cat("cannot ", action, " '", path, "': ", std::generic_category().message(error))));
 }
 
-constexpr int max_replacements = 100;
+constexpr int max_replacements = 16;
 
-std::string temporary_name(const std::string& target, int number) {
-  return number == 0 ? str_cat(target, ".tmp") : str_cat(target, ".", number, ".tmp");
-}
+std::string temporary_name(const std::string& target, int number) { return str_cat(target, ".dflow-", number, ".tmp"); }
 
-[[noreturn]] void fail_with_too_many_replacements(const std::string& target) {
-  throw_error(Status::resource_exhausted(
-      str_cat("cannot replace '", target, "': ", max_replacements, " files of its name that end in .tmp are there")));
+/// Has `create` make a file under the first name that nobody has; it may give null for the next name. Where all names
+/// are taken, by writers that were killed on a file system without locks say, the last one is a random name.
+template <class Create>
+FileReplacement with_temporary_name(const std::string& target, const Create& create) {
+  for (int number = 0;; ++number) {
+    std::string temporary = number < max_replacements ? temporary_name(target, number)
+                                                      : str_cat(target, ".dflow-", std::random_device()(), ".tmp");
+    try {
+      if (std::unique_ptr<WritableFile> file = create(temporary)) {
+        return {target, std::move(temporary), std::move(file)};
+      }
+    } catch (const Error& error) {
+      if (error.code() != Code::already_exists || number > max_replacements) throw;
+    }
+  }
 }
 
 /// A path with a zero byte inside would silently name another file.
@@ -242,7 +253,8 @@ void remove_if_abandoned(const std::string& temporary) {
   if (::lstat(temporary.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) return;
   if (S_ISREG(info.st_mode)) {
     try {
-      const FileDescriptor file("open", temporary, O_RDWR | O_NOFOLLOW);
+      const bool is_writable = ::access(temporary.c_str(), W_OK) == 0;  // some file systems lock no others
+      const FileDescriptor file("open", temporary, (is_writable ? O_RDWR : O_RDONLY) | O_NOFOLLOW);
       if (file.take_hold(false)) ::unlink(temporary.c_str());
     } catch (const Error&) {  // another user's file: the next name is tried
     }
@@ -251,11 +263,23 @@ void remove_if_abandoned(const std::string& temporary) {
   ::unlink(temporary.c_str());
 }
 
-/// Gives the file the permissions of the one that it replaces, and its owner and group where that is allowed.
+/// Gives the file the permissions of the one that it replaces, and its owner and group where that is allowed. Without
+/// the group, group members get no more than everybody, so that the content is not opened to another group. A file
+/// system that changes no permissions is an error only if the file would be more open than the old one.
 void copy_permissions(const FileDescriptor& file, const struct stat& replaced) {
-  if (::fchown(file.get(), replaced.st_uid, replaced.st_gid) != 0) {  // it stays this user's
+  struct stat made {};
+  if (::fstat(file.get(), &made) != 0) fail_with_errno("inspect", file.path(), errno);
+  mode_t mode = replaced.st_mode & 07777;
+  const bool has_owner =
+      made.st_uid == replaced.st_uid || ::fchown(file.get(), replaced.st_uid, static_cast<gid_t>(-1)) == 0;
+  const bool has_group =
+      made.st_gid == replaced.st_gid || ::fchown(file.get(), static_cast<uid_t>(-1), replaced.st_gid) == 0;
+  if (!has_group) mode &= ~mode_t{070} | (mode & 07) << 3;
+  if (!has_owner || !has_group) mode &= 01777;
+  const mode_t now = made.st_mode & 07777;
+  if (now != mode && ::fchmod(file.get(), mode) != 0 && (now & ~mode) != 0) {
+    fail_with_errno("set the permissions of", file.path(), errno);
   }
-  if (::fchmod(file.get(), replaced.st_mode & 07777) != 0) fail_with_errno("replace", file.path(), errno);
 }
 
 /// The path that the symbolic links at `path` lead to, whether there is a file or not. Blocks. Errors: as FileSystem;
@@ -289,16 +313,10 @@ void sync_directory(const std::string& path) { FileDescriptor("open", path, O_RD
 }  // namespace detail
 
 FileReplacement FileSystem::begin_replacing(const std::string& path) {
-  for (int number = 0; number < detail::max_replacements; ++number) {
-    std::string temporary = detail::temporary_name(path, number);
-    try {
-      std::unique_ptr<WritableFile> file = create_file(temporary);
-      return {path, std::move(temporary), std::move(file)};
-    } catch (const Error& error) {
-      if (error.code() != Code::already_exists) throw;
-    }
-  }
-  detail::fail_with_too_many_replacements(path);
+  FileReplacement begun =
+      detail::with_temporary_name(path, [&](const std::string& temporary) { return create_file(temporary); });
+  begun.closes_first = true;
+  return begun;
 }
 
 std::string PosixFileSystem::read_file(const std::string& path, std::uint64_t max_bytes) {
@@ -350,21 +368,20 @@ FileReplacement PosixFileSystem::begin_replacing(const std::string& path) {
   const std::string target = detail::file_to_replace(path);
   struct stat replaced {};
   const bool is_there = detail::is_there(target, replaced);
-  for (int number = 0; number < detail::max_replacements; ++number) {
-    std::string temporary = detail::temporary_name(target, number);
+  return detail::with_temporary_name(target, [&](const std::string& temporary) -> std::unique_ptr<WritableFile> {
     detail::remove_if_abandoned(temporary);
+    detail::FileDescriptor file("create", temporary, O_WRONLY | O_CREAT | O_EXCL | O_APPEND,
+                                is_there ? replaced.st_mode & 0600 : 0666);
+    // Between the two calls another writer may have taken the file for an abandoned one.
+    if (!file.take_hold(true)) return nullptr;
     try {
-      detail::FileDescriptor file("create", temporary, O_WRONLY | O_CREAT | O_EXCL | O_APPEND,
-                                  is_there ? replaced.st_mode & 0600 : 0666);
-      // Between the two calls another writer may have taken the file for an abandoned one.
-      if (!file.take_hold(true)) continue;
       if (is_there) detail::copy_permissions(file, replaced);
-      return {target, std::move(temporary), std::make_unique<detail::PosixWritableFile>(std::move(file))};
-    } catch (const Error& error) {
-      if (error.code() != Code::already_exists) throw;
+      return std::make_unique<detail::PosixWritableFile>(std::move(file));
+    } catch (...) {
+      ::unlink(temporary.c_str());
+      throw;
     }
-  }
-  detail::fail_with_too_many_replacements(target);
+  });
 }
 
 void PosixFileSystem::write_file_atomically(const std::string& path, std::span<const std::byte> content) {

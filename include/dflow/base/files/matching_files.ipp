@@ -41,14 +41,28 @@ bool has_wildcards(std::string_view pattern) noexcept {
   return pattern.find_first_of("*?[\\") != std::string_view::npos;
 }
 
+/// Whether an error says that nobody here can see the files of a path.
+bool hides_files(Code code) noexcept {
+  return code == Code::not_found || code == Code::permission_denied || code == Code::failed_precondition;
+}
+
 /// The names in a directory; nothing if it is not a directory.
 std::vector<std::string> names_in(FileSystem& files, const std::string& directory) {
   try {
     return files.list_directory(directory.empty() ? "." : directory);
   } catch (const Error& error) {
-    const Code code = error.code();
-    if (code != Code::not_found && code != Code::permission_denied && code != Code::failed_precondition) throw;
+    if (!hides_files(error.code())) throw;
     return {};
+  }
+}
+
+/// False also for links in a circle and the like.
+bool is_found(FileSystem& files, const std::string& path) {
+  try {
+    return files.exists(path);
+  } catch (const Error& error) {
+    if (!hides_files(error.code()) && error.code() != Code::invalid_argument) throw;
+    return false;
   }
 }
 
@@ -101,7 +115,7 @@ std::vector<std::string> matching_files(FileSystem& files, const std::string& pa
     }
     found = std::move(further);
   }
-  std::erase_if(found, [&](const std::string& path) { return path.empty() || !files.exists(path); });
+  std::erase_if(found, [&](const std::string& path) { return path.empty() || !detail::is_found(files, path); });
   std::sort(found.begin(), found.end());
   return found;
 }

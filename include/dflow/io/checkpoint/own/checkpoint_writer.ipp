@@ -86,6 +86,7 @@ CheckpointShardWriter::CheckpointShardWriter(FileSystem& files, std::string pref
 
 CheckpointShardWriter::~CheckpointShardWriter() {
   if (is_finished_) return;
+  if (data_.closes_first) data_.file.reset();
   detail::remove_quietly(files_, data_.temporary);
 }
 
@@ -152,6 +153,7 @@ void CheckpointShardWriter::finish() {
   data_.file->sync();
   AtomicFile index_file(files_, index_path_);
   index_file.append(index);
+  if (data_.closes_first) data_.file.reset();
   files_.rename(data_.temporary, data_.target);
   is_finished_ = true;
   data_.file.reset();
