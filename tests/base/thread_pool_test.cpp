@@ -489,6 +489,29 @@ TEST_CASE("a pool of the three pure functions splits loops among its threads", "
   }
 }
 
+TEST_CASE("a pool that takes no more tasks leaves a loop to its caller", "[thread_pool]") {
+  class FullPool final : public ThreadPool {
+   public:
+    int num_threads() const noexcept override { return 4; }
+    void schedule(Task task) override {
+      if (!tasks.empty()) throw std::runtime_error("the queue is full");
+      tasks.push_back(std::move(task));
+    }
+    bool current_thread_is_worker() const noexcept override { return false; }
+    std::deque<Task> tasks;
+  } pool;
+  int items = 0;
+  for (int round = 0; round < 3; ++round) {
+    pool.parallel_for(100, 1e6, [&](std::int64_t begin, std::int64_t end) { items += static_cast<int>(end - begin); });
+  }
+  CHECK(items == 300);
+  REQUIRE(pool.tasks.size() == 1);  // of the first loop, which has ended
+  Task late = std::move(pool.tasks.front());
+  late();
+  CHECK(items == 300);
+  CHECK(pool.tasks.size() == 1);
+}
+
 TEST_CASE("a loop does not wait for tasks that its pool drops", "[thread_pool]") {
   OwnPool pool(3, true);
   int items = 0;

@@ -99,7 +99,7 @@ class ThreadPool {
 
   /// Runs `body` over [0, total) in ranges of `shard` items (the last may be shorter) with up to `participants`
   /// threads, the caller included. Called with participants >= 2 and more than one range. `cost_ns` estimates the
-  /// whole. By default `schedule` gets a task for each participant but the caller; the call allocates then.
+  /// whole. By default each participant but the caller is a task that `schedule` gets; the call allocates then.
   virtual void run_shards(std::int64_t total, std::int64_t shard, int participants, double cost_ns, RangeBody body);
 
  private:

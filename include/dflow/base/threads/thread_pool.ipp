@@ -55,6 +55,7 @@ class ScheduledLoop {
       if (num_done_.fetch_add(done, std::memory_order_acq_rel) + done == num_ranges_) all_done_.set();
     }
   }
+  bool has_ranges() const noexcept { return next_.load(std::memory_order_relaxed) < num_ranges_; }
   /// Blocks until the ranges that others have begun are done. Rethrows the first exception of a body.
   void wait() {
     all_done_.wait_blocking();
@@ -70,6 +71,19 @@ class ScheduledLoop {
   PoolEvent all_done_;
 };
 
+/// Has a thread of the pool help, which asks for the next one first: a loop leaves one task behind at most where no
+/// thread comes in time. Whatever `schedule` throws, fewer threads help.
+void schedule_helper(ThreadPool& pool, const std::shared_ptr<ScheduledLoop>& loop, int helpers) noexcept {
+  if (helpers < 1 || !loop->has_ranges()) return;
+  try {
+    pool.schedule([&pool, loop, helpers] {
+      schedule_helper(pool, loop, helpers - 1);
+      loop->help();
+    });
+  } catch (...) {
+  }
+}
+
 }  // namespace detail
 
 void ThreadPool::run_shards(std::int64_t total, std::int64_t shard, int participants, double /*cost_ns*/,
@@ -77,10 +91,10 @@ void ThreadPool::run_shards(std::int64_t total, std::int64_t shard, int particip
   std::shared_ptr<detail::ScheduledLoop> loop;
   try {
     loop = std::make_shared<detail::ScheduledLoop>(total, shard, body);
-    for (int helper = 1; helper < participants; ++helper) schedule([loop] { loop->help(); });
-  } catch (const std::bad_alloc&) {  // then fewer threads help
+  } catch (const std::bad_alloc&) {
+    return body(0, total);
   }
-  if (loop == nullptr) return body(0, total);
+  detail::schedule_helper(*this, loop, participants - 1);
   loop->help();
   loop->wait();
 }

@@ -239,6 +239,13 @@ class SimulatedPool final : public ThreadPool {
   bool current_thread_is_worker() const noexcept override { return current_life() == life_.get(); }
 
  private:
+  /// A simulation has one thread: helpers would find no work.
+  void run_shards(std::int64_t total, std::int64_t shard, int /*participants*/, double /*cost_ns*/,
+                  RangeBody body) override {
+    for (std::int64_t begin = 0; begin < total; begin += std::min(shard, total - begin)) {
+      body(begin, begin + std::min(shard, total - begin));
+    }
+  }
   Status turn_until_set(PoolEvent& event) {
     while (!event.is_set()) {
       if (!life_->is_alive) return Status::cancelled(str_cat(life_->name, " has crashed"));
