@@ -42,6 +42,8 @@ TEST_CASE("Lines of a CSV end in LF, CR LF or CR") {
     CHECK(dflow::parse_csv("1" + end + "2" + end + "3").shape() == dflow::Shape{3, 1});
   }
   CHECK(error_of_csv("1\r2\r\n3\n4\rx") == "line 5: field 1 is not a number: 'x'");
+  CHECK(status_of([] { return dflow::parse_csv_table("\"a\rb\nc\r\nd\",e\r1,2\r3,x\r"); }).message() ==
+        "line 6: field 2 ('e') is not a number: 'x'");
   CHECK(dflow::parse_csv_table("\"a\rb\"\r1\r").names == std::vector<std::string>{"a\rb"});
 }
 

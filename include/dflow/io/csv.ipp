@@ -43,6 +43,13 @@ class CsvReader {
   static bool is_space(char c) noexcept { return c == ' ' || c == '\t'; }
   bool is_at_line_end() const noexcept { return rest_.starts_with('\n') || rest_.starts_with('\r'); }
 
+  static std::int64_t num_line_ends(std::string_view text) {
+    std::int64_t count = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      count += text[i] == '\n' || (text[i] == '\r' && (i + 1 == text.size() || text[i + 1] != '\n'));
+    }
+    return count;
+  }
   void skip_spaces() {
     while (!rest_.empty() && is_space(rest_.front()) && rest_.front() != separator_) rest_.remove_prefix(1);
   }
@@ -73,7 +80,7 @@ class CsvReader {
     rest_.remove_prefix(1);
     const std::string_view before = rest_;
     if (!take_quoted(rest_, field)) fail("has a quote that does not end");
-    line_ += std::count(before.begin(), before.end() - static_cast<std::ptrdiff_t>(rest_.size()), '\n');
+    line_ += num_line_ends(before.substr(0, before.size() - rest_.size()));
     skip_spaces();
     if (!rest_.empty() && rest_.front() != separator_ && !is_at_line_end()) fail("goes on after its quotes");
     return field;
