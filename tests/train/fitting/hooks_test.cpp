@@ -16,6 +16,7 @@
 
 #include <limits>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -173,6 +174,42 @@ TEST_CASE("the last checkpoint holds the variables that fit leaves, in any order
       saver.restore(session, df::train::latest_checkpoint(*files, "/m"));
       CHECK(session.run(fed.count).scalar() == left);
     }
+  }
+}
+
+TEST_CASE("variables that another hook changes do not stay with the best epoch's") {
+  Fed fed;
+  const df::Operation change = fed.count.assign_add(100.0f);
+  const Hook changes{.on_epoch_end = [&](Fitting& fitting) { fitting.session().run(change); }};
+  const auto step = df::train::TrainStep(df::feeds(fed.x), fed.x, fed.train);
+  float loss = 3;
+  const auto data = df::data::from_range(std::vector{0}).map([&](int) { return df::Tensor<float>(loss--); });
+  df::train::fit(fed.session, step, data,
+                 {.epochs = 3, .hooks = {df::train::early_stopping({.value = "loss", .restore_best = true}), changes}});
+  CHECK(fed.session.run(fed.count).scalar() == 203);  // after the third step, before the third change
+}
+
+TEST_CASE("a fit that a stop ends leaves a checkpoint to go on from, not the best epoch") {
+  const auto files = std::make_shared<df::MemoryFileSystem>();
+  for (const bool is_stopped : {true, false}) {
+    Process process(files);
+    process.session.run(process.initialize);
+    std::stop_source stop;
+    const Hook stops{.on_step = [&](Fitting& fitting) {
+      if (fitting.step() == 25 && is_stopped) stop.request_stop();
+      if (fitting.step() == 25 && !is_stopped) fitting.stop("enough");
+    }};
+    const df::train::EarlyStoppingOptions keep_first{
+        .value = "loss", .larger_is_better = true, .patience = 100, .min_delta = 1e9, .restore_best = true};
+    const std::string prefix = is_stopped ? "/stopped/m" : "/ended/m";
+    process.fit({.epochs = 4,
+                 .hooks = {df::train::checkpoints(*process.saver, prefix, {.global_step = process.step}),
+                           df::train::early_stopping(keep_first), stops},
+                 .stop = stop.get_token()});
+    const std::int64_t steps = is_stopped ? 25 : 10;
+    CHECK(process.session.run(process.step).scalar() == steps);
+    CHECK(*df::train::latest_checkpoint(*files, is_stopped ? "/stopped" : "/ended") ==
+          prefix + "-" + std::to_string(steps));
   }
 }
 

@@ -39,8 +39,7 @@ class Fitting {
   /// The results so far. At the end of an epoch they include that epoch.
   const History& history() const noexcept { return history_; }
 
-  /// A number that grows with each step, and with each call of `note_change`: while it is the same, so are the
-  /// variables.
+  /// A number that grows with each step of the fit, and with each call of `note_change`.
   std::int64_t version() const noexcept { return history_.steps + num_changes_; }
   /// A hook calls it after it has changed variables: other hooks then save or measure them again.
   void note_change() noexcept { ++num_changes_; }
@@ -86,8 +85,9 @@ struct Hook {
   /// Called after validation, when the iterator stands at the beginning of the next epoch. Not called for an epoch
   /// that a stop has ended early.
   std::function<void(Fitting&)> on_epoch_end = {};
-  /// Called after the last step and before the first `on_end` of any hook, but not after an error. A hook that changes
-  /// variables at the end does it here, so that hooks that save variables see the change.
+  /// Called after the last step and before the first `on_end` of any hook, but neither after an error nor after
+  /// `FitOptions::stop`, since the fit may go on from its last checkpoint then. A hook that changes variables at the
+  /// end does it here, and calls `Fitting::note_change`, so that hooks that save variables see the change.
   std::function<void(Fitting&)> on_finish = {};
   std::function<void(Fitting&)> on_end = {};  ///< also after a stop, but not after an error
   /// Called before `fit` throws an error of the session, the data or a hook, also of the `on_end` of another hook. A

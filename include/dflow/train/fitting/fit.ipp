@@ -168,7 +168,7 @@ class FitLoop {
         ++num_begun_;
       }
       while (!is_over() && fitting_.epoch_ < options_.epochs) epoch();
-      call(&Hook::on_finish);
+      if (!is_interrupted_) call(&Hook::on_finish);
       for (const Hook& hook : options_.hooks) {
         ++num_ended_;
         if (hook.on_end) hook.on_end(fitting_);
@@ -261,7 +261,10 @@ class FitLoop {
   }
 
   bool is_over() {
-    if (options_.stop.stop_requested()) fitting_.stop("stop was requested");
+    if (options_.stop.stop_requested() && !fitting_.is_stopped()) {
+      is_interrupted_ = true;
+      fitting_.stop("stop was requested");
+    }
     if (options_.max_steps && fitting_.step() >= *options_.max_steps) fitting_.stop("max_steps");
     return fitting_.is_stopped();
   }
@@ -291,6 +294,7 @@ class FitLoop {
     return total;
   }
 
+  bool is_interrupted_ = false;
   const AnyTrainStep& step_;
   data::AnyIterator& batches_;
   const FitOptions& options_;

@@ -19,6 +19,7 @@ struct EarlyStoppingOptions {
   double min_delta = 0;
   /// At the end all variables, also those of the optimizer and counters, get the values that they had at the end of
   /// the best epoch. This process keeps the values until then.
+  /// After `FitOptions::stop` they keep their values, so that the fit can go on later.
   bool restore_best = false;
 };
 

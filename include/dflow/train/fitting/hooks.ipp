@@ -39,7 +39,7 @@ class EarlyStopping {
         str_cat("'", options_.value, "' has not become better in ", waited_, waited_ == 1 ? " epoch" : " epochs"));
   }
   void finish(Fitting& fitting) {
-    if (!best_ || !values_ || kept_version_ == fitting.version()) return;
+    if (!best_ || !values_) return;
     values_->assign(fitting.session());
     fitting.note_change();
   }
@@ -52,7 +52,6 @@ class EarlyStopping {
     graph_ = graph.keep_nodes();
     num_variables_ = num_variables;
     values_->read(fitting.session());
-    kept_version_ = fitting.version();
   }
   bool is_better(double value) const {
     if (std::isnan(value)) return false;
@@ -66,7 +65,6 @@ class EarlyStopping {
   std::weak_ptr<const NodeList> graph_;  ///< that `values_` are of; an address would say nothing of one that is gone
   std::size_t num_variables_ = 0;        ///< of them
   std::int64_t waited_ = 0;
-  std::int64_t kept_version_ = -1;  ///< of the variables in `values_`
 };
 
 class Checkpoints {
