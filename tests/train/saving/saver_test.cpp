@@ -467,6 +467,28 @@ TEST_CASE("a process that is killed at any change of a save leaves no checkpoint
   }
 }
 
+TEST_CASE("a checkpoint that could not be removed goes with a later save, and one that was put back stays") {
+  const auto files = std::make_shared<df::MemoryFileSystem>();
+  Counter counter({.max_to_keep = 1, .files = files});
+  df::Session session = fresh_session(counter.graph, files);
+  session.run(df::initialize_variables(counter.graph));
+  counter.saver.save(session, "/d/m", 1);
+  Names saved = files->list_directory("/d");
+  std::vector<std::pair<std::string, std::string>> first;
+  for (const std::string& file : saved) {
+    if (file != "checkpoint") first.emplace_back("/d/" + file, files->read_file("/d/" + file));
+  }
+  counter.saver.save(session, "/d/m", 2);
+  CHECK(!files->exists("/d/m-1.index"));
+  for (const auto& [path, content] : first) files->write_file_atomically(path, content);
+  Counter next({.max_to_keep = 1, .files = files});
+  df::Session other = fresh_session(next.graph, files);
+  next.saver.restore(other, "/d/m-1");
+  next.saver.save(other, "/d/m", 3);
+  CHECK(files->exists("/d/m-1.index"));
+  CHECK(!files->exists("/d/m-2.index"));
+}
+
 TEST_CASE("what a killed process left behind is removed, and nothing else") {
   const auto files = std::make_shared<df::MemoryFileSystem>();
   const df::Tensor<float> one(1.0f);

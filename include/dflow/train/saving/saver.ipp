@@ -371,6 +371,18 @@ double Saver::now_seconds() const {
   return std::chrono::duration<double>(options_.clock->wall_now().time_since_epoch()).count();
 }
 
+namespace detail {
+/// False also for a name that the file system cannot look up, as a damaged state may have.
+bool has_index(FileSystem& files, const std::string& path) {
+  try {
+    return files.exists(checkpoint_index_path(path));
+  } catch (const Error& error) {
+    if (error.code() != Code::invalid_argument) throw;
+    return false;
+  }
+}
+}  // namespace detail
+
 void Saver::read_state(const std::string& directory) {
   const CheckpointState state = read_checkpoint_state(*options_.files, directory).value_or(CheckpointState{});
   const bool has_times = state.all_model_checkpoint_timestamps.size() == state.all_model_checkpoint_paths.size();
@@ -384,13 +396,14 @@ void Saver::read_state(const std::string& directory) {
     // another's.
     if (named != file && parent_directory(named) != directory) continue;
     std::string path = join_path(directory, file);
-    if (!options_.files->exists(checkpoint_index_path(path))) continue;
+    if (!detail::has_index(*options_.files, path)) continue;
     paths.push_back(std::move(path));
     times.push_back(has_times ? state.all_model_checkpoint_timestamps[i] : last_kept);
   }
   std::vector<std::string> due;
   for (const std::string& named : state.being_removed) {
-    std::string path = join_path(directory, detail::file_name(named));
+    if (named != detail::file_name(named) || named == detail::file_name(state.model_checkpoint_path)) continue;
+    std::string path = join_path(directory, named);
     if (std::ranges::find(paths, path) == paths.end()) due.push_back(std::move(path));
   }
   directory_ = directory;
@@ -434,13 +447,21 @@ void Saver::note_saved(const std::string& path) {
 }
 
 void Saver::remove_what_is_due() noexcept {
-  for (const std::string& path : due_) {
+  if (due_.empty()) return;
+  constexpr std::size_t max_left = 100;
+  std::vector<std::string> left;
+  for (std::string& path : due_) {
     try {
       remove_checkpoint(*options_.files, path);
-    } catch (...) {  // files that cannot be removed stay
+    } catch (...) {  // the next save tries again
+      if (left.size() < max_left) left.push_back(std::move(path));
     }
   }
-  due_.clear();
+  due_ = std::move(left);
+  try {
+    write_state();  // a checkpoint that is put under one of these names later is not ours to remove
+  } catch (...) {
+  }
 }
 
 void Saver::remove_leftovers(const std::string& prefix) noexcept {
