@@ -118,7 +118,7 @@ TEST_CASE("The rows of a table on a server are gathered there, by the layer and 
         const df::Variable<float> table(graph, df::Tensor<float>::full({sharded_rows, sharded_width}, 0.5f));
         const df::Output<float> rows =
             is_layer ? df::embedding<float>(ids, sharded_rows, sharded_width, {.initializer = df::init::constant(0.5)})
-                     : df::embedding_lookup(table.read_edge(), ids);
+                     : df::embedding_lookup(table, ids);
         loss = df::reduce_sum(df::square(rows - 1.0f));
         train = df::train::GradientDescent(0.125f).minimize(loss);
       }

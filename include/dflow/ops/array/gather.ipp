@@ -53,7 +53,9 @@ void Gather::gradient(GradientContext& context) {
 namespace detail {
 
 AnyOutput any_rows_of(const AnyOutput& table, const AnyOutput& ids, const At& at) {
-  if (!table.is_valid() || table.node().op->role != OpRole::read_variable) return build<Gather>({table, ids}, {}, at);
+  const bool is_variable = table.is_valid() && table.node().op->role == OpRole::read_variable;
+  // In a body of a loop or a branch, one transfer of the table may cost less than rows in each iteration.
+  if (!is_variable || table.graph()->scope().function.is_valid()) return build<Gather>({table, ids}, {}, at);
   const ScopeGuard with = enter_colocation(*table.graph(), table.operation(), at.where);
   return build<Gather>({table, ids}, {}, at);
 }

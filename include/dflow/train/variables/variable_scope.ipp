@@ -68,6 +68,8 @@ FoundVariable make_variable(GraphStore& graph, std::string_view prefix, std::str
   }
   made.variable = AnyVariable::make_unlisted(graph, initial, {.name = name, .slice = slice}, at);
   if (regularizer) {
+    // In a cluster a scalar goes to the worker, not the variable.
+    const ScopeGuard with = enter_colocation(graph, made.variable.handle().operation(), at.where);
     const ScopeGuard scope = enter_name_scope(graph, str_cat(name, "_regularizer"), at.where);
     const AnyOutput loss = regularizer(made.variable.read_edge());
     if (!loss.is_of(&graph) || loss.endpoint().index != 0 || !loss.shape().has_rank() || loss.shape().rank() != 0) {
