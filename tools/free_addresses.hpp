@@ -43,7 +43,6 @@ inline std::vector<std::string> free_addresses(std::size_t count) {
   for (int tried = 0; addresses.size() < count; ++tried) {
     const bool is_kept = end - first >= few && tried < tries;
     const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (socket >= 0) sockets.push_back(socket);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -51,11 +50,13 @@ inline std::vector<std::string> free_addresses(std::size_t count) {
     socklen_t size = sizeof address;
     auto* const general = reinterpret_cast<sockaddr*>(&address);
     if (socket < 0 || ::bind(socket, general, size) < 0 || ::getsockname(socket, general, &size) < 0) {
-      if (errno == EADDRINUSE && is_kept) continue;
       const int error = errno;
+      if (socket >= 0) ::close(socket);
+      if (socket >= 0 && is_kept) continue;
       close_all();
       throw std::system_error(error, std::generic_category(), "no free port");
     }
+    sockets.push_back(socket);
     addresses.push_back(str_cat("127.0.0.1:", ntohs(address.sin_port)));
     tried = 0;
   }

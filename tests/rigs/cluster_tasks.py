@@ -15,11 +15,13 @@ def free_ports(count):
     """Ports that the system gives to nobody by itself: they stay free until their tasks start."""
     end = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     sockets = {}
-    while len(sockets) < count:
-        port = random.randrange(10000, end) if end > 11000 else 0
+    for tried in range(100 + count):
+        port = random.randrange(10000, end) if end > 11000 and tried < 100 else 0
         with contextlib.suppress(OSError):
             each = socket.create_server(("127.0.0.1", port))
             sockets[each.getsockname()[1]] = each
+        if len(sockets) == count:
+            break
     for each in sockets.values():
         each.close()
     return list(sockets)
