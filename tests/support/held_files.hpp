@@ -56,13 +56,13 @@ class ChangedFiles : public FileSystem {
   MemoryFileSystem files;
 };
 
-/// Files that are opened for appending only when they may go.
+/// Files that are created only when they may go.
 class HeldFiles final : public ChangedFiles {
  public:
-  std::unique_ptr<WritableFile> open_for_appending(const std::string& path) override {
+  std::unique_ptr<WritableFile> create_file(const std::string& path) override {
     is_held.set();
     may_go.wait_blocking();
-    return files.open_for_appending(path);
+    return files.create_file(path);
   }
 
   Gate is_held, may_go;
