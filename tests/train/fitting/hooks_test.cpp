@@ -171,7 +171,7 @@ TEST_CASE("the last checkpoint holds the variables that fit leaves, in any order
       const float left = session.run(fed.count).scalar();
       CHECK(left == (losses.size() == 4 ? 2 : 3));
       session.run(fed.count.assign(0.0f));
-      saver.restore(session, df::train::latest_checkpoint(*files, "/m"));
+      saver.restore(session, *df::train::latest_checkpoint(*files, "/m"));
       CHECK(session.run(fed.count).scalar() == left);
     }
   }

@@ -116,7 +116,8 @@ TEMPLATE_TEST_CASE("averages of 16-bit values get as far as those of floats", ""
     all(narrow(1));
     is_near(plain.average(x), 3 - 2 * (1 - decay));
     // A restored model has the averages, and nothing of their copies.
-    for (const df::train::SavedVariable& saved : plain.variables_to_restore(graph)) {
+    const df::train::SavedVariables restored = plain.variables_to_restore(graph);
+    for (const df::train::SavedVariable& saved : restored.variables()) {
       CHECK_FALSE(contains(saved.name, "master"));
     }
   }
