@@ -75,7 +75,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (table) {
     require(!options.has_header || table->names.size() == static_cast<std::size_t>(table->values.dim(1)));
     for (const bool has_quotes : {false, true}) {
-      for (const std::string_view line_end : {"\n", "\r\n"}) {
+      for (const std::string_view line_end : {"\n", "\r\n", "\r"}) {
         require(same(*table, dflow::parse_csv_table(written(*table, options, has_quotes, line_end), options)));
       }
     }
@@ -86,7 +86,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto from_file = outcome([&] { return dflow::read_csv_table(files, "/table.csv", options); });
   const auto content = outcome([&] { return dflow::is_gzip(text) ? dflow::gunzip(text) : text; });
   const auto wanted = outcome([&] { return content ? dflow::parse_csv_table(*content, options) : dflow::CsvTable(); });
-  const bool has_rows = content && wanted && wanted->values.dim(1) > 0;
+  const bool has_rows = content && wanted && wanted->values.dim(0) > 0;
   require(from_file.has_value() == has_rows);
   if (from_file) require(same(*from_file, *wanted));
   return 0;
