@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,6 +65,15 @@ struct ServerOptions {
   std::function<void(std::string_view)> log = nullptr;
 };
 
+/// When `Server::join` returns, beside the end of the server.
+struct JoinOptions {
+  /// After SIGTERM the task goes on as long as clients have sessions on it, so that they can save, but no longer than
+  /// this.
+  Duration grace = std::chrono::seconds(30);
+  /// Also returns when clients have had sessions on this task, and none has had one for so long; none: it does not.
+  std::optional<Duration> idle = {};
+};
+
 /// One task of a cluster in this process. It lends its devices to the sessions of all tasks, keeps the variables that
 /// are placed on them, and lets a session of this process run on the whole cluster.
 ///
@@ -95,8 +105,9 @@ class Server {
   /// filter that is not a device name or matches no task of the cluster, unless this task is the whole cluster.
   std::shared_ptr<SessionTarget> target(std::vector<std::string> filters = {}) const;
 
-  /// Blocks until `stop` is called. Returns 0, for main.
-  int join();
+  /// Blocks until `stop` is called, or the options end it; then the server has stopped. Notes SIGTERM meanwhile, which
+  /// therefore does not end the process. Returns 0, for main.
+  int join(const JoinOptions& options = {});
   /// Ends the running steps and all connections; waiting calls get Unavailable. A second call waits for the first. On
   /// a thread that is already inside `stop` (in `ServerOptions::log`, or in a callback at the end of a step), `stop`
   /// and `join` do nothing.

@@ -2,6 +2,7 @@
 
 #include <dflow/base/clock.hpp>
 #include <dflow/base/system_seed.hpp>
+#include <dflow/base/termination_signal.hpp>
 #include <dflow/base/threads/elastic_pool.hpp>
 #include <dflow/core/device_name.hpp>
 #include <dflow/core/memory/pool_allocator.hpp>
@@ -278,14 +279,39 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     stopped.notify_all();
   }
 
-  void join() {
+  void join(const JoinOptions& until) {
+    constexpr std::chrono::milliseconds interval(100);  // a signal's handler can wake no thread
+    const TerminationSignal termination;
+    Clock& clock = *options.clock;
+    std::optional<Clock::time_point> most;  // after SIGTERM
+    Clock::time_point last_used = clock.now();
+    bool was_used = false;
+    const auto is_over = [&] {
+      const bool is_used = worker->status().num_sessions > 0;
+      was_used |= is_used;
+      if (is_used) last_used = clock.now();
+      if (until.idle && was_used && clock.now() - last_used >= *until.idle) return true;
+      if (!termination.has_come()) return false;
+      if (!most) {
+        most = clock.after(until.grace);
+        if (is_used) options.log(str_cat(task, " was told to end: it waits for its clients' sessions to end"));
+      }
+      return (!is_used && clock.now() - last_used >= interval) || clock.now() >= *most;
+    };
     std::unique_lock lock(mutex);
-    wait_until_stopped(lock);
+    while (!stopped.wait_for(lock, interval, [&] { return has_stopped_for_us(); })) {
+      lock.unlock();
+      if (is_over()) return stop();
+      lock.lock();
+    }
   }
 
   /// The code that stops the server may call a function that waits for the stop: that call returns at once.
   void wait_until_stopped(std::unique_lock<std::mutex>& lock) {
-    stopped.wait(lock, [&] { return is_stopped || (is_stopping && stopping_thread == std::this_thread::get_id()); });
+    stopped.wait(lock, [&] { return has_stopped_for_us(); });
+  }
+  bool has_stopped_for_us() const {
+    return is_stopped || (is_stopping && stopping_thread == std::this_thread::get_id());
   }
 
   std::mutex mutex;
@@ -315,8 +341,8 @@ class ClusterTarget final : public SessionTarget {
   std::string task() const override { return state_->task; }
   std::uint64_t incarnation() const noexcept override { return state_->options.incarnation; }
 
-  std::unique_ptr<RemoteTasks> open_tasks(const OpTable& ops) override {
-    if (ops.fingerprint() != state_->options.ops.ops().fingerprint()) {
+  std::unique_ptr<RemoteTasks> open_tasks(const SessionOptions& wanted) override {
+    if (wanted.ops.ops().fingerprint() != state_->options.ops.ops().fingerprint()) {
       throw_error(Status::invalid_argument("the session has other ops than its target: give both the same `ops`"));
     }
     std::vector<std::string> tasks;
@@ -330,7 +356,9 @@ class ClusterTarget final : public SessionTarget {
     options.steps = state_->steps;
     options.clock = state_->options.clock;
     options.pool = state_->options.pool;
-    return ClusterTasks::find(std::move(options), tasks, state_->options.startup_timeout);
+    const Duration most = state_->options.startup_timeout;
+    return ClusterTasks::find(std::move(options), tasks, std::min(wanted.startup_timeout.value_or(most), most),
+                              wanted.stop);
   }
 
  private:
@@ -352,8 +380,8 @@ std::shared_ptr<SessionTarget> Server::target(std::vector<std::string> filters) 
   return std::make_shared<detail::ClusterTarget>(state_, filters, false);
 }
 
-int Server::join() {
-  state_->join();
+int Server::join(const JoinOptions& options) {
+  state_->join(options);
   return 0;
 }
 

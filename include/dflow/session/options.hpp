@@ -46,6 +46,11 @@ struct SessionOptions {
   /// options that describe them are InvalidArgument. Finding the other tasks is part of making the session, which
   /// throws Unavailable with a list of the missing tasks.
   std::shared_ptr<SessionTarget> target = nullptr;
+  /// How long to look for the other tasks of the target, if that is less than the target's own time
+  /// (`net::ServerOptions::startup_timeout`).
+  std::optional<Duration> startup_timeout = {};
+  /// Ends the search with Cancelled when stop is requested. Steps have a stop token of their own.
+  std::stop_token stop = {};
   std::shared_ptr<Allocator> allocator = nullptr;
   /// Most bytes that tensors of the session take at once; 0 for no limit. Beyond it: ResourceExhausted.
   std::size_t memory_limit_bytes = 0;

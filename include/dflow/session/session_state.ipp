@@ -66,7 +66,7 @@ Session::State::State(const Graph& session_graph, SessionOptions session_options
   client.incarnation = o.target != nullptr ? o.target->incarnation() : o.incarnation;
   if (o.target != nullptr) {
     if (remote_session != nullptr) return;
-    remote = o.target->open_tasks(o.ops.ops());
+    remote = o.target->open_tasks(o);
     for (const DeviceInfo& device : remote->devices()) {
       infos.push_back(device);
       kernels.push_back(o.ops.kernels().for_type(device.type));

@@ -18,7 +18,6 @@ namespace dflow {
 
 class Device;
 class GraphStore;
-class OpTable;
 struct SessionOptions;
 
 /// The part of a step that one device of another task runs.
@@ -150,8 +149,8 @@ class SessionTarget {
 
   /// Looks for the other tasks, and blocks until all have been found. Errors: Unavailable if some are not found in
   /// time, with a list of the missing tasks, which includes tasks with another table of ops. InvalidArgument if the
-  /// target itself has a table other than `ops`.
-  virtual std::unique_ptr<RemoteTasks> open_tasks(const OpTable& ops) = 0;
+  /// target itself has a table other than `options.ops`. Cancelled when `options.stop` is requested.
+  virtual std::unique_ptr<RemoteTasks> open_tasks(const SessionOptions& options) = 0;
   /// Used instead of `open_tasks` if a master in another process is to keep the session. Null, as by default, if this
   /// process keeps it. Blocks until the master has the graph and has found the other tasks. Errors: as of
   /// `open_tasks`; InvalidArgument if the master's ops cannot make a graph of `graph`.

@@ -49,7 +49,7 @@ class RemoteMaster final : public SessionTarget {
   std::vector<std::shared_ptr<Device>> local_devices() const override { return {}; }
   std::string task() const override;
   std::uint64_t incarnation() const noexcept override;
-  std::unique_ptr<RemoteTasks> open_tasks(const OpTable& ops) override;
+  std::unique_ptr<RemoteTasks> open_tasks(const SessionOptions& options) override;
   std::unique_ptr<RemoteSession> open_session(const GraphStore& graph, const SessionOptions& options) override;
 
   struct State;

@@ -75,12 +75,13 @@ void RemoteMaster::reset(std::vector<std::string> containers) const {
 std::string RemoteMaster::task() const { return state_->client.task; }
 std::uint64_t RemoteMaster::incarnation() const noexcept { return state_->client.incarnation; }
 
-std::unique_ptr<RemoteTasks> RemoteMaster::open_tasks(const OpTable&) {
+std::unique_ptr<RemoteTasks> RemoteMaster::open_tasks(const SessionOptions&) {
   throw_error(Status::internal("the sessions of a remote master have no tasks of their own"));
 }
 
 std::unique_ptr<RemoteSession> RemoteMaster::open_session(const GraphStore& graph, const SessionOptions& options) {
-  const Duration timeout = state_->client.startup_timeout;
+  const Duration most = state_->client.startup_timeout;
+  const Duration timeout = std::min(options.startup_timeout.value_or(most), most);
   CreateSession create;
   create.time_left_ns = timeout.count();
   create.soft_placement = options.soft_placement;
@@ -89,11 +90,12 @@ std::unique_ptr<RemoteSession> RemoteMaster::open_session(const GraphStore& grap
   auto session = std::make_shared<detail::RemoteSessionClient>(
       state_, std::move(create), options.clock != nullptr ? options.clock : state_->client.clock);
   const std::size_t count = session->describe(graph);
-  detail::wait_for_status(options.pool.get(), [&](auto done) {
+  const auto prepare = [&](auto done) {
     session->prepare(
         count, state_->client.clock->after(timeout),
         [session, done](const Status& status, const std::shared_ptr<Connection>&) { done(session->explain(status)); });
-  });
+  };
+  detail::wait_for_status(options.pool.get(), prepare, options.stop);
   return std::make_unique<detail::RemoteMasterSession>(std::move(session));
 }
 

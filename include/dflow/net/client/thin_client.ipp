@@ -13,8 +13,10 @@
 #include <dflow/net/tasks/peers.hpp>
 #include <dflow/net/transport/sockets/asio_transport.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <utility>
 
@@ -52,16 +54,20 @@ struct ThinClient {
 
 /// Calls `begin(done)` and waits until `done` is called with a status.
 template <class Begin>
-void wait_for_status(ThreadPool* pool, const Begin& begin) {
+void wait_for_status(ThreadPool* pool, const Begin& begin, const std::stop_token& stop = {}) {
   struct Waiting {
     PoolEvent ended;
+    std::atomic<bool> has_ended{false};
     Status outcome;
+    void end(Status status) {
+      if (has_ended.exchange(true)) return;
+      outcome = std::move(status);
+      ended.set();
+    }
   };
   const auto waiting = std::make_shared<Waiting>();
-  begin([waiting](Status status) {
-    waiting->outcome = std::move(status);
-    waiting->ended.set();
-  });
+  begin([waiting](Status status) { waiting->end(std::move(status)); });
+  const std::stop_callback stopped(stop, [waiting] { waiting->end(Status::cancelled("stop was requested")); });
   if (pool != nullptr) {
     pool->wait(waiting->ended);
   } else {

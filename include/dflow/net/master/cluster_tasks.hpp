@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -69,7 +70,8 @@ class ClusterTasks final : public RemoteTasks {
   /// of them. `done` is called once, from any thread, and must not block.
   static void find_async(Options options, const std::vector<std::string>& tasks, Duration timeout, Found done);
   /// The same, and waits.
-  static std::unique_ptr<ClusterTasks> find(Options options, const std::vector<std::string>& tasks, Duration timeout);
+  static std::unique_ptr<ClusterTasks> find(Options options, const std::vector<std::string>& tasks, Duration timeout,
+                                            const std::stop_token& stop);
 
   ~ClusterTasks() override;
 

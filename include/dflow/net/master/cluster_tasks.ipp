@@ -202,20 +202,27 @@ void ClusterTasks::find_async(Options options, const std::vector<std::string>& t
 }
 
 std::unique_ptr<ClusterTasks> ClusterTasks::find(Options options, const std::vector<std::string>& tasks,
-                                                 Duration timeout) {
+                                                 Duration timeout, const std::stop_token& stop) {
   // A wait may end before it is found (in a simulated process that crashes).
   struct Finding {
     PoolEvent is_found;
+    std::atomic<bool> has_ended{false};
     Status outcome;
     std::unique_ptr<ClusterTasks> cluster;
+    void end(Status status, std::unique_ptr<ClusterTasks> found) {
+      if (has_ended.exchange(true)) return;
+      outcome = std::move(status);
+      cluster = std::move(found);
+      is_found.set();
+    }
   };
   const std::shared_ptr<ThreadPool> pool = options.pool;
   const auto finding = std::make_shared<Finding>();
   find_async(std::move(options), tasks, timeout, [finding](Status status, std::unique_ptr<ClusterTasks> cluster) {
-    finding->outcome = std::move(status);
-    finding->cluster = std::move(cluster);
-    finding->is_found.set();
+    finding->end(std::move(status), std::move(cluster));
   });
+  const std::stop_callback stopped(
+      stop, [finding] { finding->end(Status::cancelled("stop was requested before all tasks were found"), nullptr); });
   pool->wait(finding->is_found);
   throw_if_error(finding->outcome);
   return std::move(finding->cluster);

@@ -31,7 +31,7 @@ class FoundTarget final : public SessionTarget {
   std::vector<std::shared_ptr<Device>> local_devices() const override { return devices_; }
   std::string task() const override { return task_; }
   std::uint64_t incarnation() const noexcept override { return incarnation_; }
-  std::unique_ptr<RemoteTasks> open_tasks(const OpTable&) override { return std::move(found_); }
+  std::unique_ptr<RemoteTasks> open_tasks(const SessionOptions&) override { return std::move(found_); }
 
  private:
   const std::vector<std::shared_ptr<Device>> devices_;

@@ -13,5 +13,4 @@
 #include <dflow/train/saving/savable_resources.ipp>
 #include <dflow/train/saving/saved_state.ipp>
 #include <dflow/train/saving/saver.ipp>
-#include <dflow/train/saving/termination_signal.ipp>
 #include <dflow/train/saving/variable_values.ipp>

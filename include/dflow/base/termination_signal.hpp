@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace dflow::train {
+namespace dflow {
 
 /// While an object of this class lives, SIGTERM does not end the process: it is noted, so that a training loop can
 /// save and end by itself. The first object installs the handler; the last object restores the previous handler.
@@ -25,4 +25,4 @@ class TerminationSignal {
   std::uint64_t seen_;
 };
 
-}  // namespace dflow::train
+}  // namespace dflow

@@ -1,11 +1,11 @@
-#include <dflow/train/saving/termination_signal.hpp>
+#include <dflow/base/termination_signal.hpp>
 
 #include "catch.hpp"
 
 #include <signal.h>
 #include <memory>
 
-using dflow::train::TerminationSignal;
+using dflow::TerminationSignal;
 
 TEST_CASE("the last one that notes SIGTERM puts back what was there, in whatever order they go") {
   struct sigaction ignore {

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <dflow/base/status.hpp>
-#include <dflow/train/saving/termination_signal.hpp>
+#include <dflow/base/termination_signal.hpp>
 
 #include <signal.h>
 #include <atomic>
 #include <mutex>
 
-namespace dflow::train {
+namespace dflow {
 
 namespace detail {
 
@@ -55,4 +55,4 @@ bool TerminationSignal::has_come() const noexcept {
   return detail::num_termination_signals.load(std::memory_order_relaxed) != seen_;
 }
 
-}  // namespace dflow::train
+}  // namespace dflow
