@@ -7,7 +7,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -17,7 +16,6 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "digits.hpp"
 
@@ -36,36 +34,7 @@ struct Flags {
   std::int64_t save_every = 20;
   double straggling = 0;
   int straggle_ms = 50;
-};
-
-/// The images of a step, for all replicas together: each epoch is in an order of its own.
-class Batches {
- public:
-  Batches(std::int64_t images, std::int64_t per_step, std::uint64_t seed)
-      : images_(images), per_step_(per_step), seed_(seed) {}
-
-  std::vector<std::int64_t> rows(std::int64_t step, std::int64_t begin, std::int64_t end) {
-    const std::int64_t steps_per_epoch = std::max<std::int64_t>(images_ / per_step_, 1);
-    if (const std::int64_t epoch = step / steps_per_epoch; epoch != epoch_) {
-      df::train::Minibatches all(images_, images_, seed_ + static_cast<std::uint64_t>(epoch));
-      const auto order = all.next();
-      order_.assign(order.begin(), order.end());
-      epoch_ = epoch;
-    }
-    const std::int64_t first = step % steps_per_epoch * per_step_;
-    std::vector<std::int64_t> rows;
-    rows.reserve(static_cast<std::size_t>(end - begin));
-    for (std::int64_t i = begin; i < end; ++i) {
-      rows.push_back(order_[static_cast<std::size_t>((first + i) % images_)]);
-    }
-    return rows;
-  }
-
- private:
-  std::int64_t images_, per_step_;
-  std::uint64_t seed_;
-  std::int64_t epoch_ = -1;
-  std::vector<std::int64_t> order_;
+  int ready_seconds = 300;
 };
 
 int train(const Flags& flags, const df::net::ClusterSpec& cluster) {
@@ -93,14 +62,16 @@ int train(const Flags& flags, const df::net::ClusterSpec& cluster) {
                               .is_chief = cluster.is_chief(),
                               .checkpoint_dir = flags.checkpoints,
                               .save_every_steps = flags.checkpoints.empty() ? 0 : flags.save_every,
-                              .save_on_sigterm = !flags.checkpoints.empty()}));
-  Batches batches(sets.train.size(), flags.batch * replicas, flags.seed);
+                              .save_on_sigterm = !flags.checkpoints.empty(),
+                              .ready_timeout = std::chrono::seconds(flags.ready_seconds)}));
+  digits::Batches batches(sets.train.size(), flags.batch * replicas, flags.seed);
   std::mt19937_64 chance(flags.seed + 77 * static_cast<std::uint64_t>(rank));
   std::unique_ptr<df::train::Progress> progress;
   if (cluster.is_chief()) progress = std::make_unique<df::train::Progress>(flags.steps);
   const auto begin = std::chrono::steady_clock::now();
-  std::int64_t shown = 0;
+  std::int64_t shown = 0, last = 0;
   sync.train(supervisor, flags.steps, [&](df::Session& session, std::int64_t step) {
+    last = step;
     if (std::generate_canonical<double, 53>(chance) < flags.straggling) {
       std::this_thread::sleep_for(std::chrono::milliseconds(flags.straggle_ms));
     }
@@ -111,6 +82,7 @@ int train(const Flags& flags, const df::net::ClusterSpec& cluster) {
     for (; progress != nullptr && shown <= step; ++shown) progress->step(value);
   });
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+  std::printf("ends in step %lld\n", static_cast<long long>(last));
   if (supervisor.should_stop()) return 0;
   if (cluster.is_chief()) {
     double score = 0, test_loss = 0;
@@ -145,6 +117,7 @@ int main(int argc, char** argv) {
   app.add_option("--seed", flags.seed, "of variables, order and split")->check(CLI::PositiveNumber);
   app.add_option("--checkpoints", flags.checkpoints, "directory that all processes see, to save to and go on from");
   app.add_option("--save_every", flags.save_every, "steps between two checkpoints");
+  app.add_option("--ready_seconds", flags.ready_seconds, "how long to wait for other tasks");
   app.add_option("--straggling", flags.straggling, "share of steps before which a replica sleeps");
   app.add_option("--straggle_ms", flags.straggle_ms, "how long it sleeps then");
   CLI11_PARSE(app, argc, argv);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace digits {
 
@@ -52,5 +53,35 @@ double accuracy_on(const df::LabelledImages& set, Score&& score) {
   }
   return hits / static_cast<double>(set.size());
 }
+
+/// The images of a step, for all replicas together: each epoch is in an order of its own.
+class Batches {
+ public:
+  Batches(std::int64_t images, std::int64_t per_step, std::uint64_t seed)
+      : images_(images), per_step_(per_step), seed_(seed) {}
+
+  std::vector<std::int64_t> rows(std::int64_t step, std::int64_t begin, std::int64_t end) {
+    const std::int64_t steps_per_epoch = std::max<std::int64_t>(images_ / per_step_, 1);
+    if (const std::int64_t epoch = step / steps_per_epoch; epoch != epoch_) {
+      df::train::Minibatches all(images_, images_, seed_ + static_cast<std::uint64_t>(epoch));
+      const auto order = all.next();
+      order_.assign(order.begin(), order.end());
+      epoch_ = epoch;
+    }
+    const std::int64_t first = step % steps_per_epoch * per_step_;
+    std::vector<std::int64_t> rows;
+    rows.reserve(static_cast<std::size_t>(end - begin));
+    for (std::int64_t i = begin; i < end; ++i) {
+      rows.push_back(order_[static_cast<std::size_t>((first + i) % images_)]);
+    }
+    return rows;
+  }
+
+ private:
+  std::int64_t images_, per_step_;
+  std::uint64_t seed_;
+  std::int64_t epoch_ = -1;
+  std::vector<std::int64_t> order_;
+};
 
 }  // namespace digits

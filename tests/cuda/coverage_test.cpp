@@ -108,6 +108,7 @@ const std::map<std::string_view, std::vector<std::string_view>>& reasons() {
         "TokenBarrierClose",
         "TokenBarrierCollect",
         "TokenBarrierDropMissing",
+        "TokenBarrierHold",
         "TokenBarrierLeave",
         "TokenBarrierOpen",
         "TokenBarrierWait"}},

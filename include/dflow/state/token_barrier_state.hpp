@@ -25,6 +25,10 @@ namespace dflow {
 /// leaving is cancelled is present again too. If two processes have one rank, the process that began last counts: a
 /// call of the other one that waits or leaves is told AlreadyExists.
 ///
+/// The leader and each replica hold a place for as long as their processes live: a call that is cancelled when its
+/// client is lost. If the leader loses its place while it leads, the barrier is closed as by `Close::lost`. A replica
+/// that has lost its place may come back; until then it is lost.
+///
 /// A step is being made from the moment that the leader is told the arrivals until it moves the barrier on. A replica
 /// that has not arrived at this step waits for the next one, so it reads nothing of a step half made.
 ///
@@ -36,6 +40,7 @@ class TokenBarrierState final : public AwaitedResource {
  public:
   using WaitDone = UniqueFunction<void(Status, std::int64_t step)>;
   using LeaveDone = UniqueFunction<void(Status)>;
+  using HoldDone = UniqueFunction<void(Status)>;
   /// Ranks, ascending.
   struct Collected {
     std::vector<std::int32_t> arrived;  ///< empty if there are not enough
@@ -73,19 +78,33 @@ class TokenBarrierState final : public AwaitedResource {
   void collect_async(std::int64_t leader, const CancellationToken& cancellation, CollectDone done);
   /// The next step begins: replicas that wait for it go on.
   void advance(std::int64_t step, std::int64_t leader = 0);
-  /// Replica `rank` brings no more, from now on. Its arrivals so far count. Calls `done` when the leader knows, when
-  /// nobody has ever led, or when the last step has been done. Errors: AlreadyExists if the replica waits or arrives
-  /// again before that, in another process; Aborted when the leader has failed, or another one leads, before that.
+  /// Replica `rank` brings no more, from now on. Its arrivals so far count, and a call that waits under its rank is
+  /// told the current step at once. Calls `done` when the leader knows, when nobody has ever led, or when the training
+  /// has ended. Errors: AlreadyExists if the replica waits or arrives again before that, in another process; Aborted
+  /// when the leader has failed, or another one leads, before that.
   void leave_async(std::int64_t rank, const CancellationToken& cancellation, LeaveDone done);
   /// The replicas that are present and have not arrived at the current step, ascending.
   std::vector<std::int32_t> missing() const;
-  /// Gives up the missing replicas if any replica has arrived, and returns their ranks.
-  std::vector<std::int32_t> drop_missing(std::int64_t leader = 0);
-  /// Why a barrier ends all waiting.
+  /// Holds the place of the leader with number `leader`, or of a replica. The leader's call is done when the barrier is
+  /// closed or somebody else opens it; a replica's call is done when it is cancelled, or when a new call holds its
+  /// place. Errors: AlreadyExists if another leader leads, or another call holds the place; Aborted for a leader if the
+  /// barrier is not open.
+  void hold_leader_async(std::int64_t leader, const CancellationToken& cancellation, HoldDone done);
+  void hold_replica_async(std::int64_t rank, const CancellationToken& cancellation, HoldDone done);
+  enum class GiveUp : std::uint8_t {
+    none,
+    missing,  ///< if any replica has arrived
+    lost,     ///< if no replica has arrived: of the missing replicas, those whose place nobody holds
+  };
+  /// Gives up missing replicas. Returns their ranks; for `none` those of all missing replicas.
+  std::vector<std::int32_t> drop_missing(std::int64_t leader = 0, GiveUp which = GiveUp::missing);
+  /// Why a barrier ends all waiting. After `done` and `stopped` all replicas are present again when somebody opens the
+  /// barrier or waits anew.
   enum class Close : std::uint8_t {
-    late,  ///< DeadlineExceeded that names the missing replicas
-    done,  ///< OutOfRange: the last step has been done. All are present again when somebody opens it or waits anew.
-    lost,  ///< Aborted: the leader has failed
+    late,     ///< DeadlineExceeded that names the missing replicas
+    done,     ///< OutOfRange: the last step has been done
+    stopped,  ///< OutOfRange: the leader was told to stop, and nobody makes more steps
+    lost,     ///< Aborted: the leader has failed
   };
   /// Ends all waiting until the barrier is opened, except for replicas that have no step yet.
   void close(Close why, std::int64_t leader = 0);

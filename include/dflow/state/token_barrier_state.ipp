@@ -24,6 +24,12 @@ struct TokenBarrierState::State {
     std::int64_t rank;
     LeaveDone done;
   };
+  static constexpr std::int64_t of_leader = -1;
+  struct Holder {
+    std::int64_t rank;    ///< or `of_leader`
+    std::int64_t leader;  ///< its number
+    HoldDone done;
+  };
   enum class Left : std::uint8_t { no, untold, told, known };  ///< to the leader
   struct Replica {
     bool is_present = true;
@@ -37,8 +43,9 @@ struct TokenBarrierState::State {
     std::vector<Waiter> waiters;
     std::vector<Collector> collectors;
     std::vector<Leaver> leavers, known_leavers;
+    std::vector<Holder> holders;
     Collected collected;
-    Status waiters_status, collectors_status, leavers_status;
+    Status waiters_status, collectors_status, leavers_status, holders_status;
     std::int64_t step = 0;
 
     Due() = default;
@@ -49,22 +56,26 @@ struct TokenBarrierState::State {
       for (Collector& collector : collectors) collector.done(collectors_status, std::exchange(collected, {}));
       for (Leaver& leaver : leavers) leaver.done(leavers_status);
       for (Leaver& leaver : known_leavers) leaver.done(Status());
+      for (Holder& holder : holders) holder.done(holders_status);
     }
   };
 
-  explicit State(std::int64_t replicas) : of(static_cast<std::size_t>(replicas)) {}
+  State(std::string of_barrier, std::int64_t replicas)
+      : barrier(std::move(of_barrier)), of(static_cast<std::size_t>(replicas)) {}
 
+  const std::string barrier;  ///< its description
   mutable std::mutex mutex;
   std::vector<Replica> of;  ///< by rank
   std::int64_t step = -1;
   std::int64_t leader = 0;  ///< that opened it last
   bool is_open = false;
   bool is_advancing = false;  ///< the leader knows the arrivals, and makes the step
-  bool is_over = false;       ///< the last step has been done
+  bool is_over = false;       ///< the training has ended
   Status closed = Status();   ///< why, if it was open before
   detail::WaitList<Waiter> waiters;
   detail::WaitList<Collector> collectors;
   detail::WaitList<Leaver> leavers;
+  detail::WaitList<Holder> holders;
 
   void give_up(Waiter& waiter, const Status& status) { waiter.done(status, step_now()); }
   void give_up(Collector& collector, const Status& status) { collector.done(status, {}); }
@@ -76,6 +87,14 @@ struct TokenBarrierState::State {
     }
     leaver.done(status);
   }
+  void give_up(Holder& holder, const Status& status) {
+    {
+      Due due;
+      const std::lock_guard lock(mutex);
+      if (holder.rank == of_leader && holder.leader == leader && is_open) close(Close::lost, due);
+    }
+    holder.done(status);
+  }
   std::int64_t step_now() const {
     const std::lock_guard lock(mutex);
     return step;
@@ -85,17 +104,20 @@ struct TokenBarrierState::State {
   std::vector<std::int32_t> missing() const {
     return detail::ranks_where(of, [](const Replica& one) { return one.is_present && !one.has_arrived; });
   }
-  /// A call that `begins` takes the place of the call that waits under its rank. Other calls are told of `barrier`.
-  void return_to(std::int64_t rank, bool begins, const TokenBarrierState& barrier, Due& due) {
+  bool is_held(std::int64_t rank) const {
+    return holders.has_if([&](const Holder& holder) { return holder.rank == rank; });
+  }
+  /// A call that `begins` takes the place of the call that waits under its rank.
+  void return_to(std::int64_t rank, bool begins, Due& due) {
     stay(rank);
     replica(rank).was_here = true;
     due.leavers = leavers.take_if([&](const Leaver& leaver) { return leaver.rank == rank; });
     if (begins) due.waiters = waiters.take_if([&](const Waiter& waiter) { return waiter.rank == rank; });
     if (due.leavers.empty() && due.waiters.empty()) return;
     due.leavers_status = due.waiters_status =
-        Status::already_exists(str_cat(barrier.debug_string(), ": another process is replica ", rank, " now"));
+        Status::already_exists(str_cat(barrier, ": another process is replica ", rank, " now"));
   }
-  /// After the last step all are present again, to train anew.
+  /// After the end all are present again, to train anew.
   void begin_anew() {
     if (!std::exchange(is_over, false)) return;
     for (Replica& one : of) one = {};
@@ -156,13 +178,40 @@ struct TokenBarrierState::State {
     step = due.step = next;
     for (Replica& one : of) one.has_arrived = false;
   }
+  Status status_of(Close why) const {
+    switch (why) {
+      case Close::done:
+        return Status::out_of_range(str_cat(barrier, ": the last step, ", step, ", has been done"));
+      case Close::stopped:
+        return Status::out_of_range(str_cat(barrier, ": who leads was told to stop, and step ", step, " is not made"));
+      case Close::lost:
+        return Status::aborted(str_cat(barrier, ": who leads has failed at step ", step));
+      case Close::late:
+        break;
+    }
+    return Status::deadline_exceeded(
+        str_cat(barrier, ": replicas ", detail::ranks_text(missing()), " have not arrived at step ", step, " in time"));
+  }
+  void close(Close why, Due& due) {
+    closed = status_of(why);
+    is_open = is_advancing = false;
+    is_over |= why == Close::done || why == Close::stopped;
+    due.step = step;
+    due.waiters_status = due.collectors_status = closed;
+    due.waiters = waiters.take_if([](const Waiter& waiter) { return waiter.local_step >= 0; });
+    due.collectors = collectors.take_all();
+    due.holders = holders.take_if([](const Holder& holder) { return holder.rank == of_leader; });
+    if (why == Close::lost) return call_back_leavers(due, closed);
+    due.leavers = leavers.take_all();
+    for (const Leaver& leaver : due.leavers) replica(leaver.rank).is_leaving = false;
+  }
 };
 
 TokenBarrierState::TokenBarrierState(std::string name, std::int64_t replicas, std::int64_t aggregate)
     : name_(std::move(name)),
       replicas_(replicas),
       aggregate_(aggregate),
-      state_(std::make_shared<State>(std::max<std::int64_t>(replicas, 0))) {
+      state_(std::make_shared<State>(debug_string(), std::max<std::int64_t>(replicas, 0))) {
   if (replicas < 1 || aggregate < 1 || aggregate > replicas) {
     throw_error(Status::invalid_argument(str_cat(debug_string(), ": not 1 <= aggregate <= replicas")));
   }
@@ -174,6 +223,7 @@ void TokenBarrierState::abandon(const Status& why) {
   detail::end_waiting(kept, &State::waiters, why);
   detail::end_waiting(kept, &State::collectors, why);
   detail::end_waiting(kept, &State::leavers, why);
+  detail::end_waiting(kept, &State::holders, why);
 }
 
 std::string TokenBarrierState::debug_string() const {
@@ -214,6 +264,8 @@ void TokenBarrierState::open(std::int64_t step, std::int64_t leader, std::span<c
       Status::already_exists(str_cat(debug_string(), " was opened by somebody else, who leads now"));
   const std::lock_guard lock(state_->mutex);
   due.collectors = state_->collectors.take_all();
+  due.holders_status = due.collectors_status;
+  due.holders = state_->holders.take_if([](const State::Holder& holder) { return holder.rank == State::of_leader; });
   state_->begin_anew();
   state_->begin(step, due);
   state_->leader = leader;
@@ -244,7 +296,7 @@ void TokenBarrierState::arrive(std::int64_t rank, std::int64_t local_step) {
   State::Due due;
   const std::lock_guard lock(state_->mutex);
   State::Replica& one = state_->replica(rank);
-  state_->return_to(rank, false, *this, due);
+  state_->return_to(rank, false, due);
   if (!state_->is_open || local_step != state_->step) return;
   one.has_arrived = true;
   state_->serve_collectors(aggregate_, due);
@@ -262,7 +314,7 @@ void TokenBarrierState::wait_async(std::int64_t rank, std::int64_t local_step, c
   const bool begins = local_step < 0;
   if (begins) state_->begin_anew();
   const State::Replica& one = state_->replica(rank);
-  state_->return_to(rank, begins, *this, due);
+  state_->return_to(rank, begins, due);
   const std::int64_t step = state_->step;
   if (!state_->is_open && !state_->closed.ok() && !begins) {
     const Status closed = state_->closed;
@@ -314,6 +366,9 @@ void TokenBarrierState::leave_async(std::int64_t rank, const CancellationToken& 
   if (!state_->is_over) {
     one.is_present = false;
     if (one.left == State::Left::no) one.left = State::Left::untold;
+    due.step = state_->step;
+    due.waiters = state_->waiters.take_if(
+        [&](const State::Waiter& waiter) { return waiter.rank == rank && waiter.local_step >= 0; });
     state_->serve_collectors(aggregate_, due);
   }
   if (!state_->is_open || one.left == State::Left::known) {
@@ -333,14 +388,34 @@ std::vector<std::int32_t> TokenBarrierState::missing() const {
   return state_->missing();
 }
 
-std::vector<std::int32_t> TokenBarrierState::drop_missing(std::int64_t leader) {
+void TokenBarrierState::hold_leader_async(std::int64_t leader, const CancellationToken& cancellation, HoldDone done) {
+  std::unique_lock lock(state_->mutex);
+  require_leader(leader);
+  if (!state_->is_open) throw_error(Status::aborted(str_cat(debug_string(), " is not open")));
+  detail::wait_for(state_, &State::holders, lock,
+                   state_->holders.add(State::Holder{State::of_leader, leader, std::move(done)}), cancellation);
+}
+
+void TokenBarrierState::hold_replica_async(std::int64_t rank, const CancellationToken& cancellation, HoldDone done) {
+  require_rank(rank);
+  State::Due due;
+  due.holders_status = Status::already_exists(str_cat(debug_string(), ": another call is replica ", rank, " now"));
+  std::unique_lock lock(state_->mutex);
+  due.holders = state_->holders.take_if([&](const State::Holder& holder) { return holder.rank == rank; });
+  detail::wait_for(state_, &State::holders, lock, state_->holders.add(State::Holder{rank, 0, std::move(done)}),
+                   cancellation);
+}
+
+std::vector<std::int32_t> TokenBarrierState::drop_missing(std::int64_t leader, GiveUp which) {
   State::Due due;
   const std::lock_guard lock(state_->mutex);
   require_leader(leader);
+  std::vector<std::int32_t> ranks = state_->missing();
+  if (which == GiveUp::none) return ranks;
   const bool has_any =
       std::any_of(state_->of.begin(), state_->of.end(), [](const auto& one) { return one.has_arrived; });
-  if (!has_any) return {};
-  std::vector<std::int32_t> ranks = state_->missing();
+  if (has_any != (which == GiveUp::missing)) return {};
+  if (which == GiveUp::lost) std::erase_if(ranks, [&](std::int32_t rank) { return state_->is_held(rank); });
   for (const std::int32_t rank : ranks) state_->replica(rank).is_present = false;
   state_->serve_collectors(aggregate_, due);
   return ranks;
@@ -350,28 +425,7 @@ void TokenBarrierState::close(Close why, std::int64_t leader) {
   State::Due due;
   const std::lock_guard lock(state_->mutex);
   require_leader(leader);
-  if (why == Close::done) {
-    state_->closed =
-        Status::out_of_range(str_cat(debug_string(), ": the last step, ", state_->step, ", has been done"));
-  } else if (why == Close::lost) {
-    state_->closed = Status::aborted(str_cat(debug_string(), ": who leads has failed at step ", state_->step));
-  } else {
-    state_->closed =
-        Status::deadline_exceeded(str_cat(debug_string(), ": replicas ", detail::ranks_text(state_->missing()),
-                                          " have not arrived at step ", state_->step, " in time"));
-  }
-  state_->is_open = state_->is_advancing = false;
-  state_->is_over |= why == Close::done;
-  due.step = state_->step;
-  due.waiters_status = due.collectors_status = state_->closed;
-  due.waiters = state_->waiters.take_if([](const State::Waiter& waiter) { return waiter.local_step >= 0; });
-  due.collectors = state_->collectors.take_all();
-  if (why == Close::lost) {
-    state_->call_back_leavers(due, state_->closed);
-  } else {
-    due.leavers = state_->leavers.take_all();
-    for (const State::Leaver& leaver : due.leavers) state_->replica(leaver.rank).is_leaving = false;
-  }
+  state_->close(why, due);
 }
 
 std::int64_t TokenBarrierState::step() const { return state_->step_now(); }

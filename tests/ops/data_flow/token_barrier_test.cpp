@@ -60,6 +60,19 @@ std::shared_ptr<Told> leave_barrier(TokenBarrierState& barrier, std::int64_t ran
   return told;
 }
 
+/// Holds the leader's place, or a replica's.
+std::shared_ptr<Told> hold_place(TokenBarrierState& barrier, std::int64_t rank, const CancellationToken& token,
+                                 std::int64_t leader = 0) {
+  auto told = std::make_shared<Told>();
+  auto done = [told](Status status) {
+    REQUIRE_FALSE(told->is_told);
+    *told = {true, std::move(status), 0, {}, {}};
+  };
+  if (rank < 0) barrier.hold_leader_async(leader, token, std::move(done));
+  if (rank >= 0) barrier.hold_replica_async(rank, token, std::move(done));
+  return told;
+}
+
 }  // namespace
 
 TEST_CASE("A barrier tells who has arrived, and lets all go on when the step has been made") {
@@ -563,4 +576,107 @@ TEST_CASE("who leaves twice stays only if nobody leaves any more under its rank"
   const auto again = collect_at(barrier, {}, 7);  // it knows now who has left
   CHECK(second_told->ok());
   barrier.abandon(Status::cancelled("the test is over"));
+}
+
+TEST_CASE("a leader whose process is lost closes its barrier, unless another one leads or it has closed it") {
+  using Close = TokenBarrierState::Close;
+  for (const int how : {0, 1, 2}) {
+    TokenBarrierState barrier("b", 2, 2);
+    barrier.open(3, 7);
+    CancellationSource lost;
+    const auto held = hold_place(barrier, -1, lost.token(), 7);
+    barrier.arrive(0, 3);
+    const auto waits = wait_at(barrier, 0, 3), leaves = leave_barrier(barrier, 1), begins = wait_at(barrier, 1, -1);
+    if (how == 1) barrier.open(5, 8);
+    if (how == 2) barrier.close(Close::late, 7);
+    CHECK(held->is_told == (how != 0));
+    const auto next = wait_at(barrier, 0, how == 1 ? 5 : -1);
+    lost.cancel(Status::cancelled("its connection is lost"));
+    REQUIRE(held->is_told);
+    if (how == 0) {
+      CHECK(waits->status.code() == Code::already_exists);  // replaced by `next`
+      CHECK(leaves->status.code() == Code::already_exists);
+      CHECK(wait_at(barrier, 0, 3)->status.code() == Code::aborted);
+      CHECK(leave_barrier(barrier, 1)->status.code() == Code::aborted);
+    }
+    if (how == 1) CHECK(barrier.step() == 5);
+    if (how == 1) CHECK_FALSE(wait_at(barrier, 1, -1)->status.code() == Code::aborted);
+    if (how == 2) CHECK(wait_at(barrier, 0, 3)->status.code() == Code::deadline_exceeded);
+    barrier.abandon(Status::cancelled("the test is over"));
+  }
+}
+
+TEST_CASE("those who wait at a barrier are told that the process of its leader is lost") {
+  TokenBarrierState barrier("b", 3, 3);
+  barrier.open(3, 7);
+  CancellationSource lost;
+  static_cast<void>(hold_place(barrier, -1, lost.token(), 7));
+  barrier.arrive(0, 3);
+  const auto waits = wait_at(barrier, 0, 3), leaves = leave_barrier(barrier, 1), collects = collect_at(barrier, {}, 7);
+  CHECK(collects->left == Ranks{1});
+  lost.cancel(Status::cancelled("its connection is lost"));
+  CHECK(waits->status.code() == Code::aborted);
+  CHECK(mentions(waits->status, "who leads has failed at step 3"));
+  CHECK(leaves->status.code() == Code::aborted);
+  CHECK(code_of([&] { static_cast<void>(hold_place(barrier, -1, {}, 7)); }) == Code::aborted);
+  barrier.open(3, 8);
+  CHECK(code_of([&] { static_cast<void>(hold_place(barrier, -1, {}, 7)); }) == Code::already_exists);
+}
+
+TEST_CASE("a leader that is told to stop ends the training of all, and the next one begins anew") {
+  using Close = TokenBarrierState::Close;
+  TokenBarrierState barrier("b", 3, 3);
+  barrier.open(3, 7);
+  for (const std::int64_t rank : {0, 2}) barrier.arrive(rank, 3);
+  const auto waits = wait_at(barrier, 0, 3), leaves = leave_barrier(barrier, 1);
+  barrier.close(Close::stopped, 7);
+  CHECK(waits->status.code() == Code::out_of_range);
+  CHECK(mentions(waits->status, "told to stop, and step 3 is not made"));
+  CHECK(leaves->status.ok());
+  barrier.arrive(2, 3);
+  CHECK(wait_at(barrier, 2, 3)->status.code() == Code::out_of_range);
+  CHECK(leave_barrier(barrier, 2)->status.ok());
+  const auto begins = wait_at(barrier, 1, -1);
+  CHECK_FALSE(begins->is_told);
+  barrier.open(3, 8);
+  CHECK(begins->step == 3);
+  CHECK(barrier.missing() == Ranks{0, 1, 2});
+}
+
+TEST_CASE("who leaves a barrier while it waits there goes on at once, and what it brought counts") {
+  TokenBarrierState barrier("b", 2, 2);
+  barrier.open(3);
+  barrier.arrive(1, 3);
+  const auto waits = wait_at(barrier, 1, 3), other = wait_at(barrier, 0, -1);
+  CHECK(other->step == 3);
+  CHECK_FALSE(waits->is_told);
+  static_cast<void>(leave_barrier(barrier, 1));
+  CHECK(waits->status.ok());
+  CHECK(waits->step == 3);
+  barrier.arrive(0, 3);
+  CHECK(collect_at(barrier)->ranks == Ranks{0, 1});
+}
+
+TEST_CASE("of the replicas that nobody hears of at the end those are given up whose processes are lost") {
+  using GiveUp = TokenBarrierState::GiveUp;
+  TokenBarrierState barrier("b", 4, 3);
+  barrier.open(3);
+  CancellationSource alive, dies, replaced;
+  const auto held = hold_place(barrier, 1, alive.token()), lost = hold_place(barrier, 2, dies.token());
+  const auto before = hold_place(barrier, 3, replaced.token()), after = hold_place(barrier, 3, alive.token());
+  CHECK(before->status.code() == Code::already_exists);
+  dies.cancel(Status::cancelled("its connection is lost"));
+  CHECK(lost->is_told);
+  CHECK(barrier.drop_missing(0, GiveUp::none) == Ranks{0, 1, 2, 3});
+  barrier.arrive(1, 3);
+  CHECK(barrier.drop_missing(0, GiveUp::lost).empty());  // that step waits for all
+  barrier.advance(4);
+  CHECK(barrier.drop_missing(0, GiveUp::lost) == Ranks{0, 2});
+  CHECK(barrier.drop_missing(0, GiveUp::none) == Ranks{1, 3});
+  CHECK(wait_at(barrier, 2, -1)->step == 4);  // it comes back
+  CHECK(barrier.drop_missing(0, GiveUp::none) == Ranks{1, 2, 3});
+  CHECK_FALSE(held->is_told);
+  CHECK_FALSE(after->is_told);
+  barrier.abandon(Status::cancelled("the test is over"));
+  CHECK(held->is_told);
 }

@@ -2,6 +2,7 @@
 
 #include "catch.hpp"
 #include "support/errors.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <dflow/dflow.hpp>
 #include <dflow/runtime/cpu_device.hpp>
@@ -18,6 +19,8 @@
 #include <mutex>
 #include <stdexcept>
 #include <stop_token>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -189,11 +192,7 @@ TEST_CASE("a stop and SIGTERM end a supervisor that waits for the model, however
     } else {
       stop.request_stop();
     }
-    while (ended.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
-      if (by_signal) clock->advance_to_next();
-      std::this_thread::yield();
-    }
-    const df::Status status = ended.get();
+    const df::Status status = ended.get();  // although nobody moves the clock
     CHECK(status.code() == df::Code::cancelled);
     CHECK(mentions(status, by_signal ? "SIGTERM has come" : "stop was requested"));
     CHECK(clock->now() < df::Clock::time_point(std::chrono::hours(1)));
@@ -258,4 +257,120 @@ TEST_CASE("a chief that finishes leaves again when its session is made anew mean
   CHECK(supervisor.run([&](df::Session& session) { return session.run(sync.global_step()).scalar(); }) == 3);
   sync.finish(supervisor);
   CHECK(leads == 3);
+}
+
+TEST_CASE("a beginning that waits longer than the model may take to be ready ends with the reason") {
+  SupervisedModel model;
+  df::train::SupervisorOptions options = model.options();
+  const bool is_chief = GENERATE(true, false);
+  if (!is_chief) df::Session(model.graph, options.session).run(df::initialize_variables(model.graph));
+  options.is_chief = is_chief;
+  options.ready_timeout = std::chrono::milliseconds(50);
+  options.begin = [](df::Session&, const std::stop_token& stop) { Gate().pass(stop); };
+  df::train::Supervisor supervisor(model.graph, options);
+  for (int round = 0; round < 3; ++round) {
+    const df::Status status = status_of([&] { supervisor.session(); });
+    CHECK(status.code() == df::Code::deadline_exceeded);
+    CHECK_THAT(status.to_string(), Catch::Contains("no chief has led this replica"));
+  }
+}
+
+TEST_CASE("a stop ends the lead while a body runs, and what it has done is saved after it") {
+  SupervisedModel model;
+  const df::Variable<std::int64_t> step(model.graph, std::int64_t{0}, {.name = "step", .trainable = false});
+  const df::testing::TemporaryFolder folder;
+  for (const bool by_signal : {false, true}) {
+    df::train::SupervisorOptions options = model.options();
+    std::stop_source stop;
+    std::promise<void> lead_ends;
+    options.checkpoint_dir = folder.path();
+    options.global_step = step;
+    options.save_on_sigterm = by_signal;
+    options.stop = stop.get_token();
+    options.lead = [&](const df::train::Leading& with) {
+      std::condition_variable_any never;
+      std::mutex mutex;
+      std::unique_lock lock(mutex);
+      never.wait(lock, with.stop, [] { return false; });
+      CHECK(with.ends.stop_requested());
+      with.session.run(step.assign_add(1));
+      lead_ends.set_value();
+    };
+    df::train::Supervisor supervisor(model.graph, options);
+    CHECK_FALSE(supervisor.stop_token().stop_requested());
+    supervisor.run([&](df::Session&) {
+      by_signal ? static_cast<void>(::raise(SIGTERM)) : static_cast<void>(stop.request_stop());
+      lead_ends.get_future().wait();  // while the body runs
+      CHECK(supervisor.stop_token().stop_requested());
+    });
+    CHECK(supervisor.should_stop());
+    CHECK(df::train::latest_checkpoint(folder.path()) == folder.path() + (by_signal ? "/model-2" : "/model-1"));
+  }
+}
+
+TEST_CASE("a replica that is told to stop while its body waits for others leaves, and the body ends") {
+  SupervisedModel model;
+  df::train::SyncReplicas sync(df::train::GradientDescent(0.5f), {.replicas = 2, .rank = 1});
+  const df::Operation train = sync.minimize(df::square(model.weight * 1.0f));
+  df::Session chief(model.graph, model.options().session);
+  chief.run(df::initialize_variables(model.graph));
+  std::jthread leads([&](const std::stop_token& stop) { sync.lead(chief, stop); });
+  df::train::SupervisorOptions options = sync.supervised(model.options());
+  options.is_chief = false;
+  std::stop_source stop;
+  options.stop = stop.get_token();
+  df::train::Supervisor supervisor(model.graph, options);
+  int bodies = 0;
+  sync.train(supervisor, 10, [&](df::Session& session, std::int64_t step) {
+    CHECK(step == 0);
+    ++bodies;
+    auto asks = std::async(std::launch::async, [&] { stop.request_stop(); });
+    session.run(train);  // replica 0 never comes
+  });
+  CHECK(bodies == 1);
+  CHECK(chief.run(sync.global_step()).scalar() == 0);
+}
+
+TEST_CASE("a replica ends its training well when the chief was told to stop, however many are in a step") {
+  SupervisedModel model;
+  df::train::SyncReplicas sync(df::train::GradientDescent(0.5f), {.replicas = 2, .rank = 1});
+  const df::Operation train = sync.minimize(df::square(model.weight * 1.0f));
+  df::Session chief(model.graph, model.options().session);
+  chief.run(df::initialize_variables(model.graph));
+  std::stop_source stop;
+  const std::function<void()> save;
+  const std::function<void(std::string_view)> say;
+  const std::stop_token token = stop.get_token();
+  std::jthread leads([&] { sync.lead({chief, token, save, say, token}); });
+  df::train::SupervisorOptions options = sync.supervised(model.options());
+  options.is_chief = false;
+  df::train::Supervisor supervisor(model.graph, options);
+  int bodies = 0;
+  sync.train(supervisor, 10, [&](df::Session& session, std::int64_t) {
+    ++bodies;
+    auto asks = std::async(std::launch::async, [&] { stop.request_stop(); });
+    session.run(train);
+  });
+  CHECK(bodies == 1);
+  CHECK_FALSE(supervisor.should_stop());
+  sync.finish(supervisor);  // it has left: waits for nobody
+}
+
+TEST_CASE("a chief that finishes does not wait for a replica whose process is lost") {
+  for (const bool with_patience : {false, true}) {
+    SupervisedModel model;
+    df::train::SyncReplicasOptions of{.aggregate = 1, .replicas = 2, .end_patience = std::chrono::milliseconds(100)};
+    if (with_patience) of.patience = std::chrono::milliseconds(50);
+    df::train::SyncReplicas sync(df::train::GradientDescent(0.5f), of);
+    const df::Operation train = sync.minimize(df::square(model.weight * 1.0f));
+    df::train::Supervisor supervisor(model.graph, sync.supervised(model.options()));
+    int steps = 0;
+    sync.train(supervisor, 5, [&](df::Session& session, std::int64_t) {
+      ++steps;
+      session.run(train);
+    });
+    CHECK(steps == 5);
+    sync.finish(supervisor);  // replica 1 was never there
+    CHECK_FALSE(supervisor.should_stop());
+  }
 }

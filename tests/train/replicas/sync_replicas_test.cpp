@@ -17,6 +17,7 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 using namespace dflow;
@@ -498,4 +499,62 @@ TEST_CASE("A replica's bad gradients skip the step of all under a loss scale, an
   CHECK(scale.scalar() == 32);
   CHECK(good.scalar() == 2);
   CHECK(all[0]->session->run(chief.sync->global_step()).scalar() == 4);
+}
+
+TEST_CASE("Moving averages of replicas that train in step are of the replicas whose gradients count") {
+  // Four rows of two channels; the batch's means are `of` and `of` + 1.
+  const auto batch = [](float of) {
+    return Tensor<float>({4, 2}, {of - 1, of, of + 1, of + 2, of - 3, of + 1, of + 3, of + 1});
+  };
+  struct Normalised {
+    Graph graph;
+    Output<float> x;
+    BatchNormalization norm{{.momentum = 0.5}};
+    std::optional<SyncReplicas> sync;
+    Operation train;
+    std::optional<Session> session;
+
+    Normalised(const std::shared_ptr<Device>& device, const SyncReplicasOptions& options) {
+      x = placeholder<float>(graph, {dynamic, 2});
+      sync.emplace(train::GradientDescent(0.1f), options);
+      train = sync->minimize(reduce_mean(square(norm(x, Training(true)) - 1.0f)));
+      session.emplace(graph, SessionOptions{.devices = {device}});
+    }
+    std::vector<float> averages() {
+      const auto [mean, variance] =
+          std::tuple(session->run(Output<float>::unchecked(norm.moving_mean().read_edge())),
+                     session->run(Output<float>::unchecked(norm.moving_variance().read_edge())));
+      return {mean(0), mean(1), variance(0), variance(1)};
+    }
+  };
+  for (const std::int64_t aggregate : {1, 2}) {
+    const auto device = sync_device();
+    std::vector<std::unique_ptr<Normalised>> models;
+    for (std::int64_t rank = 0; rank < 2; ++rank) {
+      models.push_back(std::make_unique<Normalised>(
+          device, SyncReplicasOptions{.aggregate = aggregate, .replicas = 2, .rank = rank}));
+    }
+    models[0]->session->run(initialize_variables(models[0]->graph));
+    Leading leading(*models[0]->sync, *models[0]->session);
+    for (const auto& model : models) model->sync->begin(*model->session);
+    const auto step = [&](std::size_t rank) {
+      Normalised& model = *models[rank];
+      model.session->run({{model.x, batch(rank == 0 ? 4.0f : 8.0f)}}, model.train);
+    };
+    if (aggregate == 2) {
+      auto other = std::async(std::launch::async, [&] { step(1); });
+      step(0);
+      other.get();
+    } else {
+      step(0);
+      step(1);  // too late for the step that replica 0 has made
+    }
+    const float mean = aggregate == 2 ? 6.0f : 4.0f;
+    // Half of the first values, 0 and 1, and half of the batch's means and unbiased variances.
+    const std::vector<float> expected{mean / 2, (mean + 1) / 2, (1 + 20.0f / 3) / 2, (1 + 2.0f / 3) / 2};
+    const std::vector<float> averages = models[0]->averages();
+    for (std::size_t i = 0; i < expected.size(); ++i) CHECK(averages[i] == Approx(expected[i]).epsilon(1e-5));
+    for (const auto& model : models) model->sync->leave(*model->session);
+    CHECK(leading.ended.get_future().get().ok());
+  }
 }

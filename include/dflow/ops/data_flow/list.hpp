@@ -33,7 +33,7 @@ using LookupTableOps =
 
 using TokenBarrierOps =
     TypeList<TokenBarrier, TokenBarrierOpen, TokenBarrierArrive, TokenBarrierWait, TokenBarrierCollect,
-             TokenBarrierAdvance, TokenBarrierLeave, TokenBarrierDropMissing, TokenBarrierClose>;
+             TokenBarrierAdvance, TokenBarrierLeave, TokenBarrierDropMissing, TokenBarrierHold, TokenBarrierClose>;
 
 using StalenessClockOps = TypeList<StalenessClock, StalenessClockJoin, StalenessClockWait, StalenessClockTick,
                                    StalenessClockLeave, StalenessClockWatch, StalenessClockDropLate>;

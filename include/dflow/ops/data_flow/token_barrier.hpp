@@ -47,7 +47,7 @@ struct TokenBarrierArrive : StatefulOp<"TokenBarrierArrive"> {
 
 /// Waits until the current step is another step than `local_step`, at which the replica has arrived, and gives the
 /// current step: handle, local_step [] -> step []. Errors: DeadlineExceeded, naming replicas, if they were too late;
-/// OutOfRange when the last step has been done.
+/// OutOfRange when the training has ended.
 struct TokenBarrierWait : StatefulOp<"TokenBarrierWait"> {
   using Attrs = TokenBarrierRankAttrs;
   using Inputs = In<ResourceHandle, std::int64_t>;
@@ -81,11 +81,27 @@ struct TokenBarrierLeave : StatefulOp<"TokenBarrierLeave"> {
   static void infer(InferContext& context);
 };
 
-/// If any replica has arrived, the arrived replicas go on without the missing ones, until the missing ones arrive:
-/// handle, leader [] -> ranks [k] of the missing replicas, ascending.
+/// Gives up missing replicas until they arrive: handle, leader [] -> ranks [k] of the replicas, ascending.
 struct TokenBarrierDropMissing : StatefulOp<"TokenBarrierDropMissing"> {
+  struct Attrs {
+    /// "missing": all of them, if any replica has arrived; "lost": those whose processes hold no place
+    /// (`TokenBarrierHold`), if no replica has arrived; "none": gives up nobody, and lists the missing ones.
+    std::string gives_up = "missing";
+  };
   using Inputs = In<ResourceHandle, std::int64_t>;
   using Outputs = Out<std::int32_t>;
+  static void infer(InferContext& context);
+};
+
+/// Holds a place at the barrier until the step that runs it is cancelled, as when its client is lost: handle, leader
+/// []. A leader's step also ends when the barrier is closed. If a leader's step is cancelled before that, the barrier
+/// is closed as by `TokenBarrierClose` with "lost".
+struct TokenBarrierHold : StatefulOp<"TokenBarrierHold"> {
+  struct Attrs {
+    std::int64_t rank = -1;  ///< of the replica; -1: the leader's place
+  };
+  using Inputs = In<ResourceHandle, std::int64_t>;
+  using Outputs = Out<>;
   static void infer(InferContext& context);
 };
 
@@ -93,7 +109,8 @@ struct TokenBarrierDropMissing : StatefulOp<"TokenBarrierDropMissing"> {
 struct TokenBarrierClose : StatefulOp<"TokenBarrierClose"> {
   struct Attrs {
     /// "late": with DeadlineExceeded that names the replicas that have not arrived; "done": with OutOfRange, for the
-    /// last step has been done; "lost": with Aborted, for the leader has failed.
+    /// last step has been done; "stopped": with OutOfRange, for the leader was told to stop; "lost": with Aborted, for
+    /// the leader has failed.
     std::string reason = "done";
   };
   using Inputs = In<ResourceHandle, std::int64_t>;

@@ -34,12 +34,17 @@ void TokenBarrierLeave::infer(InferContext&) {}
 void TokenBarrierDropMissing::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   context.set_output(0, PartialShape{dynamic});
+  const std::string& which = context.attrs<TokenBarrierDropMissing>().gives_up;
+  if (which != "missing" && which != "lost" && which != "none") {
+    context.fail(str_cat("gives_up is '", which, "', not missing, lost or none"));
+  }
 }
+void TokenBarrierHold::infer(InferContext& context) { static_cast<void>(context.with_rank(1, 0)); }
 void TokenBarrierClose::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   const std::string& reason = context.attrs<TokenBarrierClose>().reason;
-  if (reason != "late" && reason != "done" && reason != "lost") {
-    context.fail(str_cat("the reason is '", reason, "', not late, done or lost"));
+  if (reason != "late" && reason != "done" && reason != "stopped" && reason != "lost") {
+    context.fail(str_cat("the reason is '", reason, "', not late, done, stopped or lost"));
   }
 }
 

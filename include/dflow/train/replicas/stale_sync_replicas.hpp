@@ -81,8 +81,8 @@ class StaleSyncReplicas {
   void lead(Session& session, const std::stop_token& stop = {}, const std::function<void()>& save = nullptr) const;
   /// Ends the training of this replica; the others go on without it. It may come back by `begin`. If there is a
   /// leader, blocks until the leader knows, also if the clock's task is started anew meanwhile. Errors: AlreadyExists
-  /// if another process begins as this replica before that.
-  void leave(Session& session) const;
+  /// if another process begins as this replica before that. DeadlineExceeded and Cancelled as the options say.
+  void leave(Session& session, const RunOptions& options = {}) const;
 
   /// The options of a Supervisor with this `begin` and `lead`; with this global step if the options have none.
   SupervisorOptions supervised(SupervisorOptions options) const;

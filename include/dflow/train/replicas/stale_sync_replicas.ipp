@@ -105,7 +105,9 @@ Operation StaleSyncReplicas::minimize(const AnyOutput& loss, const MinimizeOptio
 void StaleSyncReplicas::begin(Session& session, const std::stop_token& stop) const {
   session.run(RunOptions{.stop = stop}, {}, built().begin);
 }
-void StaleSyncReplicas::leave(Session& session) const { session.run(built().leave); }
+void StaleSyncReplicas::leave(Session& session, const RunOptions& options) const {
+  session.run(options, {}, built().leave);
+}
 
 void StaleSyncReplicas::lead(Session& session, const std::stop_token& stop, const std::function<void()>& save) const {
   const Built& nodes = built();
@@ -134,8 +136,8 @@ SupervisorOptions StaleSyncReplicas::supervised(SupervisorOptions options) const
 }
 
 void StaleSyncReplicas::finish(Supervisor& supervisor) const {
-  supervisor.wait_for_lead([this](Session& session) {
-    leave(session);
+  supervisor.wait_for_lead([&](Session& session) {
+    leave(session, {.stop = supervisor.stop_token()});
     return true;
   });
 }

@@ -2,11 +2,11 @@
 
 #include <dflow/base/clock.hpp>
 #include <dflow/base/duration.hpp>
+#include <dflow/base/termination_signal.hpp>
 #include <dflow/graph/graph.hpp>
 #include <dflow/ops/state/typed_variable.hpp>
 #include <dflow/session/session.hpp>
 #include <dflow/train/saving/saver.hpp>
-#include <dflow/train/saving/termination_signal.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -19,6 +19,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -36,6 +37,10 @@ struct Leading {
   /// `Supervisor::save_what_is_new`: call it before others are told of progress, so that a lost task cannot undo the
   /// progress.
   const std::function<void()>& save;
+  /// Writes a line to `SupervisorOptions::log`, if the same line was not written lately.
+  const std::function<void(std::string_view)>& say;
+  /// Stop is requested here before `stop` if the training is to end, and not only this session.
+  const std::stop_token& ends;
 };
 
 /// How a Supervisor keeps a model ready.
@@ -73,10 +78,10 @@ struct SupervisorOptions {
   /// this many. 0: never.
   std::optional<Duration> summary_every = {};
   std::int64_t summary_every_steps = 0;
-  /// Notes SIGTERM instead of ending the process. The running body is then the last, and the supervisor saves after
-  /// it. If the signal comes between two bodies, `should_stop` saves.
+  /// Notes SIGTERM instead of ending the process. The running body is then the last. The supervisor ends `lead`, and
+  /// saves after the body. If the signal comes between two bodies, `should_stop` saves.
   bool save_on_sigterm = false;
-  /// Ends training as SIGTERM does, and at once if the supervisor waits for the model to be ready.
+  /// Ends training as SIGTERM does. Both also end each wait for the model to be ready.
   std::stop_token stop = {};
   /// Gets the error of a failed save, after which training goes on; null: a line in `log`. Called by the thread that
   /// saves, which may be the thread of `lead`.
@@ -89,14 +94,19 @@ struct SupervisorOptions {
   /// `checkpoint_dir`. Called by the chief, when it begins and whenever variables were lost.
   std::function<bool(Session&)> restore = nullptr;
   /// Called in each replica with every session that has become ready, before it is used; null: nothing. It may block
-  /// until stop is requested: because `lead` has failed, SIGTERM has come, or `stop` was requested.
+  /// until stop is requested: because `lead` has failed, SIGTERM has come, `stop` was requested, or `ready_timeout` has
+  /// passed.
   std::function<void(Session&, const std::stop_token&)> begin = nullptr;
   /// Work of the chief beside training, in a thread of its own, with every session that has become ready. It runs
   /// until stop is requested or the work is done; null: nothing. Its exception also ends the next `run`.
   std::function<void(const Leading&)> lead = nullptr;
-  /// How long to wait until the model is ready, for tasks that have not been started and for the chief.
+  /// Called in replicas other than the chief when SIGTERM or a stop has come while a body runs, every 100 ms until the
+  /// body ends; null: nothing. Tells the others not to wait for this replica, and ends the body's wait for them. Called
+  /// by a thread of the supervisor; must not block.
+  std::function<void(Session&)> leave = nullptr;
+  /// How long to wait until the model is ready: for tasks that have not been started, for the chief, and for `begin`.
   Duration ready_timeout = std::chrono::minutes(5);
-  /// Time between two checks whether the model is ready; SIGTERM is checked every 100 ms meanwhile.
+  /// Time between two checks whether the model is ready.
   Duration poll_interval = std::chrono::milliseconds(100);
   /// Null: the machine's clock.
   std::shared_ptr<Clock> clock = nullptr;
@@ -146,6 +156,7 @@ class Supervisor {
       Session& ready = session();
       has_trained_ = false;
       try {
+        const InBody here(*this, ready);
         if constexpr (std::is_void_v<decltype(body(ready))>) {
           body(ready);
           return end_body();
@@ -175,10 +186,23 @@ class Supervisor {
   /// Whether SIGTERM (`save_on_sigterm`) or a stop (`SupervisorOptions::stop`) has come: the loop should end. If it
   /// came when no body ran, the chief first saves the steps of the last body.
   bool should_stop() noexcept;
+  /// Stop is requested when SIGTERM or a stop has come, at the latest after 100 ms: for waits of a body.
+  std::stop_token stop_token() const noexcept { return ends_.get_token(); }
   /// How often a session was made anew because a task was lost.
   int num_recoveries() const noexcept { return num_recoveries_; }
 
  private:
+  /// A body runs as long as this object lives.
+  struct InBody {
+    Supervisor& supervisor;
+    InBody(Supervisor& of, Session& session) : supervisor(of) { supervisor.set_body_session(&session); }
+    InBody(const InBody&) = delete;
+    InBody& operator=(const InBody&) = delete;
+    ~InBody() { supervisor.set_body_session(nullptr); }
+  };
+  void set_body_session(Session* session);
+  /// Sees SIGTERM, and then calls `leave` while a body runs.
+  void watch(const std::stop_token& is_gone);
   /// Throws the error unless it is the loss of a task.
   void lose_session(const Error& error);
   bool make_ready(Session& session);
@@ -208,9 +232,10 @@ class Supervisor {
   void pause() const;
   /// The names of variables without value.
   std::string uninitialized(Session& session) const;
-  void begin();
+  void begin(Clock::time_point deadline);
   void start_lead();
   void stop_lead();
+  void end_lead_thread() noexcept;
   bool await_lead();
   void end_lead() noexcept;
   Status lead_status() const;
@@ -221,6 +246,7 @@ class Supervisor {
   std::vector<std::pair<std::string, Output<bool>>> are_initialized_;  ///< by the variables' names
   Operation initialize_, rewind_;
   bool has_own_saver_ = false;
+  std::stop_source ends_;  ///< by SIGTERM or a stop
   std::unique_ptr<TerminationSignal> termination_;
   std::unique_ptr<Session> session_;
   struct Lead;
@@ -240,6 +266,11 @@ class Supervisor {
   std::map<std::string, Clock::time_point> said_;  ///< lines of `say_still`, and until when not to repeat each
   Clock::time_point next_look_{};                  ///< when to check again for uninitialised variables
   mutable std::mutex log_mutex_;                   ///< held while `log` or `on_save_error` is called
+  std::mutex said_mutex_;                          ///< guards `said_`
+  std::mutex body_mutex_;                          ///< guards `body_session_`, also while `leave` is called
+  Session* body_session_ = nullptr;
+  std::optional<std::stop_callback<std::function<void()>>> when_stopped_;
+  std::jthread watch_;
 };
 
 }  // namespace dflow::train

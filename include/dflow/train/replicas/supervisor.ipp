@@ -78,8 +78,34 @@ Supervisor::Supervisor(Graph& graph, SupervisorOptions options, std::source_loca
   }
   has_own_saver_ = saves() && options_.saver == nullptr;
   if (has_own_saver_) options_.saver = std::make_shared<Saver>(graph, options_.saver_options, where);
-  if (options_.save_on_sigterm) termination_ = std::make_unique<TerminationSignal>();
   last_save_ = options_.clock->now();
+  when_stopped_.emplace(options_.stop, [this] { ends_.request_stop(); });
+  if (options_.save_on_sigterm) termination_ = std::make_unique<TerminationSignal>();
+  if (termination_ == nullptr && (options_.is_chief || !options_.leave)) return;
+  watch_ = std::jthread([this](const std::stop_token& is_gone) { watch(is_gone); });
+}
+
+void Supervisor::watch(const std::stop_token& is_gone) {
+  std::mutex mutex;
+  std::condition_variable_any passed;
+  std::unique_lock lock(mutex);
+  const auto wait = [&](const std::stop_token& stop) {
+    passed.wait_for(lock, stop, detail::signal_interval, [] { return false; });
+  };
+  while (!is_gone.stop_requested() && !is_stopped()) wait(is_gone);
+  if (is_stopped()) ends_.request_stop();
+  while (!is_gone.stop_requested() && options_.leave && !options_.is_chief) {
+    {
+      const std::lock_guard one_at_a_time(body_mutex_);
+      if (body_session_ != nullptr) options_.leave(*body_session_);
+    }
+    wait(is_gone);
+  }
+}
+
+void Supervisor::set_body_session(Session* session) {
+  const std::lock_guard lock(body_mutex_);
+  body_session_ = session;
 }
 
 /// The thread of `SupervisorOptions::lead`. It uses the session, which is destroyed later.
@@ -88,11 +114,16 @@ struct Supervisor::Lead {
   Status status;     ///< the status of its end
   bool has_ended = false;
   std::condition_variable_any ended;
+  bool was_stopped = false;     ///< before it had ended by itself
   std::stop_source has_failed;  ///< or `begin` is to end for another reason
   std::jthread thread;
+  std::optional<std::stop_callback<std::function<void()>>> when_stopped;
 };
 
-Supervisor::~Supervisor() { stop_lead(); }
+Supervisor::~Supervisor() {
+  watch_ = {};
+  stop_lead();
+}
 
 void Supervisor::start_lead() {
   if (!options_.lead || !options_.is_chief) return;
@@ -101,7 +132,9 @@ void Supervisor::start_lead() {
     Status status;
     try {
       const std::function<void()> save = [&] { save_what_is_new(*session); };
-      options_.lead({*session, stop, save});
+      const std::function<void(std::string_view)> tell = [&](std::string_view line) { say_still(std::string(line)); };
+      const std::stop_token ends = ends_.get_token();
+      options_.lead({*session, stop, save, tell, ends});
     } catch (...) {
       status = status_of_current_exception();
     }
@@ -109,17 +142,26 @@ void Supervisor::start_lead() {
     {
       const std::lock_guard lock(lead->mutex);
       lead->status = std::move(status);
+      lead->was_stopped = stop.stop_requested();
       lead->has_ended = true;
     }
     if (has_failed) lead->has_failed.request_stop();
     lead->ended.notify_all();
   });
+  lead_->when_stopped.emplace(ends_.get_token(), [thread = &lead_->thread] { thread->request_stop(); });
+}
+
+/// Requests stop and waits for the end of the lead, which keeps its status.
+void Supervisor::end_lead_thread() noexcept {
+  if (lead_ == nullptr) return;
+  lead_->when_stopped.reset();
+  lead_->thread = {};
 }
 
 /// A lead that has failed may have left an update half done: the last save counts then.
 void Supervisor::stop_lead() {
   if (lead_ == nullptr) return;
-  lead_->thread = {};  // requests stop, and joins
+  end_lead_thread();
   if (!lead_status().ok()) has_begun_ = false;
   lead_ = nullptr;
 }
@@ -133,21 +175,14 @@ Status Supervisor::lead_status() const {
 /// Blocks until the lead has ended or the supervisor is stopped; false if the supervisor was stopped first.
 bool Supervisor::await_lead() {
   std::unique_lock lock(lead_->mutex);
-  const auto has_ended = [&] { return lead_->has_ended; };
-  while (!has_ended() && !is_stopped()) {
-    if (termination_ == nullptr) {
-      lead_->ended.wait(lock, options_.stop, has_ended);
-    } else {
-      lead_->ended.wait_for(lock, options_.stop, detail::signal_interval, has_ended);
-    }
-  }
-  return has_ended();
+  lead_->ended.wait(lock, ends_.get_token(), [&] { return lead_->has_ended; });
+  return lead_->has_ended && !lead_->was_stopped;
 }
 
 /// Stops the lead, and saves its progress since the last save, like the progress of a body.
 void Supervisor::end_lead() noexcept {
+  end_lead_thread();
   const std::unique_ptr<Lead> ended = std::move(lead_);
-  ended->thread = {};  // requests stop, and joins
   if (!ended->status.ok()) {
     has_begun_ = false;
     return;
@@ -177,25 +212,6 @@ bool Supervisor::wait_for_lead(const std::function<bool(Session&)>& body) {
   }
 }
 
-void Supervisor::begin() {
-  if (!options_.begin) return;
-  std::stop_source ends = lead_ == nullptr ? std::stop_source() : lead_->has_failed;
-  std::jthread watch;
-  if (termination_ != nullptr) {
-    watch = std::jthread([this, ends](const std::stop_token& has_begun) mutable {
-      std::mutex mutex;
-      std::condition_variable_any passed;
-      std::unique_lock lock(mutex);
-      while (!is_stopped() && !has_begun.stop_requested()) {
-        passed.wait_for(lock, has_begun, options_.poll_interval, [] { return false; });
-      }
-      if (is_stopped()) ends.request_stop();
-    });
-  }
-  const std::stop_callback stopped(options_.stop, [ends]() mutable { ends.request_stop(); });
-  options_.begin(*session_, ends.get_token());
-}
-
 namespace detail {
 
 /// Blocks until the clock shows `time` or stop is requested.
@@ -216,18 +232,39 @@ void wait_until(Clock& clock, Clock::time_point time, const std::stop_token& sto
 
 }  // namespace detail
 
-/// A signal's handler can wake no thread, so the signal is polled.
-void Supervisor::pause() const {
-  Clock& clock = *options_.clock;
-  const Clock::time_point end = clock.after(options_.poll_interval);
-  while (clock.now() < end && !is_stopped()) {
-    const Clock::time_point next = termination_ == nullptr ? end : std::min(end, clock.after(detail::signal_interval));
-    detail::wait_until(clock, next, options_.stop);
+/// A beginning that waits is ended by the deadline, and says now and then that it waits.
+void Supervisor::begin(Clock::time_point deadline) {
+  if (!options_.begin) return;
+  std::stop_source ends = lead_ == nullptr ? std::stop_source() : lead_->has_failed;
+  std::atomic<bool> is_late{false};
+  const auto pass_time = [&, ends](const std::stop_token& has_begun) mutable {
+    Clock& clock = *options_.clock;
+    while (!has_begun.stop_requested() && clock.now() < deadline) {
+      detail::wait_until(clock, std::min(deadline, clock.after(detail::line_interval)), has_begun);
+      if (!has_begun.stop_requested()) say_still("waits for the chief, and for the other replicas, to begin");
+    }
+    if (has_begun.stop_requested()) return;
+    is_late = true;
+    ends.request_stop();
+  };
+  const std::stop_callback stopped(ends_.get_token(), [ends]() mutable { ends.request_stop(); });
+  std::jthread waits(pass_time);
+  try {
+    options_.begin(*session_, ends.get_token());
+  } catch (const Error& error) {
+    waits = {};
+    if (!is_late || error.status().code() != Code::cancelled) throw;
+    throw_error(Status::deadline_exceeded("no chief has led this replica into the training"));
   }
 }
 
+/// Waits for a while, or until stopped.
+void Supervisor::pause() const {
+  detail::wait_until(*options_.clock, options_.clock->after(options_.poll_interval), ends_.get_token());
+}
+
 bool Supervisor::is_stopped() const noexcept {
-  return options_.stop.stop_requested() || (termination_ != nullptr && termination_->has_come());
+  return ends_.stop_requested() || (termination_ != nullptr && termination_->has_come());
 }
 
 /// An error of the log callback must not fail the training.
@@ -241,6 +278,7 @@ void Supervisor::say(std::string_view line) const noexcept {
 }
 
 void Supervisor::say_still(std::string line) {
+  const std::lock_guard lock(said_mutex_);
   const Clock::time_point now = options_.clock->now();
   std::erase_if(said_, [&](const auto& said) { return said.second <= now; });
   if (said_.size() >= detail::most_lines || said_.contains(line)) return;
@@ -261,6 +299,7 @@ void Supervisor::report_save_error(const Status& status) const noexcept {
 
 bool Supervisor::should_stop() noexcept {
   const bool is_over = is_stopped();
+  if (is_over) ends_.request_stop();
   if (is_over && has_trained_) save_if_due();
   return is_over;
 }
@@ -409,6 +448,8 @@ Session& Supervisor::session() {
   if (const Status failed = lead_status(); !failed.ok()) lose_session(Error(failed));
   if (session_ != nullptr) return *session_;
   const Clock::time_point deadline = options_.clock->after(options_.ready_timeout);
+  SessionOptions making = options_.session;
+  making.stop = ends_.get_token();
   const auto require_going_on = [this] {
     if (!is_stopped()) return;
     throw_error(Status::cancelled(str_cat(options_.stop.stop_requested() ? "stop was requested" : "SIGTERM has come",
@@ -418,7 +459,8 @@ Session& Supervisor::session() {
   for (; options_.clock->now() < deadline; pause()) {
     require_going_on();
     try {
-      auto made = std::make_unique<Session>(graph_, options_.session);
+      making.startup_timeout = deadline - options_.clock->now();
+      auto made = std::make_unique<Session>(graph_, making);
       while (!make_ready(*made)) {
         if (options_.clock->now() >= deadline) {
           throw_error(Status::unavailable(str_cat("the chief has not initialised ", uninitialized(*made))));
@@ -433,7 +475,7 @@ Session& Supervisor::session() {
       session_ = std::move(made);
       has_begun_ = true;
       start_lead();
-      begin();
+      begin(deadline);
       return *session_;
     } catch (...) {
       const Status lead = lead_status();  // a failed lead has ended `begin` too
@@ -499,6 +541,10 @@ bool Supervisor::is_save_due(Session& session) {
 
 void Supervisor::save_if_due() noexcept {
   if (!saves() || session_ == nullptr) return;
+  if (is_stopped()) {  // nobody makes steps any more
+    ends_.request_stop();
+    end_lead_thread();
+  }
   try {
     const std::lock_guard lock(save_mutex_);
     if (is_save_due(*session_)) save_to(*session_, session_->run(*options_.global_step).scalar());

@@ -6,6 +6,7 @@
 #include <dflow/train/optimizer.hpp>
 #include <dflow/train/replicas/supervisor.hpp>
 
+#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <functional>
@@ -34,6 +35,9 @@ struct SyncReplicasOptions {
   /// How long a step waits for gradients; none: as long as it takes.
   std::optional<Duration> patience = {};
   LateReplicas late = LateReplicas::drop;
+  /// How long, at the end, the chief waits for replicas whose processes are lost, and a replica that was told to stop
+  /// waits for the chief's answer. The chief waits for `patience` instead if that is given.
+  Duration end_patience = std::chrono::seconds(30);
 };
 
 /// Reduces the gradients of `aggregate` replicas to their mean, and the given optimizer applies the mean once. Later
@@ -56,6 +60,15 @@ struct SyncReplicasOptions {
 /// equally many examples, the losses equal the losses of one process on all examples together, except for the order
 /// of sums.
 ///
+/// Beside gradients, a replica may move averages with each step: operations of `update_operations(loss)` that add to a
+/// float variable or subtract from it, as batch normalisation's do. Their changes are gathered as gradients are: the
+/// leader applies the mean of the replicas whose gradients count. All other update operations run in each replica, in
+/// the order of arrival.
+///
+/// The chief and each replica hold a place at the barrier as long as their processes live. If the chief's process is
+/// lost, the steps of waiting replicas fail with Aborted. If the chief is told to stop, it lets all others end: their
+/// steps fail with OutOfRange, and `train` returns.
+///
 /// Thread safety: `minimize` builds, see Graph; the functions on a session may be called from any thread after it.
 /// Errors: InvalidArgument unless 1 <= aggregate <= replicas and 0 <= rank < replicas; FailedPrecondition from
 /// functions that need a `minimize` first, and from a second `minimize`.
@@ -67,8 +80,8 @@ class SyncReplicas {
   SyncReplicas(std::shared_ptr<const Optimizer> optimizer, const SyncReplicasOptions& options);
 
   /// One step of this replica: brings its gradients and waits until the step has been made, which needs a leader.
-  /// Errors of the run: DeadlineExceeded, naming replicas, if others are too late; OutOfRange if all others have
-  /// ended meanwhile. Also Aborted when the leader has failed, and AlreadyExists if another process begins as this
+  /// Errors of the run: DeadlineExceeded, naming replicas, if others are too late; OutOfRange if the training has ended
+  /// meanwhile. Also Aborted when the leader has failed or is lost, and AlreadyExists if another process begins as this
   /// replica while it waits. If this replica computes at that time, both processes go on and count as one.
   ///
   /// Without `options.global_step` it makes a variable "global_step".
@@ -84,22 +97,28 @@ class SyncReplicas {
   /// when `stop` is requested.
   void begin(Session& session, const std::stop_token& stop = {}) const;
   /// For the chief alone: begins at the global step and makes steps as gradients come. Blocks until all replicas have
-  /// left or `stop` is requested. If `lead` fails, waiting replicas get Aborted. It remembers the replicas that have
-  /// left, so that nobody waits for them when the barrier's task is started anew. If `save` is given, calls it before
-  /// a replica that has left is told that the leader knows. Errors: AlreadyExists when a second leader begins; the
-  /// second leader goes on with the waiting replicas.
+  /// left or `stop` is requested. If `lead` fails or is stopped, waiting replicas get Aborted. It remembers the
+  /// replicas that have left, so that nobody waits for them when the barrier's task is started anew. If `save` is
+  /// given, calls it before a replica that has left is told that the leader knows. Errors: AlreadyExists when a second
+  /// leader begins; the second leader goes on with the waiting replicas.
   void lead(Session& session, const std::stop_token& stop = {}, const std::function<void()>& save = nullptr) const;
+  /// The same for a Supervisor. If the training is to end, waiting replicas get OutOfRange. Says which replicas a step
+  /// has waited for.
+  void lead(const Leading& with) const;
   /// This replica brings no more gradients: the others go on without it. It may come back by `begin`. Blocks until
   /// the leader knows, if there ever was a leader. Errors: AlreadyExists if another process begins as this replica
   /// before that. Aborted when the leader fails before that, or another process leads: steps may have been lost, so
-  /// this replica should begin again.
-  void leave(Session& session) const;
+  /// this replica should begin again. DeadlineExceeded and Cancelled as the options say.
+  void leave(Session& session, const RunOptions& options = {}) const;
 
-  /// The options of a Supervisor with this `begin` and `lead`; with this global step if the options have none.
+  /// The options of a Supervisor with this `begin`, `lead` and `leave`; with this global step if the options have none.
   SupervisorOptions supervised(SupervisorOptions options) const;
   /// Calls `body(session, step)`, which runs this replica's part of the step, until `steps` have been made, or
   /// `supervisor.should_stop()`. A body returns false if this replica has no more data: the replica then leaves, and
   /// a chief goes on to lead until all others have left.
+  ///
+  /// If this replica is told to stop, it leaves, and the others go on without it; a step that it waits for ends. If the
+  /// chief is told to stop, it saves all steps that were made, and `train` returns in all replicas.
   ///
   /// All replicas make steps again that were lost with a task. If the chief saves, this returns when it has saved the
   /// steps, so the final model is the model of an undisturbed run. Replicas other than the chief have then left, and
@@ -115,8 +134,8 @@ class SyncReplicas {
       }
     });
   }
-  /// Leaves, if this replica has not left. In the chief, which leads, blocks until all others have left too. For a
-  /// loop of your own: steps that are lost meanwhile are not made again.
+  /// Leaves, if this replica has not left. In the chief, which leads, blocks until all others have left too, or are
+  /// lost for `end_patience`. For a loop of your own: steps that are lost meanwhile are not made again.
   void finish(Supervisor& supervisor) const;
 
  private:
@@ -124,6 +143,10 @@ class SyncReplicas {
   const Built& built() const;
   void train_until(Supervisor& supervisor, std::int64_t steps,
                    const std::function<bool(Session&, std::int64_t)>& body) const;
+  void make_steps(Supervisor& supervisor, std::int64_t steps,
+                  const std::function<bool(Session&, std::int64_t)>& body) const;
+  void stop_early(Supervisor& supervisor) const;
+  void tell_missing(const Leading& with, const Feed& leader) const;
 
   SharedPart<const Optimizer> optimizer_;
   SyncReplicasOptions options_;

@@ -6,13 +6,19 @@
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/data_flow/accumulator.hpp>
 #include <dflow/ops/data_flow/token_barrier.hpp>
+#include <dflow/state/replica_ranks.hpp>
 #include <dflow/train/replicas/replica.hpp>
 #include <dflow/train/replicas/sync_replicas.hpp>
 
+#include <array>
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <numeric>
+#include <optional>
+#include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -81,6 +87,28 @@ class GatheredGradient {
   Operation apply_;
 };
 
+/// Ends a step that runs as long as this object lives.
+struct Lease {
+  std::stop_source ends;
+
+  Lease() = default;
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+  ~Lease() { ends.request_stop(); }
+};
+
+/// How much an operation changes a float variable, if it adds to one or subtracts from one.
+std::optional<GradientAndVariable> change_by(GraphStore& graph, const Operation& update) {
+  const Node& node = update.node();
+  const std::string_view op = node.op->name;
+  if (op != AssignAdd::name && op != AssignSub::name) return std::nullopt;
+  const AnyOutput change(&graph, node.inputs.at(1));
+  if (!in_mask(change.dtype(), dtype_mask<FloatTypes>)) return std::nullopt;
+  GradientAndVariable by{.gradient = {}, .variable = AnyVariable::of(AnyOutput(&graph, node.inputs.at(0)).operation())};
+  by.gradient.dense = change;
+  return by;
+}
+
 Tensor<std::int32_t> all_ranks(std::int64_t replicas) {
   Tensor<std::int32_t> ranks(Shape{replicas});
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -100,17 +128,28 @@ struct SyncReplicas::Built {
   Output<std::int32_t> collected;  ///< the ranks that have arrived
   Output<std::int32_t> left;       ///< the ranks that have left
   Output<std::int32_t> ranks;      ///< fed: the ranks whose gradients make the step
-  Output<std::int32_t> dropped;
-  Operation close_late, close_done, close_lost;
+  Operation hold, hold_lead;       ///< last as long as this replica's process, and as it leads
+  Output<std::int64_t> opened;     ///< the step, when `open` has run
+  Output<std::int32_t> missing, dropped, dropped_lost;
+  Operation close_late, close_done, close_stopped, close_lost;
   mutable detail::RememberedRanks remembered;  ///< the replicas that have left
   mutable std::atomic<bool> has_left{false};   ///< this replica, at the end of `train`
+  mutable std::atomic<bool> is_finishing{false};
+  mutable std::mutex place_mutex;
+  mutable std::unique_ptr<detail::Lease> place;  ///< of this replica at the barrier
+
+  /// A change that an update operation makes, gathered as gradients are.
+  struct Moved {
+    detail::GatheredGradient change;
+    bool is_added;
+  };
 
   /// This replica's part of a step, when it has given its gradients: it arrives, and gets the number of the next step.
   Operation build_arrival(const AnyOutput& barrier, const AnyVariable& local, std::span<const Operation> given,
                           std::int64_t rank);
   /// The leader's part: it collects the arrivals, then makes the step.
   void build_lead(const AnyOutput& barrier, std::span<const detail::GatheredGradient> gathered,
-                  const Optimizer& optimizer, const At& at);
+                  std::span<const Moved> moved, const Optimizer& optimizer, const At& at);
   /// How this replica leaves, and the leader closes the barrier.
   void build_end(const AnyOutput& barrier, std::int64_t rank);
 
@@ -123,7 +162,7 @@ SyncReplicas::SyncReplicas(std::shared_ptr<const Optimizer> optimizer, const Syn
     : optimizer_(std::move(optimizer)), options_(options) {
   if (optimizer_ == nullptr) throw_error(Status::invalid_argument("SyncReplicas: of no optimizer"));
   if (options_.aggregate == 0) options_.aggregate = options_.replicas;
-  const auto& [aggregate, replicas, rank, patience, late] = options_;
+  const std::int64_t aggregate = options_.aggregate, replicas = options_.replicas, rank = options_.rank;
   if (aggregate < 1 || aggregate > replicas || rank < 0 || rank >= replicas) {
     throw_error(
         Status::invalid_argument(str_cat("SyncReplicas: aggregate ", aggregate, " and rank ", rank, " of ", replicas,
@@ -169,7 +208,15 @@ Operation SyncReplicas::minimize(const AnyOutput& loss, const MinimizeOptions& o
         Status::invalid_argument("SyncReplicas: the loss depends on none of the variables").with_location(at.where));
   }
 
-  for (const Operation& update : detail::update_operations_of(loss, options)) given.push_back(update);
+  std::vector<Built::Moved> moved;
+  for (const Operation& update : detail::update_operations_of(loss, options)) {
+    const std::optional<GradientAndVariable> by = detail::change_by(graph, update);
+    if (by) {
+      moved.push_back({detail::GatheredGradient(*by, local_step.read_edge(), options_.rank),
+                       update.node().op->name == std::string_view(AssignAdd::name)});
+    }
+    given.push_back(by ? moved.back().change.apply() : update);
+  }
 
   const AnyOutput barrier = [&] {
     const ScopeGuard there = built->enter_beside_step();
@@ -178,7 +225,7 @@ Operation SyncReplicas::minimize(const AnyOutput& loss, const MinimizeOptions& o
   }();
   const Operation stepped = built->build_arrival(barrier, local_step, given, options_.rank);
   const ScopeGuard there = built->enter_beside_step();
-  built->build_lead(barrier, gathered, *optimizer_, at);
+  built->build_lead(barrier, gathered, moved, *optimizer_, at);
   built->build_end(barrier, options_.rank);
   built_ = std::move(built);
   if (!at.name.empty()) names.reset();
@@ -208,7 +255,7 @@ Operation SyncReplicas::Built::build_arrival(const AnyOutput& barrier, const Any
 }
 
 void SyncReplicas::Built::build_lead(const AnyOutput& barrier, std::span<const detail::GatheredGradient> gathered,
-                                     const Optimizer& optimizer, const At& at) {
+                                     std::span<const Moved> moved, const Optimizer& optimizer, const At& at) {
   GraphStore& graph = *barrier.graph();
   const AnyVariable& step = global_step.any_variable();
   leader =
@@ -220,7 +267,12 @@ void SyncReplicas::Built::build_lead(const AnyOutput& barrier, std::span<const d
   left = Output<std::int32_t>::unchecked(collecting.output(1));
   ranks = Output<std::int32_t>::unchecked(
       dflow::detail::any_placeholder(graph, DType::int32, {dynamic}, {.name = "ranks"}));
-  dropped = Output<std::int32_t>::unchecked(build<TokenBarrierDropMissing>({barrier, leader}));
+  const auto drop = [&](std::string which) {
+    return Output<std::int32_t>::unchecked(build<TokenBarrierDropMissing>({barrier, leader}, {std::move(which)}));
+  };
+  missing = drop("none");
+  dropped = drop("missing");
+  dropped_lost = drop("lost");
   const AnyOutput now = step.read();
   std::vector<GradientAndVariable> means;
   means.reserve(gathered.size());
@@ -230,10 +282,18 @@ void SyncReplicas::Built::build_lead(const AnyOutput& barrier, std::span<const d
     means.push_back(each.take(ranks, now));
     resets.push_back(each.reset(now));
   }
+  std::vector<Operation> updates;
+  for (const Moved& each : moved) {
+    const GradientAndVariable by = each.change.take(ranks, now);
+    const ScopeGuard beside_it = enter_colocation(graph, by.variable.handle().operation());
+    updates.push_back(each.is_added ? by.variable.assign_add(by.gradient.dense)
+                                    : by.variable.assign_sub(by.gradient.dense));
+    resets.push_back(each.change.reset(now));
+  }
   // Replicas wait for the global step, so a skipped step has to move it as well.
   const Operation updated = [&] {
-    const Operation applied = optimizer.apply_gradients(means, {}, {.where = at.where});
-    const ScopeGuard after = enter_control_dependencies(graph, {&applied, 1});
+    updates.push_back(optimizer.apply_gradients(means, {}, {.where = at.where}));
+    const ScopeGuard after = enter_control_dependencies(graph, updates);
     const AnyOutput one = dflow::detail::any_constant(graph, Tensor<std::int64_t>::full({}, 1), {});
     return step.assign_add(one);
   }();
@@ -243,37 +303,73 @@ void SyncReplicas::Built::build_lead(const AnyOutput& barrier, std::span<const d
   }
   const ScopeGuard after = enter_control_dependencies(graph, resets);
   open = build<TokenBarrierOpen>({barrier, now, leader, known}, {}, {.name = "open"});
+  const ScopeGuard when_open = enter_control_dependencies(graph, {&open, 1});
+  opened = Output<std::int64_t>::unchecked(build<Identity>({now}));
+  hold_lead = build<TokenBarrierHold>({barrier, leader}, {.rank = -1}, {.name = "hold_lead"});
 }
 
 void SyncReplicas::Built::build_end(const AnyOutput& barrier, std::int64_t rank) {
   leave = build<TokenBarrierLeave>({barrier}, {.rank = rank}, {.name = "leave"});
+  const AnyOutput none = dflow::detail::any_constant(*barrier.graph(), Tensor<std::int64_t>::full({}, -1), {});
+  hold = build<TokenBarrierHold>({barrier, none}, {.rank = rank}, {.name = "hold"});
   close_late = build<TokenBarrierClose>({barrier, leader}, {.reason = "late"});
   close_done = build<TokenBarrierClose>({barrier, leader}, {.reason = "done"});
+  close_stopped = build<TokenBarrierClose>({barrier, leader}, {.reason = "stopped"});
   close_lost = build<TokenBarrierClose>({barrier, leader}, {.reason = "lost"});
 }
 
 void SyncReplicas::begin(Session& session, const std::stop_token& stop) const {
-  session.run(RunOptions{.stop = stop}, {}, built().begin);
+  const Built& nodes = built();
+  session.run(RunOptions{.stop = stop}, {}, nodes.begin);
+  auto place = std::make_unique<detail::Lease>();
+  const Operation hold = nodes.hold;
+  session.run_async_erased(RunOptions{.stop = place->ends.get_token()}, {}, {}, {&hold, 1}, {});
+  const std::lock_guard lock(nodes.place_mutex);
+  nodes.place = std::move(place);
 }
-void SyncReplicas::leave(Session& session) const { session.run(built().leave); }
+
+void SyncReplicas::leave(Session& session, const RunOptions& options) const {
+  const Built& nodes = built();
+  session.run(options, {}, nodes.leave);
+  const std::lock_guard lock(nodes.place_mutex);
+  nodes.place = nullptr;
+}
 
 void SyncReplicas::lead(Session& session, const std::stop_token& stop, const std::function<void()>& save) const {
+  const std::function<void(std::string_view)> say;
+  const std::stop_token ends;
+  lead({session, stop, save, say, ends});
+}
+
+void SyncReplicas::lead(const Leading& with) const {
+  const auto& [session, stop, save, say, ends] = with;
   const Built& nodes = built();
   const Feed leader(nodes.leader, Tensor<std::int64_t>(static_cast<std::int64_t>(system_seed())));
   const auto close = [&](const Operation& how) { session.run({leader}, how); };
-  session.run({leader, {nodes.known, nodes.remembered.get()}}, nodes.open);
+  const detail::Lease place;
+  // Two fetches, of which one is never taken: taking the last one would wait until the leader leads no more.
+  const std::array<AnyOutput, 2> fed{nodes.leader, nodes.known};
+  const std::array<AnyOutput, 2> fetched{nodes.opened, nodes.global_step.any_variable().read_edge()};
+  const Operation hold = nodes.hold_lead;
+  PartialRun leads =
+      session.partial_run_erased(RunOptions{.stop = place.ends.get_token()}, nullptr, fed, fetched, {&hold, 1});
+  leads.feed_erased({{nodes.leader, leader.tensor}, {nodes.known, nodes.remembered.get()}});
+  leads.fetch(nodes.opened);
   bool is_ours_to_close = true;
+  const Duration patience = options_.patience.value_or(options_.end_patience);
   try {
     for (;;) {
       try {
         const auto [ranks, left] =
-            session.run(RunOptions{.deadline = options_.patience, .stop = stop}, {leader}, nodes.collected, nodes.left);
+            session.run(RunOptions{.deadline = patience, .stop = stop}, {leader}, nodes.collected, nodes.left);
         if (ranks.num_elements() > 0) session.run({leader, {nodes.ranks, ranks}}, nodes.advance);
         if (save && nodes.remembered.lacks(left)) save();
         nodes.remembered.set(left);
       } catch (const Error& error) {
         const Code code = error.status().code();
-        if (code == Code::cancelled && stop.stop_requested()) return close(nodes.close_lost);
+        if (code == Code::cancelled && stop.stop_requested()) {
+          return close(ends.stop_requested() ? nodes.close_stopped : nodes.close_lost);
+        }
         is_ours_to_close = code != Code::already_exists;  // then another leader leads
         if (code == Code::out_of_range) {
           if (save) save();
@@ -281,13 +377,15 @@ void SyncReplicas::lead(Session& session, const std::stop_token& stop, const std
           close(nodes.close_done);
           return nodes.remembered.clear();
         }
-        if (code != Code::deadline_exceeded || !options_.patience) throw;
-        if (options_.late == LateReplicas::fail) {
+        if (code != Code::deadline_exceeded) throw;
+        if (options_.patience && options_.late == LateReplicas::fail) {
           close(nodes.close_late);
           is_ours_to_close = false;
           throw;
         }
-        session.run({leader}, nodes.dropped);
+        if (options_.patience) session.run({leader}, nodes.dropped);
+        if (nodes.is_finishing) session.run({leader}, nodes.dropped_lost);
+        tell_missing(with, leader);
       }
     }
   } catch (...) {
@@ -300,13 +398,24 @@ void SyncReplicas::lead(Session& session, const std::stop_token& stop, const std
 }
 
 SupervisorOptions SyncReplicas::supervised(SupervisorOptions options) const {
-  return detail::supervised_by(*this, std::move(options));
+  options.leave = [leave = built().leave](Session& session) { session.run_async_erased({}, {}, {}, {&leave, 1}, {}); };
+  options = detail::supervised_by(*this, std::move(options));
+  options.lead = [replicas = *this](const Leading& with) { replicas.lead(with); };
+  return options;
 }
 
-void SyncReplicas::train_until(Supervisor& supervisor, std::int64_t steps,
-                               const std::function<bool(Session&, std::int64_t)>& body) const {
+/// Says which replicas the step has waited for.
+void SyncReplicas::tell_missing(const Leading& with, const Feed& leader) const {
+  if (!with.say) return;
+  const Tensor<std::int32_t> missing = with.session.run({leader}, built().missing);
+  if (missing.num_elements() == 0) return;
+  const std::vector<std::int32_t> ranks(missing.begin(), missing.end());
+  with.say(str_cat("still waits for the gradients of replicas ", dflow::detail::ranks_text(ranks)));
+}
+
+void SyncReplicas::make_steps(Supervisor& supervisor, std::int64_t steps,
+                              const std::function<bool(Session&, std::int64_t)>& body) const {
   const Built& nodes = built();
-  nodes.has_left = false;
   std::int64_t end = steps;  // lower if this replica has less data
   const auto make_one = [&](Session& session) {
     const std::int64_t step = session.run(nodes.local_step).scalar();
@@ -320,25 +429,56 @@ void SyncReplicas::train_until(Supervisor& supervisor, std::int64_t steps,
     if (supervisor.is_chief() && end == steps) {
       supervisor.save_what_is_new(session);
     } else {
-      leave(session);
+      leave(session, {.stop = supervisor.stop_token()});
     }
     return true;
   };
-  for (bool has_ended = false; !has_ended;) {
+  for (bool has_ended = false; !has_ended && !supervisor.should_stop();) {
     while (!supervisor.should_stop() && supervisor.run(make_one)) {
     }
     if (supervisor.should_stop()) return;
+    nodes.is_finishing = supervisor.is_chief() && end < steps;
     has_ended = end == steps ? supervisor.run(end_with) : supervisor.wait_for_lead(end_with);
+    nodes.is_finishing = false;
   }
+}
+
+/// The chief ends the training of all, and saves it. Another replica leaves.
+void SyncReplicas::stop_early(Supervisor& supervisor) const {
+  const auto leave_in_time = [this](Session& session) {
+    leave(session, {.deadline = options_.patience.value_or(options_.end_patience)});
+    return true;
+  };
+  try {
+    supervisor.wait_for_lead(supervisor.is_chief() ? std::function<bool(Session&)>() : leave_in_time);
+  } catch (const Error&) {  // the leader, or the barrier, is lost: nobody waits for this replica
+  }
+}
+
+void SyncReplicas::train_until(Supervisor& supervisor, std::int64_t steps,
+                               const std::function<bool(Session&, std::int64_t)>& body) const {
+  const Built& nodes = built();
+  nodes.has_left = false;
+  try {
+    make_steps(supervisor, steps, body);
+  } catch (const Error& error) {
+    const Status& status = error.status();
+    const bool has_ended = status.code() == Code::out_of_range && status.op() == TokenBarrierWait::name;
+    if (!has_ended && !(status.code() == Code::cancelled && supervisor.should_stop())) throw;
+  }
+  if (supervisor.should_stop()) stop_early(supervisor);
   nodes.has_left = !supervisor.is_chief();
 }
 
 void SyncReplicas::finish(Supervisor& supervisor) const {
-  if (built().has_left) return;
-  supervisor.wait_for_lead([this](Session& session) {
-    leave(session);
+  const Built& nodes = built();
+  if (nodes.has_left) return;
+  nodes.is_finishing = true;
+  supervisor.wait_for_lead([&](Session& session) {
+    leave(session, {.stop = supervisor.stop_token()});
     return true;
   });
+  nodes.is_finishing = false;
 }
 
 }  // namespace dflow::train

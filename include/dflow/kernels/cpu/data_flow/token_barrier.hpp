@@ -56,7 +56,13 @@ struct Kernel<TokenBarrierLeave, Cpu> {
 template <>
 struct Kernel<TokenBarrierDropMissing, Cpu> {
   static constexpr bool splits = false;
+  TokenBarrierDropMissing::Attrs attrs;
   void operator()(KernelContext& context) const;
+};
+template <>
+struct Kernel<TokenBarrierHold, Cpu> {
+  TokenBarrierHold::Attrs attrs;
+  void run_async(KernelContext& context, AsyncKernel::Done done) const;
 };
 template <>
 struct Kernel<TokenBarrierClose, Cpu> {

@@ -70,12 +70,26 @@ void Kernel<TokenBarrierLeave, Cpu>::run_async(KernelContext& context, AsyncKern
 }
 
 void Kernel<TokenBarrierDropMissing, Cpu>::operator()(KernelContext& context) const {
-  detail::set_ranks(context, 0, detail::barrier_input(context).drop_missing(detail::step_input(context, 1)));
+  using GiveUp = TokenBarrierState::GiveUp;
+  const GiveUp which = attrs.gives_up == "lost"   ? GiveUp::lost
+                       : attrs.gives_up == "none" ? GiveUp::none
+                                                  : GiveUp::missing;
+  detail::set_ranks(context, 0, detail::barrier_input(context).drop_missing(detail::step_input(context, 1), which));
+}
+
+void Kernel<TokenBarrierHold, Cpu>::run_async(KernelContext& context, AsyncKernel::Done done) const {
+  TokenBarrierState& barrier = detail::barrier_input(context);
+  const CancellationToken& cancellation = context.step().cancellation;
+  if (attrs.rank >= 0) return barrier.hold_replica_async(attrs.rank, cancellation, std::move(done));
+  barrier.hold_leader_async(detail::step_input(context, 1), cancellation, std::move(done));
 }
 
 void Kernel<TokenBarrierClose, Cpu>::operator()(KernelContext& context) const {
   using Close = TokenBarrierState::Close;
-  const Close why = attrs.reason == "late" ? Close::late : attrs.reason == "done" ? Close::done : Close::lost;
+  const Close why = attrs.reason == "late"      ? Close::late
+                    : attrs.reason == "done"    ? Close::done
+                    : attrs.reason == "stopped" ? Close::stopped
+                                                : Close::lost;
   detail::barrier_input(context).close(why, detail::step_input(context, 1));
 }
 
