@@ -82,7 +82,7 @@ int train(const Flags& flags, const df::net::ClusterSpec& cluster) {
     for (; progress != nullptr && shown <= step; ++shown) progress->step(value);
   });
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
-  std::printf("ends in step %lld\n", static_cast<long long>(last));
+  std::cout << "ends in step " << last << std::endl;
   if (supervisor.should_stop()) return 0;
   if (cluster.is_chief()) {
     double score = 0, test_loss = 0;

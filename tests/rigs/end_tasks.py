@@ -58,7 +58,9 @@ class Trial:
             task = self.cluster.tasks[name]
             self.cluster.wait_for(f"the end of {name}", task.has_ended, seconds)
             task.reader.join()
-            if task.process.returncode != 0:
+            # Without its Supervisor, or its server, a process ends by a second signal.
+            ends_by_signal = task.process.returncode == -signal.SIGTERM and task.has_said("ends in step")
+            if task.process.returncode != 0 and not ends_by_signal:
                 self.fail(f"{name} has exited with {task.process.returncode}")
 
 
@@ -75,8 +77,7 @@ def schedule(args, seed):
         begin = time.monotonic()
         for at, task in sorted(times):
             time.sleep(max(0, begin + at - time.monotonic()))
-            # A process that has let go of its Supervisor, or of its server, is at its end: a signal is no news then.
-            if not tasks[task].has_ended() and not tasks[task].has_said("ends in step"):
+            if not tasks[task].has_ended():
                 tasks[task].send(signal.SIGTERM)
         trial.require_good_end(trial.workers, args.timeout)
         if ("ps", 0) in told:
