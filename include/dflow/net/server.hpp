@@ -45,6 +45,11 @@ struct ServerOptions {
   std::shared_ptr<Clock> clock = nullptr;
   /// Null: TCP, Unix sockets and, if built with OpenSSL, TLS, as the addresses say.
   std::shared_ptr<Transport> transport = nullptr;
+  /// Most bytes that this task keeps for one client, and for all clients: requests until they are answered, tensors
+  /// that are asked for until they are sent, and the graphs of sessions. Beyond it a request gets ResourceExhausted,
+  /// and other clients are served. Variables and the memory of steps do not count (`allocator`). 0: no limit.
+  std::uint64_t client_memory_limit_bytes = std::uint64_t{8} << 30;
+  std::uint64_t task_memory_limit_bytes = std::uint64_t{16} << 30;
   /// How long a new session waits for tasks that have not been started yet.
   Duration startup_timeout = std::chrono::seconds(60);
   /// A task that has been silent for this long is lost; it is asked for a sign of life four times in between.

@@ -111,6 +111,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   std::shared_ptr<WaitWatch> watch;
   std::shared_ptr<Traffic> traffic = std::make_shared<Traffic>();
   std::shared_ptr<TaskCounters> counters = std::make_shared<TaskCounters>();
+  std::shared_ptr<ClientBudgets> budgets;
   std::shared_ptr<TaskLog> log;
   std::shared_ptr<MetricsServer> metrics;
   std::shared_ptr<AcceptLoop> accepting;
@@ -177,6 +178,11 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     to.connection.heartbeat_interval = options.silence_timeout / 5;
     to.connection.heartbeat_timeout = options.silence_timeout;
     to.connection.traffic = traffic;
+    budgets = std::make_shared<ClientBudgets>(options.client_memory_limit_bytes, options.task_memory_limit_bytes);
+    to.connection.budget = [of = budgets](const TaskIdentity& client) { return of->of(client); };
+    if (const std::uint64_t most = options.client_memory_limit_bytes; most != 0) {
+      to.connection.max_answer_bytes = std::min(to.connection.max_answer_bytes, most / 2);
+    }
     for (const ClusterSpec::Task& other : cluster.tasks()) {
       if (other.name != task) to.addresses.emplace(other.name, other.address);
     }
@@ -250,6 +256,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     gauges.sessions = status.num_sessions;
     gauges.running_steps = status.num_steps;
     gauges.pending_receives = status.num_waits;
+    gauges.client_bytes = budgets->used();
     gauges.resident_bytes = resident_memory_bytes();
     return prometheus_text(*counters, gauges);
   }

@@ -42,6 +42,7 @@ struct TaskGauges {
   std::uint64_t sessions = 0;
   std::uint64_t running_steps = 0;
   std::uint64_t pending_receives = 0;
+  std::uint64_t client_bytes = 0;
   std::uint64_t resident_bytes = 0;
 };
 

@@ -60,6 +60,7 @@ std::string prometheus_text(const TaskCounters& counters, const TaskGauges& gaug
   one("dflow_sessions", "gauge", "Sessions of others that this task serves.", gauges.sessions);
   one("dflow_running_steps", "gauge", "Parts of steps that run for others.", gauges.running_steps);
   one("dflow_pending_receives", "gauge", "Tensors that are waited for.", gauges.pending_receives);
+  one("dflow_client_memory_bytes", "gauge", "Memory that is kept for clients, by their budgets.", gauges.client_bytes);
   one("dflow_resident_memory_bytes", "gauge", "Memory of the process.", gauges.resident_bytes);
   return out;
 }

@@ -276,7 +276,9 @@ class Master::HostedSession {
     return found;
   }
 
-  std::uint64_t graph_bytes = 0;  ///< guarded by the master's mutex
+  // Guarded by the master's mutex.
+  std::uint64_t graph_bytes = 0;
+  std::vector<ByteCharge> charges;  ///< of its graphs
 
  private:
   /// Errors: NotFound.

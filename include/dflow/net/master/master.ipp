@@ -129,12 +129,14 @@ void Master::create_session(const Visit& visit, Incoming& request, Responder& re
   const CreateSession create = from_body<CreateSession>(request.body);
   const std::vector<std::string> others = others_that_match(create.filters);
   std::shared_ptr<HostedSession> hosted;
+  ByteCharge charge = detail::charge_graph(request);
   {
     const std::lock_guard lock(mutex_);
     throw_if_error(stopped_);
     if (visit.is_over()) throw_error(Status::unavailable("the connection has ended"));
     hosted = std::make_shared<HostedSession>(next_session_++);
     reserve(visit.id(), *hosted, request.payload.size());
+    hosted->charges.push_back(std::move(charge));
     sessions_.add(visit.id(), hosted->number(), hosted, options_.max_sessions);
   }
   Duration timeout = options_.startup_timeout;
@@ -176,16 +178,21 @@ void Master::extend_session(const Visit::Id& visit, Incoming& request, Responder
   const SessionVersion expected = from_body<SessionVersion>(request.body);
   const std::shared_ptr<HostedSession> hosted = find(visit, expected.session);
   const std::uint64_t bytes = request.payload.size();
+  ByteCharge charge = detail::charge_graph(request);
   {
     const std::lock_guard lock(mutex_);
     reserve(visit, *hosted, bytes);
   }
-  options_.pool->schedule([self = shared_from_this(), hosted, expected, bytes, payload = std::move(request.payload),
-                           respond = std::move(respond)]() mutable {
+  options_.pool->schedule([self = shared_from_this(), hosted, expected, bytes, charge = std::move(charge),
+                           payload = std::move(request.payload), respond = std::move(respond)]() mutable {
     try {
       // The reply is made before, so that a client is never told of an error after its session has been extended.
       Outgoing reply{to_body(SessionVersion{expected.session, expected.version + 1}), {}};
       hosted->extend(from_binary(payload), expected.version, self->options_.ops.ops());
+      {
+        const std::lock_guard lock(self->mutex_);
+        hosted->charges.push_back(std::move(charge));
+      }
       respond(std::move(reply));
     } catch (...) {
       {

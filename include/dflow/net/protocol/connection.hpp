@@ -3,6 +3,7 @@
 #include <dflow/base/clock.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/core/cancellation.hpp>
+#include <dflow/net/protocol/byte_budget.hpp>
 #include <dflow/net/protocol/frame_stream.hpp>
 #include <dflow/net/protocol/handshake.hpp>
 #include <dflow/net/protocol/unread_posts.hpp>
@@ -71,6 +72,8 @@ struct Incoming {
   std::vector<std::byte> payload;
   /// Cancelled when nobody waits for the reply any more.
   CancellationToken cancellation;
+  /// The client's, for memory that is kept beyond the reply; body and payload are charged until then.
+  std::shared_ptr<ByteBudget> budget = nullptr;
 };
 
 class Connection;
@@ -139,6 +142,9 @@ struct ConnectionOptions {
   Duration stall_timeout = std::chrono::minutes(10);
   Duration handshake_timeout = std::chrono::seconds(10);
   std::shared_ptr<Traffic> traffic = nullptr;  ///< counts, if given
+  /// Gives the budget of a peer, for its requests until they are answered, and for payloads of replies until they are
+  /// sent; null: nothing is counted. A request or reply over the budget is answered by ResourceExhausted.
+  std::function<std::shared_ptr<ByteBudget>(const TaskIdentity& peer)> budget = nullptr;
 };
 
 /// Requests and replies between two tasks over one stream, both ways alike. docs/wire-format.md says what goes over it.
@@ -206,6 +212,11 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   friend class Responder;
   struct Pending;
   struct Inbound;
+  /// A request of the peer that is not answered yet.
+  struct Asked {
+    CancellationSource source;
+    ByteCharge charge;
+  };
 
   void start();
   void read_next();
@@ -218,6 +229,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   void send(FrameType type, std::uint64_t request, std::string body, std::uint16_t flags = 0);
   void reply(std::uint64_t request, StatusOr<Outgoing> outcome) noexcept;
   Status answer(std::uint64_t request, StatusOr<Outgoing> outcome);
+  void refuse(std::uint64_t request, const Status& status);
   void send_message(FrameType type, std::uint64_t request, std::uint16_t flags, std::string body, Payload payload);
   void give_up(std::uint64_t request, Status status);
   Status begin_call(Call& call, CallDone& done, std::uint64_t& request);
@@ -244,7 +256,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   void take_reply(const FrameHeader& header, std::string body);
   void take_cancel(const FrameHeader& header);
   void place_reply(const std::shared_ptr<Pending>& call, Inbound& inbound, std::string_view body);
-  void deliver_request(std::uint64_t request, std::uint16_t method, std::string body, std::vector<std::byte> payload);
+  void deliver_request(std::uint64_t request, Incoming incoming, ByteCharge charge);
   void deliver_post(std::uint16_t method, std::string body);
   void complete(std::uint64_t key);
 
@@ -260,7 +272,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   // Used only by the thread that reads.
   Handshake handshake_;
   Channel channel_;
-  bool is_farewell_ = false;  ///< the peer has said that it goes
+  std::shared_ptr<ByteBudget> budget_;  ///< of the peer; set before the connection is open
+  bool is_farewell_ = false;            ///< the peer has said that it goes
   FrameReader reader_;
   std::size_t read_count_ = 0;
   std::map<std::uint64_t, Inbound> inbound_;  ///< payloads under way, by request, which the peer chooses, and direction
@@ -280,8 +293,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   UnreadPosts posts_;
   std::size_t posts_since_ping_ = 0;
   std::unordered_map<std::uint64_t, std::shared_ptr<Pending>> calls_;
-  std::map<std::uint64_t, CancellationSource> requests_;  ///< of the peer, which numbers them, not answered yet
-  Clock::time_point could_send_{};                        ///< when there last was credit, or nothing that waited for it
+  std::map<std::uint64_t, Asked> requests_;  ///< of the peer, which numbers them, not answered yet
+  Clock::time_point could_send_{};           ///< when there last was credit, or nothing that waited for it
   TimerId timer_{};
 };
 

@@ -76,7 +76,7 @@ void Connection::fail(Status status, bool tell_peer) noexcept {
   const std::shared_ptr<Connection> self = shared_from_this();
   detail::tell([&] { status = status.with_task(peer_name()); });
   std::unordered_map<std::uint64_t, std::shared_ptr<Pending>> calls;
-  std::map<std::uint64_t, CancellationSource> requests;
+  std::map<std::uint64_t, Asked> requests;
   Opened opened;
   bool was_open = false;
   {
@@ -110,7 +110,7 @@ void Connection::fail(Status status, bool tell_peer) noexcept {
     if (call->has_timer) options_.clock->cancel(call->timer);
     detail::tell([&] { call->done(status, {}); });
   }
-  for (auto& [request, source] : requests) source.cancel(status);
+  for (auto& [request, asked] : requests) asked.source.cancel(status);
   CancellationSource(end_).cancel(status);
   detail::tell([&] {
     if (opened) opened(status, nullptr);
@@ -239,6 +239,7 @@ void Connection::take_hello(std::string_view bytes) {
 void Connection::take_proof(std::string_view bytes) {
   if (!has_hello_) throw_error(Status::unauthenticated("a proof before the hello"));
   handshake_.take_proof(bytes);
+  if (options_.budget) budget_ = options_.budget(peer());
   Opened opened;
   {
     const std::lock_guard lock(mutex_);

@@ -83,7 +83,38 @@ struct Connection::Inbound {
   std::uint16_t method = 0;
   std::string body;
   std::vector<std::byte> bytes;  ///< of a request
+  ByteCharge charge;             ///< of a request
+  bool is_refused = false;       ///< a request: it has its answer, and the rest is thrown away
 };
+
+namespace detail {
+
+/// A request costs at least so many bytes until it is answered.
+inline constexpr std::uint64_t request_bytes = 512;
+
+/// Makes room for `more` bytes, and charges it.
+Status grow(std::vector<std::byte>& bytes, std::uint64_t more, std::uint64_t most, ByteCharge& charge) {
+  const std::uint64_t needed = bytes.size() + more;
+  if (needed > bytes.capacity()) {
+    const std::uint64_t capacity = std::max(needed, std::min<std::uint64_t>(2 * bytes.capacity(), most));
+    if (Status full = charge.add(capacity - bytes.capacity()); !full.ok()) return full;
+    bytes.reserve(static_cast<std::size_t>(capacity));
+  }
+  bytes.resize(static_cast<std::size_t>(needed));
+  return {};
+}
+
+/// The payload, charged until it has been sent.
+Payload charged(Payload payload, ByteCharge charge) {
+  struct Owner {
+    std::shared_ptr<const void> bytes;
+    ByteCharge charge;
+  };
+  payload.owner = std::make_shared<Owner>(Owner{std::move(payload.owner), std::move(charge)});
+  return payload;
+}
+
+}  // namespace detail
 
 Connection::Handler::~Handler() = default;
 
@@ -122,7 +153,12 @@ void Connection::take_request(const FrameHeader& header, std::string body) {
     if (size != 0) throw_error(Status::invalid_argument("a request without a reply cannot have a payload"));
     return deliver_post(method, std::move(body));
   }
-  if (size == 0) return deliver_request(header.request, method, std::move(body), {});
+  ByteCharge charge(budget_);
+  const Status full = charge.add(body.size() + detail::request_bytes);
+  if (size == 0) {
+    if (!full.ok()) return refuse(header.request, full);
+    return deliver_request(header.request, {method, std::move(body), {}, {}, budget_}, std::move(charge));
+  }
   if (size > options_.max_request_payload_bytes) {
     throw_error(Status::out_of_range(
         str_cat("a request with ", size, " bytes, more than ", options_.max_request_payload_bytes)));
@@ -132,15 +168,26 @@ void Connection::take_request(const FrameHeader& header, std::string body) {
   inbound.request = header.request;
   inbound.size = size;
   inbound.method = method;
-  inbound.body = std::move(body);
+  inbound.is_refused = !full.ok();
+  if (full.ok()) inbound.body = std::move(body);
+  inbound.charge = std::move(charge);
   if (!inbound_.try_emplace(detail::inbound_key(header.request, false), std::move(inbound)).second) {
     throw_error(Status::invalid_argument("two requests of one number"));
   }
+  if (!full.ok()) refuse(header.request, full);
 }
 
-void Connection::deliver_request(std::uint64_t request, std::uint16_t method, std::string body,
-                                 std::vector<std::byte> payload) {
-  Incoming incoming{method, std::move(body), std::move(payload), {}};
+/// Answers a request that is not delivered.
+void Connection::refuse(std::uint64_t request, const Status& status) {
+  std::string body;
+  ByteWriter out(body);
+  write_status(out, status);
+  send(FrameType::reply, request, std::move(body), detail::flag_error);
+  const std::lock_guard lock(mutex_);
+  throw_if_error(check_answers());
+}
+
+void Connection::deliver_request(std::uint64_t request, Incoming incoming, ByteCharge charge) {
   {
     const std::lock_guard lock(mutex_);
     if (!closed_.ok()) return;
@@ -149,7 +196,8 @@ void Connection::deliver_request(std::uint64_t request, std::uint16_t method, st
     }
     const auto [found, is_new] = requests_.try_emplace(request);
     if (!is_new) throw_error(Status::invalid_argument("two requests of one number"));
-    incoming.cancellation = found->second.token();
+    found->second.charge = std::move(charge);
+    incoming.cancellation = found->second.source.token();
   }
   if (handler_ != nullptr) handler_->on_request(shared_from_this(), std::move(incoming), {weak_from_this(), request});
 }
@@ -242,7 +290,7 @@ void Connection::take_cancel(const FrameHeader& header) {
       writer_.add({.type = FrameType::cancel, .flags = detail::flag_of_reply, .request = header.request}, {});
       return flush();
     }
-    source = found->second;
+    source = found->second.source;
   }
   source.cancel(Status::cancelled(str_cat(peer().task, " does not wait any more")));
 }
@@ -259,10 +307,16 @@ std::span<std::byte> Connection::on_chunk(const FrameHeader& header) {
   }
   if (header.length > window_left_) throw_error(Status::invalid_argument("the peer sends more than it has credit for"));
   window_left_ -= header.length;
-  if (!inbound.of_reply) {
-    inbound.bytes.resize(static_cast<std::size_t>(inbound.received + header.length));
-    return std::span(inbound.bytes).subspan(static_cast<std::size_t>(inbound.received));
+  if (!inbound.of_reply && !inbound.is_refused) {
+    const Status full = detail::grow(inbound.bytes, header.length, inbound.size, inbound.charge);
+    if (full.ok()) return std::span(inbound.bytes).subspan(static_cast<std::size_t>(inbound.received));
+    inbound.is_refused = true;
+    inbound.bytes = {};
+    inbound.body = {};
+    inbound.charge.release();
+    refuse(header.request, full);
   }
+  if (!inbound.of_reply) return {};
   if (inbound.call.expired()) inbound.memory = {};  // given up on the way: the rest is thrown away
   if (inbound.memory.bytes.empty()) return {};
   return inbound.memory.bytes.subspan(static_cast<std::size_t>(inbound.received),
@@ -288,8 +342,10 @@ void Connection::complete(std::uint64_t key) {
   const auto found = inbound_.find(key);
   Inbound inbound = std::move(found->second);
   inbound_.erase(found);
+  if (inbound.is_refused) return;
   if (!inbound.of_reply) {
-    return deliver_request(inbound.request, inbound.method, std::move(inbound.body), std::move(inbound.bytes));
+    Incoming incoming{inbound.method, std::move(inbound.body), std::move(inbound.bytes), {}, budget_};
+    return deliver_request(inbound.request, std::move(incoming), std::move(inbound.charge));
   }
   inbound.memory = {};  // only the caller that asked for it keeps it
   finish_call(inbound.request, {}, std::move(inbound.body));
@@ -443,6 +499,14 @@ Status Connection::answer(std::uint64_t request, StatusOr<Outgoing> outcome) {
   if (outcome.ok() && outcome->body.size() + sizeof(std::uint64_t) > options_.max_body_bytes) {
     outcome = Status(
         Status::internal(str_cat("a reply of ", outcome->body.size(), " bytes, more than ", options_.max_body_bytes)));
+  }
+  if (outcome.ok() && outcome->payload.size() != 0 && budget_ != nullptr) {
+    ByteCharge charge(budget_);
+    if (Status full = charge.add(outcome->payload.size()); full.ok()) {
+      outcome->payload = detail::charged(std::move(outcome->payload), std::move(charge));
+    } else {
+      outcome = std::move(full);
+    }
   }
   if (outcome.ok()) {
     body = std::move(outcome->body);

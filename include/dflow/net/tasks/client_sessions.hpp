@@ -2,6 +2,7 @@
 
 #include <dflow/base/status.hpp>
 #include <dflow/base/str_cat.hpp>
+#include <dflow/net/protocol/connection.hpp>
 #include <dflow/net/protocol/visit.hpp>
 
 #include <cstddef>
@@ -12,6 +13,18 @@
 #include <vector>
 
 namespace dflow::net::detail {
+
+/// Memory of a compiled graph, for each byte of its message.
+inline constexpr std::uint64_t graph_bytes_per_byte = 16;
+/// The least memory of a graph, and of what belongs to it.
+inline constexpr std::uint64_t least_graph_bytes = 4096;
+
+/// The memory that the graph of a request is going to take. Errors: ResourceExhausted.
+inline ByteCharge charge_graph(const Incoming& request) {
+  ByteCharge charge(request.budget);
+  throw_if_error(charge.add(least_graph_bytes + request.payload.size() * graph_bytes_per_byte));
+  return charge;
+}
 
 /// The sessions that a task keeps for its clients, by visit and by number.
 ///

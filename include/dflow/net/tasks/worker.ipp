@@ -16,6 +16,7 @@ struct Worker::ClientShares {
   struct Share {
     std::shared_ptr<CompiledStep> step;  ///< null while it is compiled
     std::vector<Responder> waiting;      ///< for it to be
+    ByteCharge charge;                   ///< the client's
   };
 
   const std::unique_ptr<PartCompiler> compiler;
@@ -100,6 +101,7 @@ void Worker::list_devices(Responder& respond) {
 /// stands for the same share.
 void Worker::register_share(const Visit& visit, Incoming& request, Responder& respond) {
   const ShareName name = from_body<ShareName>(request.body);
+  ByteCharge charge = detail::charge_graph(request);
   std::shared_ptr<ClientShares> session;
   {
     const std::lock_guard lock(mutex_);
@@ -122,6 +124,7 @@ void Worker::register_share(const Visit& visit, Incoming& request, Responder& re
     ClientShares::Share& share = session->shares[name.share];
     is_registered = share.step != nullptr;
     try {
+      if (is_new) share.charge = std::move(charge);
       if (!is_registered) share.waiting.push_back(std::move(respond));
     } catch (...) {
       if (is_new) session->shares.erase(name.share);

@@ -2,6 +2,7 @@
 
 /// Bodies of the cluster: a part of <dflow/src/net.hpp>.
 
+#include <dflow/net/protocol/byte_budget.ipp>
 #include <dflow/net/protocol/clock_offset.ipp>
 #include <dflow/net/protocol/connection.ipp>
 #include <dflow/net/protocol/frame_stream.ipp>
