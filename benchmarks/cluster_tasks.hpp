@@ -1,10 +1,13 @@
 #pragma once
 
+#include <dflow/base/str_cat.hpp>
+#include <dflow/base/system_seed.hpp>
 #include <dflow/dflow.hpp>
 #include <dflow/net/server.hpp>
 
 #include "child.hpp"
 
+#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <string_view>
@@ -24,6 +27,8 @@ class Tasks {
       spec.add_task(i < ps ? "ps" : "worker", i < ps ? i : i - ps, "127.0.0.1:" + std::to_string(ports[i]));
     }
     const std::string jobs = spec.jobs_to_string();
+    // The environment is the owner's to read, unlike arguments.
+    ::setenv("DFLOW_SECRET", str_cat("secret ", system_seed(), " ", system_seed()).c_str(), 1);
     for (int i = 0; i < ps + workers; ++i) {
       std::vector<std::string> arguments{"task", i < ps ? "ps" : "worker", std::to_string(i < ps ? i : i - ps), jobs};
       arguments.insert(arguments.end(), more.begin(), more.end());
@@ -54,6 +59,7 @@ inline net::ClusterSpec spec_of(const std::vector<std::string>& arguments) {
     return lines;
   }());
   spec.set_task(arguments.at(1), std::stoi(arguments.at(2)));
+  spec.set_secret(net::ClusterSpec::process_environment("DFLOW_SECRET").value());
   return spec;
 }
 

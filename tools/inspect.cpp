@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     const dflow::net::ClusterSpec cluster = dflow::net::ClusterSpec::from_flags(argc, argv);
-    if (cluster.jobs_to_string() == dflow::net::ClusterSpec::local().jobs_to_string() || cluster.is_empty()) {
+    if (cluster.is_local() || cluster.is_empty()) {
       throw dflow::Error(dflow::Status::invalid_argument(
           "no cluster is named: neither by --dflow_cluster or --cluster_file nor by the environment"));
     }

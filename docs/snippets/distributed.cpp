@@ -146,23 +146,25 @@ int share_by_name(const df::net::ClusterSpec& cluster) {
   return server.join();
 }
 
+/// A cluster of one task at TCP, which takes a secret.
+df::net::ClusterSpec one_task(const std::string& job, const std::string& address) {
+  df::net::ClusterSpec cluster;
+  cluster.add_task(job, 0, address);
+  cluster.set_secret("known to this program");
+  return cluster;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const df::net::ClusterSpec alone = df::net::ClusterSpec::local();
   df::net::Server server(alone);
   const int trained = train(argc, argv) + train_in_step(alone, server) + train_stale(alone, server);
-  df::net::ClusterSpec there;
-  there.add_task("worker", 0, "127.0.0.1:0");
+  df::net::ClusterSpec there = one_task("worker", "127.0.0.1:0");
   there.set_task("worker", 0);
   df::net::Server worker(there);
-  df::net::ClusterSpec cluster;
-  cluster.add_task("worker", 0, worker.address());
-  df::net::ClusterSpec elsewhere;
-  elsewhere.add_task("ps", 0, "127.0.0.1:0");
+  df::net::ClusterSpec elsewhere = one_task("ps", "127.0.0.1:0");
   elsewhere.set_task("ps", 0);
   df::net::Server ps(elsewhere);
-  df::net::ClusterSpec with_ps;
-  with_ps.add_task("ps", 0, ps.address());
-  return trained + run_at_master(cluster) + share_by_name(with_ps);
+  return trained + run_at_master(one_task("worker", worker.address())) + share_by_name(one_task("ps", ps.address()));
 }

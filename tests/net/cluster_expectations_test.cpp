@@ -7,6 +7,7 @@
 
 #include "catch.hpp"
 #include "cluster_harness.hpp"
+#include "loopback_spec.hpp"
 #include "support/end_when_cancelled.hpp"
 #include "support/errors.hpp"
 
@@ -21,6 +22,7 @@
 #include <vector>
 
 namespace df = dflow;
+using df::testing::loopback_spec;
 using df::testing::MemoryCluster;
 
 namespace {
@@ -209,15 +211,13 @@ TEST_CASE("an error in one task ends the parts of all others, and its text comes
 }
 
 TEST_CASE("thirty million elements are fed and fetched", "[net][long]") {  // server_lib_test LargeFetch, LargeFeed
-  df::net::ClusterSpec spec;
-  spec.add_task("ps", 0, "127.0.0.1:0");
+  df::net::ClusterSpec spec = loopback_spec();
   spec.set_task("ps", 0);
   df::net::ServerOptions options;
   options.num_threads = 2;
   options.log = [](std::string_view) {};
   df::net::Server server(spec, options);
-  df::net::ClusterSpec cluster;
-  cluster.add_task("ps", 0, server.address());
+  const df::net::ClusterSpec cluster = loopback_spec(server.address());
   df::Graph graph;
   auto x = df::placeholder<float>(graph, {df::dynamic});
   const auto on = graph.device("/job:ps/task:0");
@@ -231,8 +231,7 @@ TEST_CASE("thirty million elements are fed and fetched", "[net][long]") {  // se
 TEST_CASE("a server at an address that is none, or that is taken, is an error that quotes it",
           "[net]") {  // InvalidPort
   const auto server_at = [](const std::string& address) {
-    df::net::ClusterSpec spec;
-    spec.add_task("ps", 0, address);
+    df::net::ClusterSpec spec = loopback_spec(address);
     spec.set_task("ps", 0);
     return df::net::Server(spec, {.num_threads = 1}).address();
   };
@@ -241,8 +240,7 @@ TEST_CASE("a server at an address that is none, or that is taken, is an error th
     CHECK(status.code() == df::Code::invalid_argument);
     CHECK(mentions(status, bad));
   }
-  df::net::ClusterSpec spec;
-  spec.add_task("ps", 0, "127.0.0.1:0");
+  df::net::ClusterSpec spec = loopback_spec();
   spec.set_task("ps", 0);
   const df::net::Server first(spec, {.num_threads = 1});
   CHECK(code_of([&] { return server_at(first.address()); }) == df::Code::already_exists);

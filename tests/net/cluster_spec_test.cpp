@@ -167,6 +167,20 @@ TEST_CASE("one task is the chief", "[net]") {
   CHECK(ClusterSpec::local().is_chief());
 }
 
+TEST_CASE("a cluster of this process alone has no address, unless it is given one", "[net]") {
+  const ClusterSpec local = ClusterSpec::local();
+  CHECK(local.is_local());
+  CHECK(local.task_name() == "/job:localhost/replica:0/task:0");
+  CHECK(local.bind_address().empty());
+  CHECK(ClusterSpec::parse(local.to_string()) == local);
+  const ClusterSpec bound = spec_of_flags({"--bind", "unix:///run/program"});
+  CHECK(bound.is_local());
+  CHECK(bound.bind_address() == "unix:///run/program");
+  CHECK_FALSE(ClusterSpec::parse("ps=a:1").is_local());
+  CHECK_FALSE(ClusterSpec::parse("ps=none,a:1").is_local());
+  CHECK_FALSE(ClusterSpec().is_local());
+}
+
 TEST_CASE("a client is no task, and an evaluator none of the cluster's", "[net]") {
   const ClusterSpec client = ClusterSpec::parse("ps=a:1");
   CHECK_FALSE(client.has_task());

@@ -1,14 +1,19 @@
 """Tasks of a cluster as processes of this machine, for the rigs that stop, kill and replace them."""
 
 import contextlib
+import os
 import random
 import re
+import secrets
 import signal
 import socket
 import subprocess
 import threading
 import time
 from pathlib import Path
+
+
+SECRET = secrets.token_hex(16)  # of all clusters of a rig: tasks listen at TCP
 
 
 def free_ports(count):
@@ -35,7 +40,8 @@ class Task:
         self.start()
 
     def start(self):
-        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.process = subprocess.Popen(self.command, env=os.environ | {"DFLOW_SECRET": SECRET}, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True)  # fmt: skip
         self.reader = threading.Thread(target=self.read, args=(self.process,))
         self.reader.start()
 

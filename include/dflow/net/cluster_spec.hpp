@@ -67,7 +67,8 @@ class ClusterSpec {
 
   /// A cluster without tasks.
   ClusterSpec() = default;
-  /// A cluster of this process alone: "/job:localhost/replica:0/task:0" at "localhost:0".
+  /// A cluster of this process alone: "/job:localhost/replica:0/task:0". Its address is "none", so its server listens
+  /// nowhere, unless `set_bind_address` names an address.
   static ClusterSpec local();
 
   /// Reads the command line; a flag is "--x=y" or "--x y". Flags outside the table, and all arguments behind "--",
@@ -80,7 +81,7 @@ class ClusterSpec {
   /// | --job, --task | which task this is; the index may be left out where the job has one task |
   /// | --bind | where this task listens, if not at its own address |
   /// | --secret_file | a file with the cluster's secret |
-  /// | --insecure | no secret is needed, from wherever it is called; "--insecure=false" takes it back |
+  /// | --insecure | everybody who reaches a task may use it without a secret; "--insecure=false" takes it back |
   ///
   /// Without the first two flags, the jobs come from from_environment(). If no secret is given, it comes from the
   /// file that DFLOW_SECRET_FILE names, else from DFLOW_SECRET. No flag holds the secret itself, because every user
@@ -135,10 +136,15 @@ class ClusterSpec {
   void set_secret(std::string secret);
   /// Sets the file's content, without the newline at its end, as the secret. May block.
   void read_secret_file(const std::string& path);
+  /// Without a secret, allows TCP, and lets processes of other users in at Unix sockets: whoever reaches a task may run
+  /// any graph there. A secret counts as before.
   void set_insecure(bool is_insecure) noexcept { is_insecure_ = is_insecure; }
+  /// Sets where this task listens, if not at its own address.
   void set_bind_address(std::string_view address);
 
   bool is_empty() const noexcept { return addresses_.empty(); }
+  /// Whether the cluster is one task that has no address, as `local()` is.
+  bool is_local() const noexcept;
   /// Whether this process is a task, not only a client.
   bool has_task() const noexcept { return !job_.empty(); }
   /// Empty for a client.
@@ -168,7 +174,8 @@ class ClusterSpec {
 
   const std::string& secret() const noexcept { return secret_; }
   bool is_insecure() const noexcept { return is_insecure_; }
-  /// The address where this task listens: the bind address if it is set, else the task's address; empty for a client.
+  /// The address where this task listens: the bind address if it is set, else the task's address. Empty for a client,
+  /// and for the task of `local()`.
   std::string bind_address() const;
 
   /// "/job:worker/replica:0/task:1"

@@ -22,6 +22,9 @@ inline constexpr std::array<std::string_view, 3> replica_jobs{"chief", "master",
 
 inline constexpr std::string_view cluster_spaces = " \t\r";
 
+/// The address of the task of `ClusterSpec::local()`.
+inline constexpr std::string_view no_address = "none";
+
 [[noreturn]] inline void fail_spec(std::string message) { throw_error(Status::invalid_argument(std::move(message))); }
 
 /// The index of the job's only task; 0 for a job that is not there, nothing for one with several.
@@ -150,7 +153,7 @@ std::string ClusterSpec::task_name(std::string_view job, int index) {
 
 ClusterSpec ClusterSpec::local() {
   ClusterSpec spec;
-  spec.add_task("localhost", 0, "localhost:0");
+  spec.add_task("localhost", 0, detail::no_address);
   spec.set_task("localhost", 0);
   return spec;
 }
@@ -231,6 +234,8 @@ bool ClusterSpec::has(std::string_view job, int index) const noexcept {
   return at != jobs_.end() && at->second.contains(index);
 }
 
+bool ClusterSpec::is_local() const noexcept { return num_tasks() == 1 && addresses_.contains(detail::no_address); }
+
 std::string ClusterSpec::task_name() const { return has_task() ? task_name(job_, index_) : std::string(); }
 
 bool ClusterSpec::is_chief() const noexcept {
@@ -299,7 +304,7 @@ const std::string& ClusterSpec::address(std::string_view job, int index) const {
 
 std::string ClusterSpec::bind_address() const {
   if (!bind_address_.empty()) return bind_address_;
-  return has(job_, index_) ? address(job_, index_) : std::string();
+  return has(job_, index_) && !is_local() ? address(job_, index_) : std::string();
 }
 
 // ---- text ----

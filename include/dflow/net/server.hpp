@@ -89,13 +89,15 @@ struct JoinOptions {
 /// df::Session session(graph, {.target = server.target()});
 /// ```
 ///
-/// Anybody who knows the cluster's secret may run any graph here. Without a secret, the task listens only on loopback
-/// addresses, or by TLS that verifies peers, unless the spec says `insecure`.
+/// Anybody who knows the cluster's secret may run any graph here. A cluster without a secret has only Unix sockets, for
+/// processes of this process's user, and TLS that verifies peers, unless the spec says `insecure`. The task of
+/// `ClusterSpec::local()` listens nowhere. docs/security.md lists who can do what.
 ///
 /// Thread safety: all functions may be called from any thread.
-/// Errors of the constructor: InvalidArgument for a spec without a task of this process, for a device that is null or
-/// does not have a name of this task and its incarnation, and for an exposed address (`Transport::is_exposed`) without
-/// a secret. Also the errors of `Transport::listen`.
+/// Errors of the constructor: InvalidArgument for a spec without a task of this process, and for a device that is null
+/// or does not have a name of this task and its incarnation. InvalidArgument, naming task and address, for any task's
+/// address that is malformed, or that is exposed (`Transport::is_exposed`) without a secret. Also the errors of
+/// `Transport::listen`.
 class Server {
  public:
   explicit Server(const ClusterSpec& cluster, ServerOptions options = {});
@@ -121,6 +123,7 @@ class Server {
   /// "/job:ps/replica:0/task:1".
   const std::string& task() const noexcept;
   /// The address where it listens: the spec's address, with the port that the system chose if the spec's port is 0.
+  /// Empty if it listens nowhere, as the task of `ClusterSpec::local()`.
   const std::string& address() const noexcept;
   /// The address of the metrics, with the port that the system chose; empty if there is none.
   std::string metrics_address() const;

@@ -42,21 +42,13 @@ void check_is_task(const ClusterSpec& cluster) {
         "the cluster's spec does not say which of its tasks this process is: --job and --task do; a client that is "
         "none has net::connect"));
   }
-  if (cluster.bind_address().empty()) {
+  const bool is_alone = cluster.is_local() && cluster.num_tasks(cluster.job()) == 1;
+  if (cluster.bind_address().empty() && !is_alone) {
     throw_error(
         Status::invalid_argument(str_cat("'", cluster.task_name(),
                                          "' has no address in the cluster to listen at: --bind names one, or it is a "
                                          "client, by net::connect")));
   }
-}
-
-/// Errors: InvalidArgument for an address that others can reach, if nothing keeps them out.
-void check_exposure(const ClusterSpec& cluster, const Transport& transport) {
-  if (!cluster.secret().empty() || cluster.is_insecure() || !transport.is_exposed(cluster.bind_address())) return;
-  throw_error(
-      Status::invalid_argument(str_cat("'", cluster.bind_address(),
-                                       "' can be reached by others: the cluster needs a secret, or TLS that asks for "
-                                       "certificates, or to be told that it is insecure")));
 }
 
 /// The work of this task for others, while it runs. Worker and master have the connections for their steps, so they
@@ -130,7 +122,6 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     if (o.transport == nullptr) {
       o.transport = std::make_shared<AsioTransport>(AsioTransportOptions{.clock = o.clock, .log = o.log});
     }
-    if (is_task) detail::check_exposure(cluster, *o.transport);
     if (is_task) make_devices();
     make_peers(is_task);
   }
@@ -172,6 +163,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     to.transport = options.transport;
     to.connection.self = {{}, task, options.incarnation, options.ops.ops().fingerprint()};
     to.connection.secret = cluster.secret();
+    to.connection.is_insecure = cluster.is_insecure();
     to.connection.clock = options.clock;
     to.connection.random = options.random;
     to.connection.log = options.log;
@@ -187,6 +179,8 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
       if (other.name != task) to.addresses.emplace(other.name, other.address);
     }
     to.log = log;
+    if (is_task && !cluster.bind_address().empty())
+      detail::check_exposure(*to.transport, task, cluster.bind_address(), to.connection);
     peers = std::make_shared<Peers>(std::move(to));
     steps = std::make_shared<StepTable>(StepTable::Options{.task = task, .source = peers});
     Worker::Options work;
@@ -223,14 +217,17 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     master = std::make_shared<Master>(std::move(keep));
   }
 
+  /// A task without an address to listen at has no listener for other tasks and clients.
   void listen() {
-    accepting = std::make_shared<AcceptLoop>(options.transport->listen(cluster.bind_address()),
-                                             AcceptLoop::Options{options.clock, options.log},
-                                             [weak = weak_from_this()](std::unique_ptr<Stream> stream) {
-                                               if (const std::shared_ptr<State> self = weak.lock())
-                                                 self->peers->accept(std::move(stream));
-                                             });
-    address = accepting->address();
+    if (const std::string at = cluster.bind_address(); !at.empty()) {
+      accepting =
+          std::make_shared<AcceptLoop>(options.transport->listen(at), AcceptLoop::Options{options.clock, options.log},
+                                       [weak = weak_from_this()](std::unique_ptr<Stream> stream) {
+                                         if (const std::shared_ptr<State> self = weak.lock())
+                                           self->peers->accept(std::move(stream));
+                                       });
+      address = accepting->address();
+    }
     if (!options.metrics_address.empty()) {
       MetricsServer::Options serve;
       serve.transport = options.transport;
@@ -243,7 +240,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
       metrics = std::make_shared<MetricsServer>(std::move(serve));
       metrics->listen(options.metrics_address);
     }
-    accepting->start();
+    if (accepting != nullptr) accepting->start();
   }
 
   std::string metrics_text() const {

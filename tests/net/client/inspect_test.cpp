@@ -205,6 +205,8 @@ TEST_CASE("a cluster of processes that speak TCP is inspected by its secret", "[
   asked.set_secret("another of sixteen bytes or more");
   CHECK_FALSE(df::net::inspect(asked).at(0).status.ok());
   asked.set_secret("");
+  CHECK_THROWS_WITH(df::net::inspect(asked), Catch::Contains("/job:ps/replica:0/task:0 is open to strangers"));
+  asked.set_insecure(true);
   const df::Status without = df::net::inspect(asked).at(0).status;
   CHECK(without.code() == df::Code::unauthenticated);
   CHECK_THAT(without.to_string(), Catch::Contains("was given no secret of the cluster, and") &&

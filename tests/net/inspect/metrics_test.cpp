@@ -22,6 +22,8 @@
 #include <utility>
 #include <vector>
 
+#include "../loopback_spec.hpp"
+
 namespace df = dflow;
 
 namespace {
@@ -186,8 +188,7 @@ TEST_CASE("a task serves what it counts, until it stops", "[net][metrics]") {
 }
 
 TEST_CASE("metrics are served by TCP on a port of their own", "[net][metrics]") {
-  df::net::ClusterSpec spec;
-  spec.add_task("ps", 0, "127.0.0.1:0");
+  df::net::ClusterSpec spec = df::testing::loopback_spec();
   spec.set_task("ps", 0);
   df::net::Server server(spec, {.num_threads = 1, .metrics_address = "0", .log = [](std::string_view) {}});
   CHECK(server.metrics_address() != server.address());

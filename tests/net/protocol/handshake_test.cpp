@@ -78,6 +78,15 @@ TEST_CASE("a hello is the bytes of its table, and comes back", "[net]") {
   CHECK(code_of([&] { return Hello::from_bytes(bytes + '\0'); }) == Code::data_loss);
 }
 
+TEST_CASE("a process of another user is refused by its name, and told why", "[net]") {
+  auto near = handshake_side(Role::connector, "near"), far = handshake_side(Role::acceptor, "far");
+  near.secret = far.secret = "";
+  near.refuses_peer = true;
+  const Status status = outcome(near, far);
+  CHECK(status.code() == Code::unauthenticated);
+  CHECK(mentions(status, "'far' runs for another user than 'near', and 'near' has no secret of the cluster"));
+}
+
 TEST_CASE("a hello of unknown parts, or of names that nobody has, is none", "[net]") {
   Hello hello;
   hello.self = {"c", "t", 3, 4};

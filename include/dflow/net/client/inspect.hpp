@@ -43,7 +43,7 @@ struct TaskReport {
 ///
 /// Thread safety: may be called from several threads at once. Errors of a task are in its report: DeadlineExceeded,
 /// Unavailable. A task with another secret, or with a secret if the cluster's spec has none, is also Unavailable, and
-/// the message says so.
+/// the message says so. Thrown errors: InvalidArgument for the cluster's addresses, as of `Server`.
 std::vector<TaskReport> inspect(const ClusterSpec& cluster, InspectOptions options = {});
 
 /// The log of one task of a cluster, or an error. Times are on the caller's clock, estimated from one round trip: the

@@ -93,6 +93,7 @@ std::vector<InspectAnswer> ask_all(const ClusterSpec& cluster, Method method, co
   to.transport = options.transport;
   to.connection.self = {{}, str_cat("/job:inspect/replica:0/task:", incarnation % 2'000'000'000), incarnation, 0};
   to.connection.secret = cluster.secret();
+  to.connection.is_insecure = cluster.is_insecure();
   to.connection.clock = options.clock;
   to.connection.random = options.random;
   to.connect_timeout = options.timeout;

@@ -64,8 +64,8 @@ class RemoteMaster final : public SessionTarget {
 
 /// The master of `task` ("/job:worker/task:0"). With `filters`, its sessions know only the other tasks that match a
 /// filter, as with `Server::target`. Connects on first use. Takes the transport, clock, timeouts, log, random numbers
-/// and incarnation from `options`. Errors: InvalidArgument if the cluster does not have the task, and for a filter
-/// that is not a device name or matches none of the cluster's tasks.
+/// and incarnation from `options`. Errors: InvalidArgument if the cluster does not have the task, for a filter that is
+/// not a device name or matches none of the cluster's tasks, and for the cluster's addresses, as of `Server`.
 std::shared_ptr<RemoteMaster> remote_master(const ClusterSpec& cluster, const std::string& task,
                                             std::vector<std::string> filters = {}, ServerOptions options = {});
 

@@ -42,6 +42,7 @@ struct ThinClient {
     to.transport = std::move(o.transport);
     to.connection.self = {{}, task, incarnation, 0};
     to.connection.secret = cluster.secret();
+    to.connection.is_insecure = cluster.is_insecure();
     to.connection.clock = clock;
     to.connection.random = std::move(o.random);
     to.connection.log = std::move(o.log);

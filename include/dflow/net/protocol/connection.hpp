@@ -114,8 +114,11 @@ struct Traffic {
 /// How two tasks are connected.
 struct ConnectionOptions {
   TaskIdentity self;
-  /// The secret that both sides must know; empty: every peer that can connect is let in.
+  /// The secret that both sides must know; empty: every peer that can connect is let in, but for processes that the
+  /// transport knows to run for another user.
   std::string secret;
+  /// Without a secret, lets the processes of other users in too.
+  bool is_insecure = false;
   Channel channel = Channel::control;  ///< of a connector
   std::string expected_peer;           ///< the task that a connector wants; empty: any task
   std::shared_ptr<Clock> clock;

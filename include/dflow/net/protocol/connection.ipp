@@ -29,6 +29,7 @@ Connection::Connection(std::unique_ptr<Stream> stream, Role role, ConnectionOpti
                   .channel = options_.channel,
                   .self = options_.self,
                   .secret = options_.secret,
+                  .refuses_peer = options_.secret.empty() && !options_.is_insecure && stream_->is_of_other_user(),
                   .wanted = options_.expected_peer,
                   .window_bytes = options_.window_bytes,
                   .random = options_.random}),

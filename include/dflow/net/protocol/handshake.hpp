@@ -49,7 +49,8 @@ class Handshake {
     Channel channel = Channel::control;
     TaskIdentity self;
     std::string secret;
-    std::string wanted;  ///< of a connector
+    bool refuses_peer = false;  ///< because the other side's process runs for another user
+    std::string wanted;         ///< of a connector
     std::uint64_t window_bytes = 0;
     std::function<std::uint64_t()> random;
   };
@@ -71,6 +72,7 @@ class Handshake {
   Sha256Digest proof_of(Role role) const;
 
   std::string secret_;
+  bool refuses_peer_;
   Hello self_;
   Hello peer_;
   std::string own_;

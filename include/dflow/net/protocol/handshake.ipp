@@ -45,7 +45,7 @@ Hello Hello::from_bytes(std::string_view bytes) {
   return hello;
 }
 
-Handshake::Handshake(const Options& options) : secret_(options.secret) {
+Handshake::Handshake(const Options& options) : secret_(options.secret), refuses_peer_(options.refuses_peer) {
   self_.role = options.role;
   self_.channel = options.channel;
   self_.self = options.self;
@@ -64,6 +64,11 @@ Sha256Digest Handshake::take_hello(std::string_view bytes) {
   const TaskIdentity &us = self_.self, &them = peer_.self;
   if (peer_.role == self_.role) throw_error(Status::unauthenticated("the peer plays our own part in the handshake"));
   if (peer_.nonce == self_.nonce) throw_error(Status::unauthenticated("the peer sends our own hello back"));
+  if (refuses_peer_) {
+    throw_error(
+        Status::unauthenticated(str_cat("'", them.task, "' runs for another user than '", us.task, "', and '", us.task,
+                                        "' has no secret of the cluster: only a secret lets other users in")));
+  }
   if (them.cluster != us.cluster) {
     throw_error(Status::failed_precondition(
         str_cat("'", them.task, "' belongs to cluster '", them.cluster, "', and this is '", us.cluster, "'")));

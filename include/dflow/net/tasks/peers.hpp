@@ -19,6 +19,13 @@
 
 namespace dflow::net {
 
+namespace detail {
+/// Errors: InvalidArgument, naming the task, for text that is no address. Also if strangers may be at the other end of
+/// a connection at this address of the task, and neither a secret keeps them out nor the cluster is insecure.
+void check_exposure(const Transport& transport, const std::string& task, const std::string& address,
+                    const ConnectionOptions& options);
+}  // namespace detail
+
 /// The connections of this task with other tasks, by their names. There are two with each task, so that a small and
 /// urgent message never waits behind a large tensor. Each is opened when either side first needs it, and serves both
 /// sides. A lost connection is opened anew when it is needed again.
@@ -73,7 +80,9 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   };
   using Done = UniqueFunction<void(Status, std::shared_ptr<Connection>)>;
 
-  explicit Peers(Options options) : options_(std::move(options)) {}
+  /// Errors: InvalidArgument, naming the task, for an address that nobody can listen at, and the errors of
+  /// `check_exposure`. Other errors of `Transport::check_can_connect`, naming the task.
+  explicit Peers(Options options);
   ~Peers() override;
 
   /// Before the first connection. It must live until `close` has returned and all connections have ended.

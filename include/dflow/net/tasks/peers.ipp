@@ -12,9 +12,42 @@
 
 namespace dflow::net {
 
+namespace detail {
+
+/// Errors of `check` name the task whose address it is.
+template <class Check>
+auto check_address_of(const std::string& task, const Check& check) {
+  try {
+    return check();
+  } catch (const Error& error) {
+    throw_error(error.status().with_prefix(str_cat("the address of ", task, ": ")));
+  }
+}
+
+void check_exposure(const Transport& transport, const std::string& task, const std::string& address,
+                    const ConnectionOptions& options) {
+  const bool is_exposed = check_address_of(task, [&] { return transport.is_exposed(address); });
+  if (!options.secret.empty() || options.is_insecure || !is_exposed) return;
+  throw_error(Status::invalid_argument(str_cat(
+      "'", address, "' of ", task, " is open to strangers, users of this machine among them, and the cluster ",
+      "has no secret. Either give all its tasks one secret (--secret_file, DFLOW_SECRET_FILE, ",
+      "ClusterSpec::set_secret), or use Unix sockets (unix:///path), which let in this user alone, or TLS with ",
+      "certificates of both sides. Or let everybody in (--insecure, ClusterSpec::set_insecure)")));
+}
+
+}  // namespace detail
+
 Peers::Service::~Service() = default;
 void Peers::Service::on_lost(const TaskIdentity&, std::uint64_t, const Status&) {}
 std::uint64_t Peers::Service::mark() const noexcept { return 0; }
+
+Peers::Peers(Options options) : options_(std::move(options)) {
+  for (const auto& [task, address] : options_.addresses) {
+    detail::check_address_of(task, [&, &at = address] { options_.transport->check_can_connect(at); });
+    detail::check_exposure(*options_.transport, task, address, options_.connection);
+  }
+}
+
 Peers::~Peers() = default;
 
 /// A connection calls a Link. The link outlives the objects that it calls, so it checks whether they still exist.

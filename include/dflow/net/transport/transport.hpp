@@ -42,6 +42,9 @@ class Stream {
 
   /// The address of the other side, for messages.
   virtual std::string peer() const = 0;
+  /// Whether the system says that the process at the other end runs for another user than this process. False if the
+  /// transport cannot tell.
+  virtual bool is_of_other_user() const noexcept { return false; }
 };
 
 /// Accepts incoming connections.
@@ -83,9 +86,12 @@ class Transport {
   virtual void connect(const std::string& address, Clock::time_point deadline, std::unique_ptr<Stream>& stream,
                        Completion done) = 0;
 
-  /// Whether strangers on other machines can reach a listener at this address. Errors: InvalidArgument for text that
-  /// is no address.
+  /// Whether a stranger may be at the other end of a connection at this address, and `Stream::is_of_other_user` does
+  /// not tell. Users of the same machine are strangers too. Errors: InvalidArgument for text that is no address.
   virtual bool is_exposed(const std::string& /*address*/) const { return false; }
+  /// Errors: the errors of `connect` that do not depend on the other side: InvalidArgument for text that nobody can
+  /// listen at.
+  virtual void check_can_connect(const std::string& /*address*/) const {}
 };
 
 }  // namespace dflow::net

@@ -4,6 +4,7 @@
 #include "../transport_contract.hpp"
 #include "catch.hpp"
 #include "support/errors.hpp"
+#include "support/other_user.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <dflow/base/clock.hpp>
@@ -448,15 +449,60 @@ TEST_CASE("tls is Unimplemented where the library has none, and wants options wh
   }
 }
 
-TEST_CASE("strangers reach what listens beyond loopback, and by TLS where it asks for no certificates") {
+TEST_CASE("strangers reach all of TCP, and TLS where it asks for no certificates, but no Unix socket", "[net]") {
   const AsioTransport plain;
-  for (const char* address : {"127.0.0.1:0", "tcp://127.9.8.7:1", "[::1]:0", "localhost:0", "unix://@name"}) {
-    INFO(address);
-    CHECK_FALSE(plain.is_exposed(address));
-  }
-  for (const char* address : {"0.0.0.0:0", "[::]:0", "10.0.0.1:1", "127.evil.example:1", "1270.0.0.1:1", "tls://a:1"}) {
+  CHECK_FALSE(plain.is_exposed("unix://@name"));
+  CHECK_FALSE(plain.is_exposed("unix:///path"));
+  for (const char* address : {"127.0.0.1:0", "localhost:0", "[::1]:0", "0.0.0.0:0", "10.0.0.1:1", "tls://a:1"}) {
     INFO(address);
     CHECK(plain.is_exposed(address));
   }
   CHECK_THROWS_AS(plain.is_exposed("nowhere"), Error);
 }
+
+TEST_CASE("an address that nobody can listen at is told before anybody connects", "[net]") {
+  AsioTransport transport;
+  CHECK_NOTHROW(transport.check_can_connect("unix://@name"));
+  CHECK_NOTHROW(transport.check_can_connect("nobody.example:1"));  // a name may come later
+  for (const char* address : {"host", "grpc://host:1", "host:99999", "127.0.0.1:0"}) {
+    CHECK(contains(error_of([&] { return transport.check_can_connect(address), 0; }), address));
+    std::unique_ptr<Stream> stream;
+    CHECK(test::connect(transport, address, stream).code() == Code::invalid_argument);
+  }
+  const Code without_tls = AsioTransport::has_tls() ? Code::failed_precondition : Code::unimplemented;
+  CHECK(code_of([&] { return transport.check_can_connect("tls://host:1"), 0; }) == without_tls);
+}
+
+#if defined(__linux__)
+
+TEST_CASE("a Unix socket tells on both sides whether the other side is of another user", "[net]") {
+  AsioTransport transport;
+  const std::string name = testing::socket_name("own"), taken = testing::socket_name("taken");
+  const auto listener = transport.listen("unix://@" + name);
+  const test::Ends own = test::connected(transport, *listener);
+  CHECK_FALSE(own.near->is_of_other_user());
+  CHECK_FALSE(own.far->is_of_other_user());
+  const auto tcp = transport.listen("127.0.0.1:0");
+  const test::Ends others = test::connected(transport, *tcp);
+  CHECK_FALSE(others.far->is_of_other_user());
+  if (!testing::can_be_other_user()) {
+    WARN("skipped: only root can become another user");
+    return;
+  }
+  const int client = testing::connected_by_other_user(name);
+  REQUIRE(client >= 0);
+  std::unique_ptr<Stream> far;
+  test::Ended accepted;
+  listener->accept(far, accepted.completion());
+  REQUIRE(accepted.wait().ok());
+  CHECK(far->is_of_other_user());
+  ::close(client);
+  const int server = testing::listening_by_other_user(taken);
+  REQUIRE(server >= 0);
+  std::unique_ptr<Stream> near;
+  REQUIRE(test::connect(transport, "unix://@" + taken, near).ok());
+  CHECK(near->is_of_other_user());
+  ::close(server);
+}
+
+#endif

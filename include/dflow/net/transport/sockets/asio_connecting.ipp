@@ -182,9 +182,11 @@ class AsioConnecting final : public AsioEndable, public std::enable_shared_from_
 
   template <class Socket>
   void succeed(std::shared_ptr<AsioConnection<Socket>> connection) {
+    const bool is_of_other = is_of_other_user(address_, connection->socket());
     {
       const std::lock_guard lock(shared_->mutex);
-      if (!shared_->has_ended) stream_ = std::make_unique<AsioStream<Socket>>(shared_, std::move(connection));
+      if (!shared_->has_ended)
+        stream_ = std::make_unique<AsioStream<Socket>>(shared_, std::move(connection), is_of_other);
     }
     end(connection == nullptr ? Status() : cancelled_connect());
   }

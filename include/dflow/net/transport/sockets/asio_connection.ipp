@@ -262,8 +262,12 @@ template <class Socket>
 class AsioStream final : public Stream {
  public:
   /// The caller makes sure that a user of the transport exists, or holds the mutex of `shared`.
-  AsioStream(std::shared_ptr<AsioTransport::Shared> shared, std::shared_ptr<AsioConnection<Socket>> connection)
-      : shared_(std::move(shared)), user_(shared_->users), connection_(std::move(connection)) {}
+  AsioStream(std::shared_ptr<AsioTransport::Shared> shared, std::shared_ptr<AsioConnection<Socket>> connection,
+             bool is_of_other_user)
+      : shared_(std::move(shared)),
+        user_(shared_->users),
+        connection_(std::move(connection)),
+        is_of_other_user_(is_of_other_user) {}
   ~AsioStream() override { connection_->close(); }
 
   void read_some(std::span<std::byte> into, std::size_t& count, Completion done) override {
@@ -283,11 +287,13 @@ class AsioStream final : public Stream {
     connection->close();
   }
   std::string peer() const override { return connection_->peer(); }
+  bool is_of_other_user() const noexcept override { return is_of_other_user_; }
 
  private:
   const std::shared_ptr<AsioTransport::Shared> shared_;
   const std::shared_ptr<const int> user_;
   const std::shared_ptr<AsioConnection<Socket>> connection_;
+  const bool is_of_other_user_;
 };
 
 }  // namespace dflow::net::detail

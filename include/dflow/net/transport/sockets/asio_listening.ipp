@@ -233,7 +233,8 @@ class AsioListening final : public std::enable_shared_from_this<AsioListening> {
 
   template <class Socket>
   void deliver(std::shared_ptr<AsioConnection<Socket>> connection) {
-    std::unique_ptr<Stream> stream = std::make_unique<AsioStream<Socket>>(shared_, std::move(connection));
+    const bool is_of_other = is_of_other_user(address_, connection->socket());
+    std::unique_ptr<Stream> stream = std::make_unique<AsioStream<Socket>>(shared_, std::move(connection), is_of_other);
     if (!acceptor_) {
       ready_.push_back(std::move(stream));
       return;

@@ -109,6 +109,13 @@ inline bool is_of_same_user(int fd) noexcept {
 #endif
 }
 
+/// Whether the process at the other end of a connection at a Unix address runs for another user. Other addresses do
+/// not tell.
+template <class Socket>
+bool is_of_other_user(const AsioAddress& address, Socket& socket) noexcept {
+  return address.scheme == AsioAddress::Scheme::unix_socket && !is_of_same_user(socket.lowest_layer().native_handle());
+}
+
 /// "tcp://1.2.3.4:5", or another text for a client that has no address.
 inline std::string name_of_client(const AsioEndpoint& endpoint, const AsioAddress& listener) {
   const int family = endpoint.protocol().family();

@@ -92,8 +92,10 @@ class AsioTransport final : public Transport {
   std::unique_ptr<Listener> listen(const std::string& address) override;
   void connect(const std::string& address, Clock::time_point deadline, std::unique_ptr<Stream>& stream,
                Completion done) override;
-  /// True for TCP at an address that is not loopback, and for TLS that does not verify peers.
+  /// True for TCP, and for TLS that does not verify peers. At a Unix socket the system names the user of the other
+  /// side.
   bool is_exposed(const std::string& address) const override;
+  void check_can_connect(const std::string& address) const override;
 
   struct Shared;
 

@@ -102,15 +102,23 @@ AsioTransport::~AsioTransport() {
 }
 
 bool AsioTransport::is_exposed(const std::string& text) const {
+  const auto scheme = detail::parse_asio_address(text).scheme;
+  if (scheme == detail::AsioAddress::Scheme::unix_socket) return false;
+  const std::optional<TlsOptions>& tls = shared_->options.tls;
+  return scheme != detail::AsioAddress::Scheme::tls || !tls || !tls->verifies_peers;
+}
+
+void AsioTransport::check_can_connect(const std::string& text) const {
   const detail::AsioAddress address = detail::parse_asio_address(text);
-  if (address.scheme == detail::AsioAddress::Scheme::unix_socket) return false;
-  if (address.scheme == detail::AsioAddress::Scheme::tls && shared_->options.tls.has_value()) {
-    return !shared_->options.tls->verifies_peers;
+  const bool is_tls = address.scheme == detail::AsioAddress::Scheme::tls;
+  if (is_tls && !has_tls())
+    throw_error(Status::unimplemented(str_cat("this build of dflow has no TLS for '", text, "'")));
+  if (is_tls && !shared_->options.tls) {
+    throw_error(Status::failed_precondition(str_cat("to connect to '", text, "' takes options for TLS")));
   }
-  if (address.host == "localhost") return false;
-  asio::error_code error;
-  const auto numeric = asio::ip::make_address(address.host, error);
-  return error || !numeric.is_loopback();
+  if (address.scheme != detail::AsioAddress::Scheme::unix_socket && address.port == 0) {
+    throw_error(Status::invalid_argument(str_cat("'", text, "' is no address to connect to: its port is 0")));
+  }
 }
 
 std::unique_ptr<Listener> AsioTransport::listen(const std::string& text) {
@@ -157,13 +165,8 @@ void AsioTransport::connect(const std::string& text, Clock::time_point deadline,
                             Completion done) {
   Status status;
   try {
+    check_can_connect(text);
     detail::AsioAddress address = detail::parse_asio_address(text);
-    const bool is_tls = address.scheme == detail::AsioAddress::Scheme::tls;
-    if (is_tls && !has_tls())
-      throw_error(Status::unimplemented(str_cat("this build of dflow has no TLS for '", text, "'")));
-    if (is_tls && !shared_->options.tls) {
-      throw_error(Status::failed_precondition(str_cat("to connect to '", text, "' takes options for TLS")));
-    }
     const auto connecting =
         std::make_shared<detail::AsioConnecting>(shared_, std::move(address), deadline, stream, std::move(done));
     {
