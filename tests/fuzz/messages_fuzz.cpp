@@ -45,7 +45,7 @@ void read_message(std::string_view bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 24) {
+  switch (data[0] % 25) {
     case 0:
       return read_message<net::DeviceList>(bytes), 0;
     case 1:
@@ -110,6 +110,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       return read_message<net::PartialRunName>(bytes), 0;
     case 23:
       return read_message<net::ContinuePartialRun>(bytes), 0;
+    case 24:
+      return read_message<net::ClusterTaskList>(bytes), 0;
     default:
       try_to([&] {
         AnyTensor strings(DType::string, Shape({3}));

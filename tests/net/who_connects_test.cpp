@@ -1,9 +1,11 @@
 // Who may connect to a task by default, and what is told of clusters that were written down wrong.
 #include <dflow/net/client/inspect.hpp>
 #include <dflow/net/client/remote_master.hpp>
+#include <dflow/net/cluster_comparison.hpp>
 #include <dflow/net/protocol/frame.hpp>
 #include <dflow/net/protocol/handshake.hpp>
 #include <dflow/net/server.hpp>
+#include <dflow/net/transport/memory_transport.hpp>
 
 #include <dflow/base/system_seed.hpp>
 #include <dflow/dflow.hpp>
@@ -252,4 +254,63 @@ TEST_CASE("each task's address is looked at when a process starts, and an error 
   malformed.set_task("ps", 0);
   CHECK(contains(error_of([&] { return net::Server(malformed, quiet_options()).address(); }),
                  "the address of /job:ps/replica:0/task:0: '127.0.0.1' is no address"));
+}
+
+TEST_CASE("tasks that were started with different clusters say on both sides what differs", "[net]") {
+  const auto transport = std::make_shared<net::MemoryTransport>(
+      std::make_shared<df::WorkStealingPool>(2, df::ThreadPoolOptions{.name = "io"}));
+  net::ClusterSpec small, large;
+  for (net::ClusterSpec* const spec : {&small, &large}) {
+    spec->add_task("ps", 0, "ps0");
+    spec->add_task("worker", 0, "worker0");
+  }
+  large.add_task("worker", 1, "worker1");
+  small.set_task("ps", 0);
+  large.set_task("worker", 0);
+  const auto of_ps = std::make_shared<df::testing::ServerLog>(), of_worker = std::make_shared<df::testing::ServerLog>();
+  net::ServerOptions options = logging_options(of_ps);
+  options.transport = transport;
+  const net::Server ps(small, options);
+  options = logging_options(of_worker);
+  options.transport = transport;
+  const net::Server worker(large, options);
+  CHECK(thrice_of_two(worker.target({"/job:ps"})) == 6);
+  CHECK(
+      comes_to_say(*of_ps,
+                   "/job:worker/replica:0/task:0 was started with another cluster than this task: 3 tasks there and 2 "
+                   "here, /job:worker/replica:0/task:1 (worker1) only there"));
+  CHECK(comes_to_say(*of_worker,
+                     "/job:ps/replica:0/task:0 was started with another cluster than this task: 2 tasks there and 3 "
+                     "here, /job:worker/replica:0/task:1 (worker1) only here"));
+}
+
+TEST_CASE("tasks of one cluster, and clients that know a part of it, have nothing to say of that", "[net]") {
+  df::testing::MemoryCluster cluster({{"ps", 1}, {"worker", 2}});
+  CHECK(thrice_of_two(cluster.server("worker", 1).target()) == 6);
+  net::ClusterSpec part = open_spec("ps0");
+  CHECK(thrice_of_two(net::connect(part, cluster.options())) == 6);
+  CHECK_FALSE(cluster.log().has("another cluster"));
+}
+
+TEST_CASE("the difference of two clusters is told in few words", "[net]") {
+  using List = net::ClusterTaskList;
+  const List own{3, {{"a", "1"}, {"b", "2"}, {"c", "3"}}};
+  CHECK(net::detail::difference_of(own, own).empty());
+  CHECK(net::detail::difference_of(own, List{3, {{"a", "1"}, {"b", "9"}, {"d", "3"}}}) ==
+        "b at 9 there and at 2 here, d (3) only there, c (3) only here");
+  List many{6, {{"d", "1"}, {"e", "2"}, {"f", "3"}, {"g", "4"}, {"h", "5"}, {"i", "6"}}};
+  CHECK(net::detail::difference_of(own, many) ==
+        "6 tasks there and 3 here, d (1) only there, e (2) only there, f (3) only there, and 6 more differences");
+  many.num_tasks = 7;  // the rest was cut
+  CHECK(net::detail::difference_of(own, many) == "7 tasks there and 3 here");
+}
+
+TEST_CASE("the fingerprint of a cluster is of its tasks' names", "[net]") {
+  const auto fingerprint_of = [](const char* text) {
+    return net::ClusterComparison(net::ClusterSpec::parse(text), [](std::string_view) {}).fingerprint();
+  };
+  CHECK(fingerprint_of("ps=a:1;worker=b:1") == fingerprint_of("ps=a:1;worker=c:1"));
+  CHECK(fingerprint_of("ps=a:1;worker=b:1") != fingerprint_of("ps=a:1;worker=1=b:1"));
+  CHECK(fingerprint_of("ps=a:1;worker=b:1") != fingerprint_of("ps=a:1,b:1"));
+  CHECK(fingerprint_of("") != 0);
 }

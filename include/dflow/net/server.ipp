@@ -6,6 +6,7 @@
 #include <dflow/base/threads/elastic_pool.hpp>
 #include <dflow/core/device_name.hpp>
 #include <dflow/core/memory/pool_allocator.hpp>
+#include <dflow/net/cluster_comparison.hpp>
 #include <dflow/net/inspect/metrics.hpp>
 #include <dflow/net/log_lines.hpp>
 #include <dflow/net/master/cluster_tasks.hpp>
@@ -56,10 +57,17 @@ void check_is_task(const ClusterSpec& cluster) {
 class ServerService final : public Peers::Service {
  public:
   ServerService(std::weak_ptr<Worker> worker, std::weak_ptr<Master> master,
+                std::shared_ptr<ClusterComparison> comparison,
                 std::shared_ptr<const std::atomic<std::uint64_t>> next_step_entry)
-      : worker_(std::move(worker)), master_(std::move(master)), next_step_entry_(std::move(next_step_entry)) {}
+      : worker_(std::move(worker)),
+        master_(std::move(master)),
+        comparison_(std::move(comparison)),
+        next_step_entry_(std::move(next_step_entry)) {}
 
   void on_request(const TaskIdentity& client, const Visit& visit, Incoming& request, Responder& respond) override {
+    if (comparison_ != nullptr && request.method == static_cast<std::uint16_t>(Method::compare_clusters)) {
+      return respond(comparison_->answer(client, request.body));
+    }
     if (const std::shared_ptr<Master> master = master_.lock(); master != nullptr) {
       if (master->handle(visit, request, respond)) return;
     }
@@ -72,6 +80,9 @@ class ServerService final : public Peers::Service {
     if (worker->handle(visit, request, respond)) return;
     respond(Status::unimplemented(str_cat("there is no request of number ", request.method)));
   }
+  void on_open(const std::shared_ptr<Connection>& connection) override {
+    if (comparison_ != nullptr) comparison_->compare(connection);
+  }
   void on_gone(const Visit& visit, const Status& why) override {
     if (const std::shared_ptr<Master> master = master_.lock()) master->forget(visit, why);
     if (const std::shared_ptr<Worker> worker = worker_.lock()) worker->forget(visit, why);
@@ -83,7 +94,8 @@ class ServerService final : public Peers::Service {
 
  private:
   const std::weak_ptr<Worker> worker_;
-  const std::weak_ptr<Master> master_;  ///< of nobody, where this process is no task
+  const std::weak_ptr<Master> master_;                   ///< of nobody, where this process is no task
+  const std::shared_ptr<ClusterComparison> comparison_;  ///< null, where this process is no task
   const std::shared_ptr<const std::atomic<std::uint64_t>> next_step_entry_;
 };
 
@@ -179,8 +191,13 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
       if (other.name != task) to.addresses.emplace(other.name, other.address);
     }
     to.log = log;
-    if (is_task && !cluster.bind_address().empty())
-      detail::check_exposure(*to.transport, task, cluster.bind_address(), to.connection);
+    std::shared_ptr<ClusterComparison> comparison;
+    if (is_task) {
+      if (!cluster.bind_address().empty())
+        detail::check_exposure(*to.transport, task, cluster.bind_address(), to.connection);
+      comparison = std::make_shared<ClusterComparison>(cluster, options.log);
+      to.connection.tasks_fingerprint = comparison->fingerprint();
+    }
     peers = std::make_shared<Peers>(std::move(to));
     steps = std::make_shared<StepTable>(StepTable::Options{.task = task, .source = peers});
     Worker::Options work;
@@ -195,7 +212,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     work.log = log;
     worker = std::make_shared<Worker>(std::move(work));
     if (is_task) make_master();
-    peers->set_service(std::make_shared<detail::ServerService>(worker, master, steps->next_entry()));
+    peers->set_service(std::make_shared<detail::ServerService>(worker, master, comparison, steps->next_entry()));
     watch = std::make_shared<WaitWatch>(steps, options.clock, options.slow_wait, options.log);
     watch->start();
   }

@@ -76,6 +76,19 @@ TEST_CASE("a hello is the bytes of its table, and comes back", "[net]") {
     CHECK(code_of([&] { return Hello::from_bytes(std::string_view(bytes).substr(0, size)); }) == Code::data_loss);
   }
   CHECK(code_of([&] { return Hello::from_bytes(bytes + '\0'); }) == Code::data_loss);
+  hello.tasks_fingerprint = 6;
+  const std::string longer = hello.to_bytes();
+  CHECK(longer == bytes + test::u64_bytes(6));
+  CHECK(Hello::from_bytes(longer).tasks_fingerprint == 6);
+  CHECK(code_of([&] { return Hello::from_bytes(longer + '\0'); }) == Code::data_loss);
+}
+
+TEST_CASE("a connector says which tasks it knows, and an acceptor does not", "[net]") {
+  for (const Role role : {Role::connector, Role::acceptor}) {
+    auto side = handshake_side(role, "side");
+    side.tasks_fingerprint = 6;
+    CHECK(Hello::from_bytes(Handshake(side).hello()).tasks_fingerprint == (role == Role::connector ? 6u : 0u));
+  }
 }
 
 TEST_CASE("a process of another user is refused by its name, and told why", "[net]") {
@@ -148,6 +161,7 @@ TEST_CASE("a handshake says why a peer is turned away", "[net]") {
   for (const Status& status : {outcome(to_another, far), outcome(far, to_another)}) {
     CHECK(status.code() == Code::failed_precondition);
     CHECK(mentions(status, "'/job:ps/replica:0/task:1' was to be reached, and this is 'far'"));
+    CHECK(mentions(status, "know different addresses of the cluster's tasks"));
   }
   refused(Code::failed_precondition, "calls itself 'near', as this process does",
           [](auto& o) { o.self.task = "near"; });

@@ -70,6 +70,8 @@ TEST_CASE("messages come back as they were sent") {
   CHECK(there_and_back(two_devices()) == two_devices());
   CHECK(there_and_back(net::ShareName{3, 9}) == net::ShareName{3, 9});
   CHECK(there_and_back(one_part()) == one_part());
+  const net::ClusterTaskList cluster{7, {{"/job:ps/replica:0/task:0", "a:1"}, {"/job:ps/replica:0/task:1", "b:1"}}};
+  CHECK(there_and_back(cluster) == cluster);
   const net::ReceiveTensor receive{~std::uint64_t{0}, "a;0;b;c;:0"};
   CHECK(there_and_back(receive) == receive);
   const net::TensorHead head{false, DType::bfloat16, Shape({2, 0, 5})};

@@ -119,8 +119,9 @@ struct ConnectionOptions {
   std::string secret;
   /// Without a secret, lets the processes of other users in too.
   bool is_insecure = false;
-  Channel channel = Channel::control;  ///< of a connector
-  std::string expected_peer;           ///< the task that a connector wants; empty: any task
+  Channel channel = Channel::control;   ///< of a connector
+  std::string expected_peer;            ///< the task that a connector wants; empty: any task
+  std::uint64_t tasks_fingerprint = 0;  ///< that a connector sends: `Hello::tasks_fingerprint`
   std::shared_ptr<Clock> clock;
   std::function<std::uint64_t()> random;                ///< numbers of 64 random bits
   std::function<void(std::string_view)> log = nullptr;  ///< gets a line for each peer that is refused or misbehaves
@@ -205,9 +206,11 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   bool is_introduced() const noexcept { return has_hello_.load(std::memory_order_acquire); }
   /// Is cancelled when the connection has ended, with the status that calls end with, after them.
   CancellationToken end() const { return end_.token(); }
-  /// Precondition of the next three functions: the connection has been open.
+  /// Precondition of the next four functions: the connection has been open.
   const TaskIdentity& peer() const noexcept { return handshake_.peer().self; }
   Channel channel() const noexcept { return channel_; }
+  /// `Hello::tasks_fingerprint` of the peer.
+  std::uint64_t peer_tasks() const noexcept { return handshake_.peer().tasks_fingerprint; }
   /// The role of this side.
   Role role() const noexcept { return handshake_.peer().role == Role::connector ? Role::acceptor : Role::connector; }
 

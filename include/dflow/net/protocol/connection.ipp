@@ -32,6 +32,7 @@ Connection::Connection(std::unique_ptr<Stream> stream, Role role, ConnectionOpti
                   .refuses_peer = options_.secret.empty() && !options_.is_insecure && stream_->is_of_other_user(),
                   .wanted = options_.expected_peer,
                   .window_bytes = options_.window_bytes,
+                  .tasks_fingerprint = options_.tasks_fingerprint,
                   .random = options_.random}),
       channel_(options_.channel),
       reader_(*this, detail::max_handshake_bytes, options_.window_bytes),

@@ -30,6 +30,8 @@ struct Hello {
   TaskIdentity self;
   std::string wanted;              ///< the task that the connector wants to reach; empty: any task
   std::uint64_t window_bytes = 0;  ///< of chunks that may be on their way to this side
+  /// Of the names of the cluster's tasks, from a connector that is one of them; 0: the sender says nothing of them.
+  std::uint64_t tasks_fingerprint = 0;
   std::array<std::byte, 32> nonce{};
 
   std::string to_bytes() const;
@@ -52,6 +54,7 @@ class Handshake {
     bool refuses_peer = false;  ///< because the other side's process runs for another user
     std::string wanted;         ///< of a connector
     std::uint64_t window_bytes = 0;
+    std::uint64_t tasks_fingerprint = 0;  ///< of a connector
     std::function<std::uint64_t()> random;
   };
 

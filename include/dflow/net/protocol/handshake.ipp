@@ -23,6 +23,7 @@ std::string Hello::to_bytes() const {
   self.write(out);
   out.string(wanted);
   out.u64(window_bytes);
+  if (tasks_fingerprint != 0) out.u64(tasks_fingerprint);
   return bytes;
 }
 
@@ -41,6 +42,7 @@ Hello Hello::from_bytes(std::string_view bytes) {
     throw_error(Status::out_of_range("the name of the wanted task is too long"));
   hello.wanted = wanted;
   hello.window_bytes = in.u64();
+  if (!in.at_end()) hello.tasks_fingerprint = in.u64();
   in.expect_end();
   return hello;
 }
@@ -51,6 +53,7 @@ Handshake::Handshake(const Options& options) : secret_(options.secret), refuses_
   self_.self = options.self;
   self_.wanted = options.wanted;
   self_.window_bytes = options.window_bytes;
+  if (options.role == Role::connector) self_.tasks_fingerprint = options.tasks_fingerprint;
   for (std::size_t i = 0; i < self_.nonce.size(); i += sizeof(std::uint64_t)) {
     const std::uint64_t number = options.random();
     std::memcpy(&self_.nonce[i], &number, sizeof number);
@@ -77,7 +80,9 @@ Sha256Digest Handshake::take_hello(std::string_view bytes) {
   const std::string& wanted = connects ? self_.wanted : peer_.wanted;
   const std::string& reached = connects ? them.task : us.task;
   if (!wanted.empty() && wanted != reached) {
-    throw_error(Status::failed_precondition(str_cat("'", wanted, "' was to be reached, and this is '", reached, "'")));
+    throw_error(Status::failed_precondition(str_cat("'", wanted, "' was to be reached, and this is '", reached, "': '",
+                                                    us.task, "' and '", them.task,
+                                                    "' know different addresses of the cluster's tasks")));
   }
   if (!them.task.empty() && them.task == us.task) {
     throw_error(Status::failed_precondition(

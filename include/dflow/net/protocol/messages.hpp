@@ -43,6 +43,7 @@ enum class Method : std::uint16_t {
   continue_partial_run =
       19,                ///< ContinuePartialRun, payload: the feeds' elements -> RunSessionReply, payload: the fetches'
   end_partial_run = 20,  ///< PartialRunName -> nothing
+  compare_clusters = 21,  ///< ClusterTaskList -> ClusterTaskList, the answering task's
 };
 
 /// True for requests of a step's shares and tensors. Their peers run the same graph, so both need the same ops: a
@@ -74,6 +75,25 @@ struct DeviceList {
   void write(ByteWriter& out) const;
   static DeviceList read(ByteReader& in);
   friend bool operator==(const DeviceList&, const DeviceList&) = default;
+};
+
+/// The tasks of a cluster, as one of them was told.
+struct ClusterTaskList {
+  static constexpr std::size_t max_listed = 4096;
+  static constexpr std::size_t max_text_bytes = 255;
+
+  struct Task {
+    std::string name;
+    std::string address;
+    friend bool operator==(const Task&, const Task&) = default;
+  };
+  std::uint64_t num_tasks = 0;
+  std::vector<Task> tasks;  ///< at most `max_listed`
+
+  void write(ByteWriter& out) const;
+  /// Errors: OutOfRange also for more tasks than `max_listed`, and for texts of more than `max_text_bytes`.
+  static ClusterTaskList read(ByteReader& in);
+  friend bool operator==(const ClusterTaskList&, const ClusterTaskList&) = default;
 };
 
 /// A share of a step as one client's session numbers it.

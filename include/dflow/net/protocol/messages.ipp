@@ -182,6 +182,31 @@ DeviceList DeviceList::read(ByteReader& in) {
   return list;
 }
 
+void ClusterTaskList::write(ByteWriter& out) const {
+  out.varint(num_tasks);
+  out.count(tasks.size());
+  for (const Task& task : tasks) {
+    out.string(task.name);
+    out.string(task.address);
+  }
+}
+
+ClusterTaskList ClusterTaskList::read(ByteReader& in) {
+  ClusterTaskList list;
+  list.num_tasks = in.varint();
+  const std::size_t count = in.count(2);
+  if (count > max_listed) throw_error(Status::out_of_range(str_cat("a list of ", count, " tasks of a cluster")));
+  list.tasks.resize(count);
+  for (Task& task : list.tasks) {
+    for (std::string* const text : {&task.name, &task.address}) {
+      *text = in.string();
+      if (text->size() > max_text_bytes)
+        throw_error(Status::out_of_range(str_cat("a task of a cluster with a text of ", text->size(), " bytes")));
+    }
+  }
+  return list;
+}
+
 void ShareName::write(ByteWriter& out) const {
   out.u64(session);
   out.u64(share);

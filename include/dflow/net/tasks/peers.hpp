@@ -48,6 +48,8 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
     virtual ~Service();
     /// A thrown error becomes the reply. `client` is the peer of the connection that the request came over.
     virtual void on_request(const TaskIdentity& client, const Visit& visit, Incoming& request, Responder& respond) = 0;
+    /// A connection has been opened, by either side.
+    virtual void on_open(const std::shared_ptr<Connection>& connection);
     /// The visit is over: told once. The client may be back meanwhile, for another one.
     virtual void on_gone(const Visit& visit, const Status& why) = 0;
     /// A control connection with that task is gone, before `on_gone`. Tensors that the task has pushed over it to

@@ -38,6 +38,7 @@ void check_exposure(const Transport& transport, const std::string& task, const s
 }  // namespace detail
 
 Peers::Service::~Service() = default;
+void Peers::Service::on_open(const std::shared_ptr<Connection>&) {}
 void Peers::Service::on_lost(const TaskIdentity&, std::uint64_t, const Status&) {}
 std::uint64_t Peers::Service::mark() const noexcept { return 0; }
 
@@ -243,6 +244,7 @@ void Peers::add(const std::shared_ptr<Connection>& connection, const std::shared
     options_.connection.log(str_cat("no connection with incarnation ", peer.incarnation, ": ", refused.to_string()));
   }
   if (!closed.ok()) connection->close(closed);
+  if (closed.ok() && service_ != nullptr) detail::tell([&] { service_->on_open(connection); });
   // It may have ended before it was known here.
   if (!connection->is_open()) remove(*connection, Status::unavailable("the connection has ended"));
 }

@@ -4,6 +4,7 @@
 
 #include <dflow/net/client/inspect.ipp>
 #include <dflow/net/client/remote_master.ipp>
+#include <dflow/net/cluster_comparison.ipp>
 #include <dflow/net/inspect/metrics.ipp>
 #include <dflow/net/inspect/task_log.ipp>
 #include <dflow/net/inspect/task_status.ipp>
