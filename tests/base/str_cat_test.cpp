@@ -2,6 +2,7 @@
 
 #include "catch.hpp"
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -28,4 +29,12 @@ TEST_CASE("floating-point numbers print in the shortest form that reads back", "
   CHECK(str_cat(1.0) == "1");
   CHECK(str_cat(-std::numeric_limits<double>::denorm_min()) == "-5e-324");
   CHECK(str_cat(std::numeric_limits<float>::infinity()) == "inf");
+}
+
+TEST_CASE("NaN prints without a sign", "[str_cat]") {
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  for (const double nan : {none, std::copysign(none, -1.0)}) {
+    CHECK(str_cat(nan, " ", static_cast<float>(nan)) == "nan nan");
+  }
+  CHECK(str_cat(-std::numeric_limits<double>::infinity(), " ", -0.0) == "-inf -0");
 }

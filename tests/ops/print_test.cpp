@@ -66,6 +66,8 @@ TEST_CASE("elements of each type are printed", "[print]") {
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   CHECK(line_of(Tensor<float>({9}, {1.5f, 2, 1e10f, nan, infinity, 0.1f, 1.0f / 3, 1e-10f, 123456789.0f}), 20) ==
         "[1.5 2 1e+10 nan inf 0.1 0.333333343 1e-10 123456792]\n");
+  CHECK(line_of(Tensor<double>({2}, {-std::numeric_limits<double>::quiet_NaN(), -1})) == "[nan -1]\n");
+  CHECK(line_of(Tensor<Half>({1}, {Half(-nan)})) == "[nan]\n");
   CHECK(line_of(Tensor<double>({2}, {1.0 / 3, 0.1})) == "[0.33333333333333331 0.1]\n");
   CHECK(line_of(Tensor<Half>({1}, {Half(0.1f)})) == "[0.0999755859]\n");
   CHECK(line_of(Tensor<BFloat16>({1}, {BFloat16(0.1f)})) == "[0.100097656]\n");

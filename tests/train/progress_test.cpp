@@ -97,7 +97,7 @@ TEST_CASE("A loss that is no number is shown once, and is no part of the means b
   std::FILE* file = std::tmpfile();
   Progress progress(9, {.out = file, .clock = &clock});
   progress.step(2.0);
-  for (const double loss : {std::nan(""), HUGE_VAL}) {
+  for (const double loss : {std::nan(""), HUGE_VAL, std::copysign(std::nan(""), -1.0)}) {
     progress.step(loss);
     CHECK(progress.line().ends_with(std::isnan(loss) ? "loss nan" : "loss inf"));
     progress.step(1.0);
@@ -105,5 +105,7 @@ TEST_CASE("A loss that is no number is shown once, and is no part of the means b
   }
   progress.step(2.0);
   CHECK(progress.line().ends_with("loss 1.0500"));
+  progress.show_value("rate", std::copysign(std::nan(""), -1.0));
+  CHECK(progress.line().ends_with("loss 1.0500  rate nan"));
   std::fclose(file);
 }

@@ -61,7 +61,7 @@ std::string cat(const Pieces&... pieces) {
 }  // namespace detail
 
 /// Concatenates text and numbers with one allocation: `str_cat("axis ", axis, " of rank ", rank)`.
-/// A float or double is printed in the shortest form that reads back as the same value.
+/// A float or double is printed in the shortest form that reads back as the same value, and any NaN as "nan".
 template <class... Args>
 std::string str_cat(const Args&... args) {
   return detail::cat(static_cast<const StrPiece&>(StrPiece(args))...);

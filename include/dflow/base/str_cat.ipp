@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/plain_nan.hpp>
 #include <dflow/base/str_cat.hpp>
 
 #include <charconv>
@@ -16,11 +17,11 @@ void StrPiece::format_unsigned(std::uint64_t value) noexcept {
 }
 
 StrPiece::StrPiece(float value) noexcept : text_(digits_) {
-  size_ = static_cast<std::size_t>(std::to_chars(digits_, digits_ + sizeof(digits_), value).ptr - digits_);
+  size_ = static_cast<std::size_t>(std::to_chars(digits_, digits_ + sizeof(digits_), plain_nan(value)).ptr - digits_);
 }
 
 StrPiece::StrPiece(double value) noexcept : text_(digits_) {
-  size_ = static_cast<std::size_t>(std::to_chars(digits_, digits_ + sizeof(digits_), value).ptr - digits_);
+  size_ = static_cast<std::size_t>(std::to_chars(digits_, digits_ + sizeof(digits_), plain_nan(value)).ptr - digits_);
 }
 
 namespace detail {

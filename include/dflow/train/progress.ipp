@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/plain_nan.hpp>
 #include <dflow/train/progress.hpp>
 
 #include <unistd.h>
@@ -63,7 +64,7 @@ std::string Progress::line() const {
   std::string text = progress_line();
   for (const auto& [name, value] : values_) {
     char number[32];
-    std::snprintf(number, sizeof number, " %.4g", value);
+    std::snprintf(number, sizeof number, " %.4g", plain_nan(value));
     text += "  " + name + number;
   }
   return text;
@@ -81,12 +82,13 @@ std::string Progress::progress_line() const {
   char text[160];
   if (total_ == 0) {
     std::snprintf(text, sizeof text, "%7lld steps %9.1f steps/s  loss %.4f", static_cast<long long>(done_),
-                  steps_per_second, loss_);
+                  steps_per_second, plain_nan(loss_));
     return text;
   }
   std::snprintf(text, sizeof text, "%7lld/%lld [%.*s%.*s] %9.1f steps/s  ETA %lld:%02lld  loss %.4f",
                 static_cast<long long>(done_), static_cast<long long>(total_), filled, "########################",
-                width - filled, "........................", steps_per_second, seconds / 60, seconds % 60, loss_);
+                width - filled, "........................", steps_per_second, seconds / 60, seconds % 60,
+                plain_nan(loss_));
   return text;
 }
 

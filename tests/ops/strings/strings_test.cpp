@@ -6,8 +6,10 @@
 #include <dflow/dflow.hpp>
 
 #include <array>
+#include <cmath>
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <string>
 
 using namespace dflow;
@@ -54,6 +56,15 @@ TEST_CASE("numbers are written and read back", "[strings]") {
   });
   CHECK(status.code() == Code::invalid_argument);
   CHECK(mentions(status, "string[2] = 'no\x01' to double"));
+}
+
+TEST_CASE("NaN is written without a sign", "[strings]") {
+  Graph graph;
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  const Tensor<double> numbers({3}, {none, std::copysign(none, -1.0), -1});
+  Session session(graph);
+  const auto written = session.run(as_string(constant(graph, numbers), {.precision = 0, .width = 4, .fill = "+"}));
+  CHECK(bitwise_equal(written, some_texts({"+nan", "+nan", "  -1"})));
 }
 
 TEST_CASE("texts are written as they are, and with a width as far as the precision goes", "[strings]") {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/plain_nan.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/base/text/parse_number.hpp>
 #include <dflow/kernels/cpu/control/print.hpp>
@@ -22,7 +23,7 @@ template <class T>
 std::string summarized_float(T value) {
   for (const int digits : {std::numeric_limits<T>::digits10, std::numeric_limits<T>::max_digits10}) {
     char text[40];
-    const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::general, digits).ptr;
+    const auto end = std::to_chars(text, text + sizeof text, plain_nan(value), std::chars_format::general, digits).ptr;
     const std::string_view written(text, static_cast<std::size_t>(end - text));
     T read = 0;
     const bool is_exact = parse_number(written, read) && read == value;

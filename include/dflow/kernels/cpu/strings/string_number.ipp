@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/plain_nan.hpp>
 #include <dflow/kernels/cpu/strings/string_number.hpp>
 
 #include <algorithm>
@@ -19,7 +20,7 @@ void fail_number(const KernelContext& context, const Tensor<std::string>& texts,
                        quoted_start(texts.data()[i]), " to ", dtype_name(context.node().types[0])));
 }
 
-/// Writes numbers as C's printf does, in any locale.
+/// Writes numbers as C's printf does, in any locale, but NaN without a sign.
 class NumberWriter {
  public:
   explicit NumberWriter(const AsString::Attrs& attrs)
@@ -38,7 +39,7 @@ class NumberWriter {
   }
 
   std::string written(double value) const {
-    const bool is_negative = std::signbit(value);
+    const bool is_negative = std::signbit(plain_nan(value));
     if (std::isnan(value)) return padded(is_negative, true, "nan", false);
     if (std::isinf(value)) return padded(is_negative, true, "inf", false);
     std::string digits = attrs_.shortest     ? general(std::fabs(value))
