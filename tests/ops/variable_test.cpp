@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace df = dflow;
@@ -280,6 +281,27 @@ TEST_CASE("Concurrent steps leave a variable whole", "[stress]") {
   for (std::thread& thread : threads) thread.join();
   CHECK(torn == std::vector<int>(threads_count, 0));
   CHECK(session.run(w)(300) == static_cast<float>(threads_count * steps));
+}
+
+TEST_CASE("A variable does not share the tensor of its initial value with the caller") {
+  df::Graph graph;
+  df::Tensor<float> first({3}, {1, 2, 3});
+  std::vector<float> lent{1, 2, 3};
+  const df::Variable<float> of_handle(graph, first), of_loan(graph, df::borrow(lent, {3}));
+  const df::Variable<float> of_rows(graph, first.slice(1, 3));
+  first(0) = first(2) = lent[0] = 100;
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  CHECK(session.run(of_handle)(0) == 1);
+  CHECK(session.run(of_loan)(0) == 1);
+  CHECK(session.run(of_rows)(1) == 3);
+
+  // A temporary is not copied.
+  df::Tensor<float> given({3}, {1, 2, 3});
+  const float* const elements = given.data();
+  const df::Variable<float> of_temporary(graph, std::move(given), {.name = "w"});
+  const df::Node& constant = graph.node(graph.find("w/Assign").node().inputs[1].node);
+  CHECK(constant.attrs_as<df::Const>().value.raw_data() == elements);
 }
 
 TEST_CASE("An empty variable is refused") {

@@ -3,7 +3,14 @@
 #include <dflow/ops/array/literal.hpp>
 #include <dflow/ops/state/variable.hpp>
 
+#include <utility>
+
 namespace dflow {
+
+namespace detail {
+/// The tensor, if no other handle can write its elements, else a copy of it.
+inline AnyTensor owned(AnyTensor tensor) { return tensor.buffer_is_unique() ? tensor : tensor.deep_copy(); }
+}  // namespace detail
 
 /// A tensor that lives across steps, as one value. It is also the edge that reads it: use it wherever an Output<T> is
 /// wanted. Its member functions build the operations that change it.
@@ -28,9 +35,12 @@ class Variable : public Output<T> {
   Variable() = default;
   Variable(Graph& graph, const Output<T>& initial_value, const VariableOptions& options = {}, const At& at = {})
       : Variable(AnyVariable::make(*graph.store(), initial_value, options, at)) {}
-  Variable(Graph& graph, const Tensor<T>& initial_value, const VariableOptions& options = {}, const At& at = {})
+  /// The elements are copied, unless the tensor is a temporary that owns them alone.
+  Variable(Graph& graph, Tensor<T> initial_value, const VariableOptions& options = {}, const At& at = {})
       : Variable(AnyVariable::make(
-            *graph.store(), detail::any_constant(*graph.store(), initial_value, {.where = at.where}), options, at)) {}
+            *graph.store(),
+            detail::any_constant(*graph.store(), detail::owned(std::move(initial_value).any()), {.where = at.where}),
+            options, at)) {}
   /// A scalar: `Variable<float> total(graph, 0)`.
   template <detail::LiteralFor<T> V>
   Variable(Graph& graph, const V& initial_value, const VariableOptions& options = {}, const At& at = {})
