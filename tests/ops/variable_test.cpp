@@ -7,6 +7,7 @@
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/math/matmul.hpp>
 #include <dflow/ops/operators.hpp>
+#include <dflow/ops/random/random.hpp>
 #include <dflow/session/session.hpp>
 
 #include <memory>
@@ -304,6 +305,29 @@ TEST_CASE("A variable does not share the tensor of its initial value with the ca
   CHECK(constant.attrs_as<df::Const>().value.raw_data() == elements);
 }
 
+TEST_CASE("The initialized value of a variable is of the same random draw, in any order of initializers") {
+  df::Graph graph({.seed = 3});
+  const df::Variable<float> v(graph, df::random_normal<float>(graph, {4}), {.name = "v"});
+  const df::Variable<float> twice(graph, v.initialized_value() * 2.0f, {.name = "twice"});
+  const df::Variable<float> more(graph, twice.initialized_value() + v.initialized_value(), {.name = "more"});
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  for (const bool is_alone : {false, true}) {
+    INFO(is_alone);
+    if (is_alone) {
+      session.run(v.assign(df::constant<float>(graph, {1, 2, 3, 4})));
+      session.run(more.initializer());  // draws v anew
+    }
+    const auto [a, b, c] = session.run(v, twice, more);
+    for (int i = 0; i < 4; ++i) {
+      CHECK(b(i) == 2 * a(i));
+      CHECK(c(i) == Catch::Approx(3 * a(i)));
+    }
+    CHECK(a(0) != a(1));
+    CHECK(a(0) != 1);
+  }
+}
+
 TEST_CASE("An empty variable is refused") {
   df::Graph graph;
   const auto x = df::placeholder<float>(graph, {3});
@@ -322,6 +346,7 @@ TEST_CASE("An empty variable is refused") {
   CHECK(is_refused([&] { empty.assign_sub(x); }));
   CHECK(is_refused([&] { empty.is_initialized(); }));
   CHECK(is_refused([&] { empty.initializer(); }));
+  CHECK(is_refused([&] { empty.initialized_value(); }));
   CHECK(is_refused([&] { empty.name(); }));
   CHECK(is_refused([&] { empty.scatter_add(df::placeholder<std::int32_t>(graph), x); }));
   CHECK(is_refused([&] { empty + x; }));

@@ -55,6 +55,13 @@ class Variable : public Output<T> {
   const std::string& name() const { return variable_.name(); }
 
   Output<T> read(const At& at = {}) const { return Output<T>::unchecked(variable_.read(at)); }
+  /// The initial value, for the initial values of other variables: a step with this edge assigns it first.
+  ///
+  /// ```cpp
+  /// df::Variable<float> w(graph, df::random_normal<float>(graph, {784, 10}));
+  /// df::Variable<float> twice(graph, w.initialized_value() * 2.0f);  // of the same random numbers
+  /// ```
+  Output<T> initialized_value(const At& at = {}) const { return Output<T>::unchecked(variable_.initialized_value(at)); }
   Operation assign(const Output<T>& value, const At& at = {}) const { return variable_.assign(value, at); }
   Operation assign_add(const Output<T>& delta, const At& at = {}) const
     requires AllowedFor<T, AssignAdd>

@@ -161,6 +161,11 @@ class AnyVariable {
 
   /// A new read, ordered by the control dependencies of the current scope.
   AnyOutput read(const At& at = {}) const;
+  /// The initial value, for the initial values of other variables: a read after the initializer. A step with this edge
+  /// assigns the initial value, so no variable is used before it has one, and a random value is drawn once.
+  ///
+  /// Errors: as `initializer`.
+  AnyOutput initialized_value(const At& at = {}) const;
   Operation assign(const AnyOutput& value, const At& at = {}, bool validate_shape = true) const;
   Operation assign_add(const AnyOutput& delta, const At& at = {}) const;
   Operation assign_sub(const AnyOutput& delta, const At& at = {}) const;

@@ -184,6 +184,15 @@ AnyOutput AnyVariable::read(const At& at) const {
   return detail::build_on<ReadVariable>(handle_, {handle_}, at, {},
                                         read_.is_valid() ? detail::one_type(dtype()) : TypeArgs{});
 }
+AnyOutput AnyVariable::initialized_value(const At& at) const {
+  const Operation initialized = initializer();
+  GraphStore& graph = *initialized.graph();
+  GraphStore::Scope scope = graph.scope();
+  scope.control_inputs.clear();
+  const ScopeGuard without_control_inputs = graph.enter(scope);
+  const ScopeGuard after = enter_control_dependencies(graph, {&initialized, 1}, at.where);
+  return read(at);
+}
 Operation AnyVariable::assign(const AnyOutput& value, const At& at, bool validate_shape) const {
   return detail::build_on<Assign>(handle_, {handle_, value}, at, {.validate_shape = validate_shape});
 }
