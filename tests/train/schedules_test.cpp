@@ -6,6 +6,9 @@
 #include <dflow/ops/state/typed_variable.hpp>
 #include <dflow/session/session.hpp>
 
+#include <limits>
+#include <utility>
+
 namespace df = dflow;
 
 TEST_CASE("inverse time and natural exponential decay are TensorFlow's, smooth and in stairs") {
@@ -34,4 +37,23 @@ TEST_CASE("inverse time and natural exponential decay are TensorFlow's, smooth a
   CHECK(code_of([&] { return df::train::inverse_time_decay(0.5, step, {.decay_steps = 0}); }) ==
         df::Code::invalid_argument);
   CHECK(code_of([&] { return df::train::natural_exponential_decay(0.5, {}); }) == df::Code::invalid_argument);
+}
+
+TEST_CASE("a schedule of numbers that are infinite or NaN is an error") {
+  df::Graph graph;
+  const auto step = df::placeholder<std::int64_t>(graph, {});
+  const double none = std::numeric_limits<double>::quiet_NaN(), infinite = std::numeric_limits<double>::infinity();
+  for (const double bad : {none, infinite, -infinite}) {
+    INFO(bad);
+    const df::Code wanted = df::Code::invalid_argument;
+    CHECK(code_of([&] { return df::train::exponential_decay(bad, step); }) == wanted);
+    CHECK(code_of([&] { return df::train::exponential_decay(1, step, {.decay_rate = bad}); }) == wanted);
+    CHECK(code_of([&] { return df::train::inverse_time_decay(1, step, {.decay_rate = bad}); }) == wanted);
+    CHECK(code_of([&] { return df::train::natural_exponential_decay(bad, step); }) == wanted);
+    CHECK(code_of([&] { return df::train::polynomial_decay(1, step, {.power = bad}); }) == wanted);
+    CHECK(code_of([&] { return df::train::polynomial_decay(1, step, {.end_rate = bad}); }) == wanted);
+    CHECK(code_of([&] { return df::train::piecewise_constant(step, {5}, {1, bad}); }) == wanted);
+    CHECK(code_of([&] { return df::train::cosine_decay(1, step, 10, bad); }) == wanted);
+  }
+  CHECK(contains(error_of([&] { return df::train::exponential_decay(none, step); }), "nan"));
 }

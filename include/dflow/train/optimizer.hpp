@@ -17,11 +17,11 @@ namespace dflow::train {
 /// variables get it in double: give them `0.9` and not `0.9f`, or a double edge.
 ///
 /// Thread safety: a value type.
-/// Errors: InvalidArgument for an empty edge.
+/// Errors: InvalidArgument for an empty edge, and for a number that is infinite or NaN.
 class Hyperparameter {
  public:
   // NOLINTBEGIN(google-explicit-constructor): numbers and edges are hyperparameters
-  Hyperparameter(double value) : value_(value) {}
+  Hyperparameter(double value, std::source_location where = std::source_location::current());
   Hyperparameter(const Output<float>& edge, std::source_location where = std::source_location::current())
       : Hyperparameter(AnyOutput(edge), where) {}
   Hyperparameter(const Output<double>& edge, std::source_location where = std::source_location::current())

@@ -9,11 +9,18 @@
 #include <dflow/train/optimizer.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <unordered_map>
 #include <utility>
 
 namespace dflow::train {
+
+Hyperparameter::Hyperparameter(double value, std::source_location where) : value_(value) {
+  if (!std::isfinite(value)) {
+    throw_error(Status::invalid_argument(str_cat("Hyperparameter: the number is ", value)).with_location(where));
+  }
+}
 
 Hyperparameter::Hyperparameter(const AnyOutput& edge, std::source_location where) : edge_(edge) {
   if (!edge.is_valid()) {

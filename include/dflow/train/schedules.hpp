@@ -16,7 +16,8 @@ namespace dflow::train {
 // auto rate = df::train::exponential_decay(0.1, step, {.decay_steps = 1000, .decay_rate = 0.5, .staircase = true});
 // auto train = df::train::GradientDescent(rate).minimize(loss, {.global_step = step});
 // ```
-// It is computed in float; for double variables say `exponential_decay<double>(...)`.
+// It is computed in float; for double variables say `exponential_decay<double>(...)`. Numbers that are infinite or NaN
+// are InvalidArgument.
 
 struct ExponentialDecayOptions {
   std::int64_t decay_steps = 1000;
