@@ -34,7 +34,7 @@ const std::vector<NamedOptimizer>& all_optimizers() {
       {"gradient descent", "joint gradient descent", [] { return std::make_unique<train::GradientDescent>(0.1f); }},
       {"momentum", "joint momentum", [] { return std::make_unique<train::Momentum>(0.1f, 0.9f); }},
       {"momentum", "joint momentum",
-       [] { return std::make_unique<train::Momentum>(0.1f, 0.9f, train::MomentumOptions{.nesterov = true}); }},
+       [] { return std::make_unique<train::Momentum>(0.1f, 0.9f, train::MomentumOptions{.use_nesterov = true}); }},
       {"adam", "joint adam", [] { return std::make_unique<train::Adam>(0.05f); }},
   };
   return all;
@@ -192,7 +192,7 @@ TEST_CASE("updates with other factors, types or attributes are launches of their
     for (const float rate : {0.1f, 0.2f}) {
       for (const bool nesterov : {false, true}) {
         const auto make = [=] {
-          return std::make_unique<train::Momentum>(rate, 0.9f, train::MomentumOptions{.nesterov = nesterov});
+          return std::make_unique<train::Momentum>(rate, 0.9f, train::MomentumOptions{.use_nesterov = nesterov});
         };
         add(1.0f, make);
         add(1.0, make);

@@ -112,7 +112,7 @@ void compare_embeddings(double tolerance) {
   const std::vector<std::function<std::unique_ptr<train::Optimizer>()>> optimizers = {
       [] { return std::make_unique<train::GradientDescent>(0.01f); },
       [] { return std::make_unique<train::Momentum>(0.01f, 0.9f); },
-      [] { return std::make_unique<train::Momentum>(0.01f, 0.9f, train::MomentumOptions{.nesterov = true}); },
+      [] { return std::make_unique<train::Momentum>(0.01f, 0.9f, train::MomentumOptions{.use_nesterov = true}); },
       [] { return std::make_unique<train::Adam>(0.05f); },
   };
   for (std::size_t k = 0; k < optimizers.size(); ++k) {

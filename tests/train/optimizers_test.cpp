@@ -50,10 +50,13 @@ TEST_CASE("Gradient descent moves a variable against its gradient") {
 }
 
 TEST_CASE("Momentum follows its recursion, with and without Nesterov") {
-  for (const bool nesterov : {false, true}) {
+  using Options = df::train::MomentumOptions;
+  // The last options have the old name.
+  for (const Options options : {Options{}, Options{.use_nesterov = true}, Options{.nesterov = true}}) {
+    const bool nesterov = options.use_nesterov || options.nesterov;
     df::Graph graph;
     df::Variable<float> w(graph, 1.0f, {.name = "w"});
-    auto train = df::train::Momentum(0.25f, 0.5f, {.nesterov = nesterov}).minimize(w * w);
+    auto train = df::train::Momentum(0.25f, 0.5f, options).minimize(w * w);
     CHECK(graph.find("w/Momentum").is_valid());
     double expected = 1, accum = 0;
     run_steps(graph, train, 5, w, [&](int, const df::Tensor<float>& value) {
@@ -414,7 +417,7 @@ std::vector<TrainedBy> trained_by_all() {
                  of(-2.9215019140526852, -2.921875, -2.921875)});
   all.push_back({"momentum", std::make_unique<Momentum>(1e-3), of(0.82950624465802, 0.82958984375, 0.828125),
                  of(-2.5453499857547204, -2.544921875, -2.546875)});
-  all.push_back({"nesterov", std::make_unique<Momentum>(1e-3, 0.9, df::train::MomentumOptions{.nesterov = true}),
+  all.push_back({"nesterov", std::make_unique<Momentum>(1e-3, 0.9, df::train::MomentumOptions{.use_nesterov = true}),
                  of(0.8206804883782868, 0.82080078125, 0.8203125), of(-2.521814635675432, -2.521484375, -2.515625)});
   all.push_back({"adam", std::make_unique<Adam>(), of(0.9800320876027178, 0.97998046875, 0.98046875),
                  of(-2.980011917491677, -2.98046875, -2.984375)});

@@ -17,7 +17,8 @@ class GradientDescent final : public Optimizer {
 };
 
 struct MomentumOptions {
-  bool nesterov = false;  ///< look ahead by one step (Sutskever et al. 2013)
+  bool use_nesterov = false;  ///< look ahead by one step (Sutskever et al. 2013)
+  bool nesterov = false;      ///< the old name of `use_nesterov`, for one minor version
 };
 
 /// accum = momentum * accum + gradient; var -= learning_rate * accum.

@@ -132,7 +132,7 @@ std::unique_ptr<Optimizer::Updates> Momentum::start(GraphStore& graph) const {
     detail::SharedScalar learning_rate_, momentum_;
     bool nesterov_;
   };
-  return std::make_unique<Accumulated>(graph, learning_rate_, momentum_, options_.nesterov);
+  return std::make_unique<Accumulated>(graph, learning_rate_, momentum_, options_.use_nesterov || options_.nesterov);
 }
 
 std::unique_ptr<Optimizer::Updates> Adam::start(GraphStore& graph) const {
