@@ -260,7 +260,7 @@ TEST_CASE("Clipping bounds values, one norm, and the norm of all gradients") {
   df::Variable<float> a(graph, df::Tensor<float>({2}, {3, 0}), {.name = "a"});
   df::Variable<float> b(graph, df::Tensor<float>({1}, {4}), {.name = "b"});
   auto clipped = df::clip_by_value(a, 0.5f, 2.0f);
-  auto shorter = df::clip_by_norm(a, 1.5), same = df::clip_by_norm(a, 10.0);
+  auto shorter = df::clip_by_norm(a, 1.5), same = df::train::clip_by_norm(a, 10.0);
   const df::train::GradientDescent descent(1.0f);
   auto gradients = descent.compute_gradients(df::reduce_sum(df::square(a)) + df::reduce_sum(df::square(b)));
   const df::Output<float> norm(df::train::global_norm(gradients));

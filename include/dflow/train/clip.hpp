@@ -26,7 +26,7 @@ Output<T> clip_by_value(const Output<T>& x, std::type_identity_t<T> lowest, std:
 
 /// x scaled down to a Euclidean norm of `max_norm` if its norm is larger. If `max_norm` is infinite, the result is x.
 /// At x = 0 the gradient is the gradient of x. If finite elements have squares beyond the range of T (of float for
-/// 16-bit floats), all elements become 0, as in TensorFlow.
+/// 16-bit floats), all elements become 0, as in TensorFlow. If an element is NaN, all become NaN.
 template <Element T>
   requires is_floating_element<T>
 Output<T> clip_by_norm(const Output<T>& x, double max_norm, const At& at = {}) {
@@ -34,6 +34,9 @@ Output<T> clip_by_norm(const Output<T>& x, double max_norm, const At& at = {}) {
 }
 
 namespace train {
+
+using dflow::clip_by_norm;
+using dflow::clip_by_value;
 
 /// All gradients scaled down together: the norm over all of them is at most `max_norm` (Pascanu et al. 2012,
 /// arXiv:1211.5063). A gradient that does not exist stays so. The rows of a sparse gradient are scaled, and count as
