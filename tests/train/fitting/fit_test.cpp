@@ -370,6 +370,37 @@ TEST_CASE("a step and a fit that cannot be are errors before anything is trained
   CHECK(fits({.validation = data.take(0)}, data) == df::Code::invalid_argument);
 }
 
+TEST_CASE("a step with types that are known at run time can be a member, and is trained and evaluated alike") {
+  struct Trainer {
+    df::train::AnyTrainStep step;
+  };
+  Line model, other;
+  Trainer trainer;
+  CHECK(code_of([&] { return df::train::fit(model.session, trainer.step, line(2)).steps; }) ==
+        df::Code::invalid_argument);
+  trainer.step = model.step({.metrics = {{"absolute", model.absolute}}});
+  const auto data = line(4).batch(2);
+  const History history = df::train::fit(model.session, trainer.step, data, {.epochs = 2, .validation = data});
+  const History same = df::train::fit(other.session, other.step({.metrics = {{"absolute", other.absolute}}}), data,
+                                      {.epochs = 2, .validation = data});
+  CHECK(history.epochs[1].values == same.epochs[1].values);
+  CHECK(df::train::evaluate(model.session, trainer.step, data) ==
+        df::train::evaluate(other.session, other.step({.metrics = {{"absolute", other.absolute}}}), data));
+  auto batches = data.iterate(1);
+  CHECK(df::train::fit(model.session, trainer.step, batches, {.epochs = 2}).steps == 2);
+
+  const auto code = [&](const auto& of) {
+    return code_of([&] { return df::train::fit(model.session, trainer.step, of).steps; });
+  };
+  CHECK(code(data.map([](const Batch& batch) { return std::get<0>(batch); })) == df::Code::invalid_argument);
+  CHECK(code(data.map([](const Batch& batch) {
+          return std::tuple{std::get<0>(batch), std::get<1>(batch), std::get<1>(batch)};
+        })) == df::Code::invalid_argument);
+  CHECK(code(data.map([](const Batch& batch) {
+          return std::pair{std::get<0>(batch), df::Tensor<double>({2}, {1, 2})};
+        })) == df::Code::invalid_argument);
+}
+
 TEST_CASE("progress shows all steps") {
   Line model;
   std::FILE* const file = std::tmpfile();

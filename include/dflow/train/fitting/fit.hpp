@@ -117,6 +117,8 @@ struct FitOptions {
 namespace detail {
 History fit(Session& session, const AnyTrainStep& step, data::AnyIterator& batches, const FitOptions& options);
 Values evaluate(Session& session, const AnyTrainStep& step, const ValidationData& data);
+/// Errors: InvalidArgument for a step that no TrainStep could be, and unless a batch has a tensor for each feed.
+void require_tensors(const AnyTrainStep& step, std::size_t num_tensors);
 }  // namespace detail
 
 /// Trains with one step for each batch, epoch by epoch, until the iterator is at epoch `options.epochs` or the fit is
@@ -149,6 +151,18 @@ History fit(Session& session, const TrainStep<Ts...>& step, const data::Dataset<
   return detail::fit(session, step.any(), batches.any(), options);
 }
 
+/// The same with a step whose feeds have types that are known at run time.
+template <data::MadeOfTensors E>
+History fit(Session& session, const AnyTrainStep& step, data::Iterator<E>& batches, const FitOptions& options = {}) {
+  detail::require_tensors(step, data::element_type<E>.num_tensors);
+  return detail::fit(session, step, batches.any(), options);
+}
+template <data::MadeOfTensors E>
+History fit(Session& session, const AnyTrainStep& step, const data::Dataset<E>& data, const FitOptions& options = {}) {
+  data::Iterator<E> batches = data.iterate();
+  return fit(session, step, batches, options);
+}
+
 /// The means of the loss and metrics over a dataset, with the step's validation loss and metrics. Trains nothing.
 ///
 /// Blocks. Errors: as `fit`.
@@ -156,6 +170,11 @@ template <class E, Element... Ts>
 Values evaluate(Session& session, const TrainStep<Ts...>& step, const data::Dataset<E>& data) {
   detail::require_batch_for<E, Ts...>();
   return detail::evaluate(session, step.any(), data);
+}
+template <data::MadeOfTensors E>
+Values evaluate(Session& session, const AnyTrainStep& step, const data::Dataset<E>& data) {
+  detail::require_tensors(step, data::element_type<E>.num_tensors);
+  return detail::evaluate(session, step, data);
 }
 
 }  // namespace dflow::train

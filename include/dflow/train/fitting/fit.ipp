@@ -314,6 +314,13 @@ class FitLoop {
   RunMetadata metadata_;
 };
 
+void detail::require_tensors(const AnyTrainStep& step, std::size_t num_tensors) {
+  step.check({});
+  if (num_tensors == step.feeds.size()) return;
+  throw_error(Status::invalid_argument(
+      str_cat("the batches have ", num_tensors, " tensors, and the step has ", step.feeds.size(), " feeds")));
+}
+
 History detail::fit(Session& session, const AnyTrainStep& step, data::AnyIterator& batches, const FitOptions& options) {
   if (options.max_steps && *options.max_steps < 0) {
     throw_error(Status::invalid_argument(str_cat("fit: max_steps ", *options.max_steps)));

@@ -33,7 +33,13 @@ struct TrainStepOptions {
   bool run_update_ops = true;
 };
 
-/// A TrainStep without the element types of its feeds.
+/// A TrainStep without the element types of its feeds, for example as a member of a class. `fit` and `evaluate` take it
+/// too. Batches of other element types are then errors of the step.
+///
+/// ```cpp
+/// df::train::AnyTrainStep step = df::train::TrainStep(df::feeds(images, labels), loss, train);
+/// ```
+/// Thread safety: a value type.
 struct AnyTrainStep {
   std::vector<AnyOutput> feeds;
   AnyOutput loss;
@@ -67,6 +73,7 @@ class TrainStep {
   }
 
   const AnyTrainStep& any() const noexcept { return any_; }
+  operator const AnyTrainStep&() const noexcept { return any_; }  // NOLINT(google-explicit-constructor)
 
  private:
   AnyTrainStep any_;
