@@ -132,8 +132,11 @@ void training() {
   df::train::Progress progress(steps);
   for (std::int64_t i = 0; i < steps; ++i) {
     const auto rows = batches.next();
-    const df::Tensor<float> value = step(df::train::rows_of(data.images, rows), df::train::rows_of(data.labels, rows));
-    progress.step(value.scalar());  // a Tensor<float> is no number: .scalar() is
+    const auto x = df::train::rows_of(data.images, rows);
+    const auto y = df::train::rows_of(data.labels, rows);
+    const float value = step(x, y).scalar();                    // a Tensor<float> is no number: .scalar() is
+    df::train::require_finite(value, i, session, graph, x, y);  // an error if the loss is infinite or NaN
+    progress.step(value);
   }
   // [loop]
 

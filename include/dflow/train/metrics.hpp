@@ -25,7 +25,7 @@ inline void require_label_per_row(const AnyOutput& logits, const AnyOutput& labe
 }  // namespace detail
 
 /// The share of rows with the largest logit at the row's label: logits [batch, classes], labels [batch] gives a
-/// scalar.
+/// scalar. A row of NaN has label 0, as in TensorFlow.
 ///
 /// Errors: InvalidArgument unless the known shapes are a matrix of logits and one label for each row. If only a step
 /// knows the shapes, the step fails for other shapes.

@@ -3,6 +3,7 @@
 /// Public: optimizers, schedules, clipping, layers, metrics, checkpoints and the parts of a training loop.
 
 #include <dflow/train/clip.hpp>
+#include <dflow/train/finite.hpp>
 #include <dflow/train/fitting/accumulated_gradients.hpp>
 #include <dflow/train/fitting/fit.hpp>
 #include <dflow/train/fitting/hooks.hpp>

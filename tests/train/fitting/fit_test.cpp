@@ -370,6 +370,84 @@ TEST_CASE("a step and a fit that cannot be are errors before anything is trained
   CHECK(fits({.validation = data.take(0)}, data) == df::Code::invalid_argument);
 }
 
+TEST_CASE("a loss that is not finite ends the fit with an error that names step, batch, row and variables") {
+  const float none = std::numeric_limits<float>::quiet_NaN(), infinite = std::numeric_limits<float>::infinity();
+  for (const float bad : {none, -none, infinite, -infinite}) {
+    INFO(bad);
+    Line model;
+    const df::Variable<float> idle(model.graph, 1.0f, {.name = "idle"}), unset(model.graph, 1.0f, {.name = "unset"});
+    model.session.run(idle.initializer());
+    const auto data = line(6).map([bad](float x, float y) { return std::tuple{x == 4 ? bad : x, y}; }).batch(2);
+    std::string calls;
+    const Hook hook{.on_step = [&](Fitting&) { calls += "step, "; },
+                    .on_end = [&](Fitting&) { calls += "end, "; },
+                    .on_error =
+                        [&](Fitting& fitting, const df::Status&) {
+                          calls += df::str_cat("error after ", fitting.step(), fitting.is_lost() ? ", lost" : "");
+                        }};
+    const std::string text = error_of([&] {
+      return df::train::fit(model.session, model.step({.metrics = {{"absolute", model.absolute}}}), data,
+                            {.epochs = 3, .hooks = {hook}})
+          .steps;
+    });
+    const std::string loss = std::isnan(bad) ? "nan" : "inf", row = std::isnan(bad) || bad > 0 ? loss : "-inf";
+    CHECK(contains(text, "fit: the loss is " + loss + " in step 2 (epoch 0, batch 1); 'Placeholder' is " + row +
+                             " in row 1 of 2; the variable 'a' is not finite"));
+    CHECK(calls == "step, error after 2, lost");
+    CHECK_FALSE(std::isfinite(model.slope()));
+  }
+}
+
+TEST_CASE("a loss that is not finite says if batch or variables are finite") {
+  Line model;
+  df::train::TrainStep step(df::feeds(model.x, model.y), model.loss, model.a.assign_add(0.0f));
+  const auto data = df::data::from_tensors(df::Tensor<float>({2}, {1e30f, 1}), df::Tensor<float>({2}, {-3e30f, 1}));
+  const auto error = [&] { return error_of([&] { return df::train::fit(model.session, step, data.batch(1)).steps; }); };
+  CHECK(contains(error(), "the loss is inf in step 1 (epoch 0, batch 0); all inputs are finite; all variables are "));
+  model.session.run(model.a.assign(std::numeric_limits<float>::quiet_NaN()));
+  CHECK(contains(error(), "the loss is nan in step 1 (epoch 0, batch 0); all inputs are finite; the variable 'a' is "));
+}
+
+TEST_CASE("a fit may stop at a loss of NaN without an error, or go on") {
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  const auto data = line(6).map([none](float x, float y) { return std::tuple{x == 3 ? none : x, y}; }).batch(2);
+  Line model;
+  std::vector<double> seen;
+  const Hook sees{.on_step = [&](Fitting& fitting) { seen.push_back(fitting.loss()); }};
+  const History stopped =
+      df::train::fit(model.session, model.step(), data,
+                     {.epochs = 2, .validation = data, .hooks = {sees}, .on_nan = df::train::OnNan::stop});
+  CHECK(stopped.steps == 2);
+  CHECK(stopped.epochs.size() == 1);
+  CHECK(contains(stopped.stopped_by, "nan in step 2 (epoch 0, batch 1); 'Placeholder' is nan in row 0 of 2; "));
+  REQUIRE(seen.size() == 2);
+  CHECK(std::isfinite(seen[0]));
+  CHECK(std::isnan(seen[1]));
+  CHECK(std::isnan(stopped.last("loss")));
+  CHECK_FALSE(std::signbit(stopped.last("loss")));
+
+  const History gone_on = df::train::fit(model.session, model.step(), data, {.on_nan = df::train::OnNan::go_on});
+  CHECK(gone_on.steps == 3);
+  CHECK(gone_on.stopped_by.empty());
+}
+
+TEST_CASE("an update by the gradients of several batches is not made after a loss of NaN") {
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  const auto data = line(4).map([none](float x, float y) { return std::tuple{x == 4 ? none : x, y}; }).batch(1);
+  for (const auto on_nan : {df::train::OnNan::stop, df::train::OnNan::fail}) {
+    Line model;
+    const df::train::AccumulatedGradients accumulated(df::train::GradientDescent(0.02), model.loss);
+    model.session.run(df::initialize_variables(model.graph));
+    df::train::TrainStep step(df::feeds(model.x, model.y), model.loss, accumulated.add(),
+                              {.update = accumulated.update(), .update_every = 2});
+    const df::Status status =
+        status_of([&] { return df::train::fit(model.session, step, data, {.on_nan = on_nan}).steps; });
+    CHECK(status.ok() == (on_nan == df::train::OnNan::stop));
+    if (!status.ok()) CHECK(mentions(status, "the variable 'a/accumulated' is not finite"));
+    CHECK(model.slope() == Approx(0.02 * 2 * 3 * (1 + 4) / 2));
+  }
+}
+
 TEST_CASE("a step with types that are known at run time can be a member, and is trained and evaluated alike") {
   struct Trainer {
     df::train::AnyTrainStep step;

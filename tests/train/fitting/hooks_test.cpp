@@ -33,15 +33,19 @@ struct Fed {
     train = count.assign_add(1.0f);
     session.run(df::initialize_variables(graph));
   }
-  /// An epoch for each loss.
+  /// An epoch for each loss. A loss of NaN does not end it.
   df::train::History fit(std::vector<float> losses, Hook hook) {
+    return fit_with(std::move(losses), {std::move(hook)}, df::train::OnNan::go_on);
+  }
+  df::train::History fit_with(std::vector<float> losses, std::vector<Hook> hooks, df::train::OnNan on_nan) {
     const auto step = df::train::TrainStep(df::feeds(x), x, train);
     auto epoch = std::make_shared<std::size_t>(0);
     const auto data = df::data::from_range(std::vector{0}).map([losses, epoch](int) {
       return df::Tensor<float>(losses.at((*epoch)++));
     });
-    return df::train::fit(session, step, data,
-                          {.epochs = static_cast<std::int64_t>(losses.size()), .hooks = {std::move(hook)}});
+    return df::train::fit(
+        session, step, data,
+        {.epochs = static_cast<std::int64_t>(losses.size()), .hooks = std::move(hooks), .on_nan = on_nan});
   }
 
   df::Graph graph;

@@ -47,6 +47,8 @@ class Fitting {
   /// Makes this step the last. `History::stopped_by` is the reason of the first call.
   void stop(std::string reason);
   bool is_stopped() const noexcept { return is_stopped_; }
+  /// Whether a loss that is infinite or NaN has ended the fit (`OnNan`).
+  bool is_lost() const noexcept { return is_lost_; }
 
  private:
   friend class FitLoop;
@@ -59,7 +61,7 @@ class Fitting {
   Values shown_;
   History history_;
   std::int64_t num_changes_ = 0;
-  bool is_stopped_ = false;
+  bool is_stopped_ = false, is_lost_ = false;
 };
 
 /// The request of a hook for one step: an edge to fetch with the step (or an empty edge), and whether to measure the
@@ -99,6 +101,14 @@ struct Hook {
   std::function<void(Fitting&, const Observed&)> on_observed = {};  ///< after a step with a request of this hook
 };
 
+/// What `fit` does after a step of training with an infinite or NaN loss. The step has updated the variables already,
+/// unless its optimizer skips such updates (`LossScaleOptimizer`). `TrainStepOptions::update` does not run any more.
+enum class OnNan : std::uint8_t {
+  fail,   ///< throws InvalidArgument; no further function of a hook runs, but `on_error`
+  stop,   ///< makes the step the last; `History::stopped_by` says the same as the error
+  go_on,  ///< nothing
+};
+
 struct FitOptions {
   /// `fit` ends before this epoch of the iterator. An iterator restored in epoch 2 goes on with the rest of epoch 2.
   std::int64_t epochs = 1;
@@ -112,6 +122,10 @@ struct FitOptions {
   std::stop_token stop = {};
   /// Shows the progress of the fit.
   std::optional<ProgressOptions> progress = {};
+  /// For a loss of training that is infinite or NaN. The error names the step, the epoch and batch, the inputs and rows
+  /// of the batch that are not finite, and the variables that are not (`NonFiniteVariables`). `fit` looks at inputs and
+  /// variables only then. A batch without rows may have a loss of NaN.
+  OnNan on_nan = OnNan::fail;
 };
 
 namespace detail {
@@ -133,9 +147,10 @@ void require_tensors(const AnyTrainStep& step, std::size_t num_tensors);
 /// rest of its epoch, and the means of that epoch are over the rest.
 ///
 /// Blocks.
-/// Errors: InvalidArgument for no epochs, for empty data, or for validation data that do not fit the feeds of the
-/// step. Errors of the data have the number of the epoch and batch before the message; an exception that is no Error
-/// becomes an Error with the exception nested in it. Errors of the session and of hooks come as they are.
+/// Errors: InvalidArgument for no epochs, for empty data, for validation data that do not fit the feeds of the step,
+/// and for a loss that is infinite or NaN (`FitOptions::on_nan`). Errors of the data have the number of the epoch and
+/// batch before the message; an exception that is no Error becomes an Error with the exception nested in it. Errors of
+/// the session and of hooks come as they are.
 template <class E, Element... Ts>
 History fit(Session& session, const TrainStep<Ts...>& step, data::Iterator<E>& batches,
             const FitOptions& options = {}) {

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <dflow/base/plain_nan.hpp>
 #include <dflow/base/str_cat.hpp>
+#include <dflow/train/finite.hpp>
 #include <dflow/train/fitting/fit.hpp>
 #include <dflow/train/optimizer.hpp>
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <exception>
 #include <limits>
 #include <string_view>
@@ -25,7 +28,7 @@ class Means {
   }
   Values values() const {
     Values means = sums_;
-    for (auto& each : means) each.second /= rows_;
+    for (auto& each : means) each.second = plain_nan(each.second / rows_);
     return means;
   }
 
@@ -72,20 +75,31 @@ class BatchStep {
     results_.resize(names_.size());
   }
 
-  /// Returns the number of rows of the batch.
+  /// Returns the number of rows of the batch, whose tensors stay until `release`.
   double run(data::Item& batch, Values& values, const RunOptions& options = {}, RunMetadata* metadata = nullptr) {
     batch.split(tensors_.data());
     for (std::size_t i = 0; i < num_tensors_; ++i) feeds_[i].tensor = std::move(tensors_[i]);
     const bool has_rows = num_tensors_ != 0 && feeds_.front().tensor.rank() != 0;
     const auto rows = static_cast<double>(has_rows ? feeds_.front().tensor.dim(0) : 1);
     session_.run_erased(options, metadata, feeds_, edges_, targets_, results_);
-    for (std::size_t i = 0; i < num_tensors_; ++i) feeds_[i].tensor.reset();
     for (std::size_t i = 0; i < names_.size(); ++i) {
       const bool is_float = results_[i].dtype() == DType::float32;
-      values[names_[i]] =
-          is_float ? static_cast<double>(results_[i].as<float>().scalar()) : results_[i].as<double>().scalar();
+      values[names_[i]] = plain_nan(is_float ? static_cast<double>(results_[i].as<float>().scalar())
+                                             : results_[i].as<double>().scalar());
     }
     return rows;
+  }
+  void release() {
+    for (std::size_t i = 0; i < num_tensors_; ++i) feeds_[i].tensor.reset();
+  }
+
+  /// The tensors of the batch with elements that are infinite or NaN, as text.
+  std::string say_non_finite_inputs() const {
+    std::string text;
+    for (std::size_t i = 0; i < num_tensors_; ++i) {
+      text += say_non_finite(str_cat("'", feeds_[i].output.name(), "'"), feeds_[i].tensor);
+    }
+    return text.empty() ? "; all inputs are finite" : text;
   }
 
  private:
@@ -128,6 +142,7 @@ Values evaluate(Session& session, const AnyTrainStep& step, const ValidationData
   Values values;
   while (next_batch(batches, batch, "validation, ")) {
     const double rows = each.run(batch, values);
+    each.release();
     means.add(values, rows);
   }
   if (batches.position() == 0) throw_error(Status::invalid_argument("the validation data are empty"));
@@ -216,17 +231,33 @@ class FitLoop {
   void train(data::Item& batch, detail::Means& means, EpochResult& result) {
     observe();
     const double rows = each_.run(batch, fitting_.values_, {.trace = traces_}, traces_ ? &metadata_ : nullptr);
+    fitting_.is_lost_ = options_.on_nan != OnNan::go_on && rows != 0 && !std::isfinite(fitting_.loss());
+    const std::string inputs = fitting_.is_lost_ ? each_.say_non_finite_inputs() : std::string();
+    each_.release();
     means.add(fitting_.values_, rows);
     ++result.steps;
     ++fitting_.history_.steps;
     fitting_.batch_ = detail::as_count(batches_.position());
-    if (fitting_.batch_ % step_.options.update_every == 0) update();
+    if (fitting_.is_lost_) {
+      end_lost(inputs);
+    } else if (fitting_.batch_ % step_.options.update_every == 0) {
+      update();
+    }
     call_observers();
     if (progress_) {
       for (const auto& [name, value] : fitting_.shown_) progress_->show_value(name, value);
       progress_->step(fitting_.loss());
     }
     call(&Hook::on_step);
+  }
+
+  /// Ends the fit after a step whose loss is no finite number.
+  void end_lost(std::string_view inputs) {
+    std::string text = str_cat("fit: the loss is ", fitting_.loss(), " in step ", fitting_.step(), " (epoch ",
+                               fitting_.epoch_, ", batch ", fitting_.batch_ - 1, ")", inputs,
+                               detail::say_non_finite_variables(fitting_.session(), fitting_.graph()));
+    if (options_.on_nan == OnNan::fail) throw_error(Status::invalid_argument(std::move(text)));
+    fitting_.stop(std::move(text));
   }
 
   /// Asks the hooks for the values that they observe in the next step.

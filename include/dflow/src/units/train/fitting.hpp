@@ -2,6 +2,7 @@
 
 /// Bodies of the training library: a part of <dflow/src/train.hpp>.
 
+#include <dflow/train/finite.ipp>
 #include <dflow/train/fitting/accumulated_gradients.ipp>
 #include <dflow/train/fitting/fit.ipp>
 #include <dflow/train/fitting/history.ipp>
