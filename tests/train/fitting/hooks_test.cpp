@@ -7,6 +7,7 @@
 #include <dflow/data/from.hpp>
 #include <dflow/kernels/state/device_files.hpp>
 #include <dflow/ops/control/no_op.hpp>
+#include <dflow/ops/math/unary.hpp>
 #include <dflow/ops/nn/dropout.hpp>
 #include <dflow/ops/operators.hpp>
 #include <dflow/ops/reduction/reduce.hpp>
@@ -60,6 +61,27 @@ std::shared_ptr<df::Device> device_with(const std::shared_ptr<df::FileSystem>& f
   df::set_device_files(device->context(), files);
   return device;
 }
+
+/// A count that becomes the logarithm of each loss, and checkpoints.
+struct Logarithm : Fed {
+  Logarithm() {
+    train = count.assign(df::log(x));
+    session = df::Session(graph, {.devices = {device_with(files)}});
+    session.run(df::initialize_variables(graph));
+  }
+  Hook checkpoints(const df::train::CheckpointOptions& options = {}) {
+    return df::train::checkpoints(saver, "/m/log", options);
+  }
+  /// The steps of the checkpoints.
+  std::string saved() const {
+    std::string steps;
+    for (const std::string& path : saver.checkpoints()) steps += path.substr(path.find('-')) + " ";
+    return steps;
+  }
+
+  std::shared_ptr<df::MemoryFileSystem> files = std::make_shared<df::MemoryFileSystem>();
+  df::train::Saver saver{graph, df::train::SaverOptions{.files = files}};
+};
 
 /// A process that trains with dropout on shuffled batches.
 struct Process {
@@ -153,6 +175,33 @@ TEST_CASE("checkpoints come after steps, epochs and at the end") {
   CHECK(saved("/c/m", {.max_steps = 13}, {.every_epochs = 2}) == "-10 ");
   CHECK(saved("/d/m", {.epochs = 2, .max_steps = 13}, {.every_epochs = 0}) == "-13 ");
   CHECK(saved("/e/m", {.epochs = 3}, {.every_epochs = 2, .at_end = false}) == "-20 ");
+}
+
+TEST_CASE("only the best epochs are saved if a checkpoint is of the best") {
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  const auto saved = [](const std::vector<float>& losses, df::train::CheckpointOptions options) {
+    options.best_of = "loss";
+    Logarithm model;
+    model.fit(losses, model.checkpoints(options));
+    return model.saved();
+  };
+  CHECK(saved({3, 4, 2, 2, 1, 5}, {}) == "-1 -3 -5 ");
+  CHECK(saved({3, 4, 2, 5, 9, 9}, {.larger_is_better = true}) == "-1 -2 -4 -5 ");
+  CHECK(saved({none, 4, none, 3}, {}) == "-2 -4 ");
+  CHECK(saved({3, 1, 5, 2}, {.every_epochs = 2}) == "-2 ");
+  CHECK(saved({none}, {}).empty());
+  Logarithm again;
+  const Hook hook = again.checkpoints({.best_of = "loss"});
+  again.fit({3, 1}, hook);
+  again.fit({5, 6}, hook);  // begins anew
+  CHECK(again.saved() == "-2 -1 ");
+  const auto code = [&](const df::train::CheckpointOptions& options) {
+    return code_of([&] { return again.checkpoints(options).on_end != nullptr; });
+  };
+  CHECK(code({.every_steps = 1, .best_of = "loss"}) == df::Code::invalid_argument);
+  CHECK(code({.every_epochs = 0, .best_of = "loss"}) == df::Code::invalid_argument);
+  CHECK(code_of([&] { return again.fit({1}, again.checkpoints({.best_of = "accuracy"})).steps; }) ==
+        df::Code::not_found);
 }
 
 TEST_CASE("the last checkpoint holds the variables that fit leaves, in any order of its hooks") {

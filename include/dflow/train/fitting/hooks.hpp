@@ -37,12 +37,18 @@ struct CheckpointOptions {
   bool at_end = true;
   /// Numbers the checkpoints; none: the steps of the fit number them.
   std::optional<Variable<std::int64_t>> global_step = {};
+  /// Saves after an epoch only if this value of the epoch is better than in each epoch that the `fit` saved before, and
+  /// nothing at the end: `save_best_only` of Keras's ModelCheckpoint. A value of NaN is never better. Empty: saves
+  /// whatever the values are.
+  std::string best_of = {};
+  bool larger_is_better = false;
 };
 
 /// Saves checkpoints during a `fit`: the variables and, if the options of the saver name it (`saved_iterator`), the
-/// position in the batches. The saver must outlive the hook. Errors: InvalidArgument for numbers below 0.
+/// position in the batches. The saver must outlive the hook. Errors: InvalidArgument for numbers below 0, and for
+/// `best_of` with `every_steps` or without `every_epochs`.
 ///
-/// Errors, in the fit: as `Saver::save`.
+/// Errors, in the fit: as `Saver::save`; NotFound for a value that epochs do not have.
 Hook checkpoints(Saver& saver, std::string prefix, CheckpointOptions options = {});
 
 }  // namespace dflow::train
