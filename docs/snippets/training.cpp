@@ -296,6 +296,30 @@ void fitting(const std::string& folder) {
   require(df::train::evaluate(session, step, test_rows).at("accuracy") > 0.9, "averages");
 }
 
+void best_of_fit(const std::string& folder) {
+  const df::LabelledImages data = bright_rows(256), test = bright_rows(64);
+  df::Graph graph({.seed = 1});
+  auto images = df::placeholder<float>(graph, {df::dynamic, 8, 8, 1});
+  auto labels = df::placeholder<std::int32_t>(graph, {df::dynamic});
+  auto loss = df::reduce_mean(df::sparse_softmax_cross_entropy(df::dense(df::flatten(images), 8), labels));
+  auto rows = df::data::from_tensors(data.images, data.labels).shuffle(256, {.seed = 1}).batch(32);
+  auto test_rows = df::data::from_tensors(test.images, test.labels).batch(64);
+  // [plateau]
+  df::Variable<float> rate(graph, 0.1f, {.name = "rate", .trainable = false});
+  auto train = df::train::Momentum(rate, 0.9, {.use_nesterov = true}).minimize(loss);
+  df::train::AnyTrainStep step = df::train::TrainStep(df::feeds(images, labels), loss, train);
+  df::train::Saver saver(graph);
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  df::train::fit(session, step, rows,
+                 {.epochs = 20,
+                  .validation = test_rows,
+                  .hooks = {df::train::reduce_on_plateau(rate, {.factor = 0.5, .patience = 3}),
+                            df::train::checkpoints(saver, folder + "/digits", {.best_of = "validation_loss"})}});
+  // [plateau]
+  require(df::train::latest_checkpoint(folder).has_value(), "the best epoch is saved");
+}
+
 void recurrent() {
   // [recurrent]
   df::Graph graph;
@@ -387,6 +411,7 @@ int main() {
     checkpoints(folder);
     in_parts(folder);
     fitting(folder + "/fit");
+    best_of_fit(folder + "/best");
     std::filesystem::remove_all(folder);
     accumulating();
     mixed_precision();

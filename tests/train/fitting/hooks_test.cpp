@@ -204,6 +204,77 @@ TEST_CASE("only the best epochs are saved if a checkpoint is of the best") {
         df::Code::not_found);
 }
 
+// The expected rates follow Keras 3's ReduceLROnPlateau.
+TEMPLATE_TEST_CASE("a rate is reduced on a plateau as by Keras", "", float, double) {
+  using T = TestType;
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  // The rate that the step of each epoch takes, and the last rate.
+  const auto rates = [](const std::vector<float>& losses, df::train::ReduceOnPlateauOptions options) {
+    options.value = "loss";
+    Fed fed;
+    const df::Variable<T> rate(fed.graph, T(1), {.name = "rate", .trainable = false});
+    const df::Variable<T> w(fed.graph, T(0), {.name = "w"});
+    fed.train = df::train::GradientDescent(rate).minimize(w);  // w -= rate
+    fed.session.run(df::initialize_variables(fed.graph));
+    std::vector<double> taken;
+    double before = 0;
+    const auto note = [&] {
+      const double value = static_cast<double>(fed.session.run(w).scalar());
+      taken.push_back(before - value);
+      before = value;
+    };
+    const Hook notes{.on_step = [&](Fitting&) { note(); }};
+    fed.fit_with(losses, {df::train::reduce_on_plateau(rate, options), notes}, df::train::OnNan::go_on);
+    taken.push_back(static_cast<double>(fed.session.run(rate).scalar()));
+    return taken;
+  };
+  using Rates = std::vector<double>;
+  CHECK(rates({5, 4, 4, 4, 4, 4, 3, 3, 3}, {.factor = 0.5, .patience = 2}) ==
+        Rates{1, 1, 1, 1, 0.5, 0.5, 0.25, 0.25, 0.25, 0.125});
+  CHECK(rates({4, 4, 4, 4, 4}, {.factor = 0.5, .patience = 1, .cooldown = 1}) == Rates{1, 1, 0.5, 0.25, 0.125, 0.0625});
+  CHECK(rates({4, 4, 4, 4, 4}, {.factor = 0.5, .patience = 1, .cooldown = 2}) == Rates{1, 1, 0.5, 0.5, 0.25, 0.25});
+  CHECK(rates({4, 4, 4, 4}, {.factor = 0.25, .patience = 1, .min_rate = 0.125}) == Rates{1, 1, 0.25, 0.125, 0.125});
+  CHECK(rates({4, 3.75f, 3.5f, 2}, {.factor = 0.5, .patience = 1, .min_delta = 0.5}) == Rates{1, 1, 0.5, 0.25, 0.25});
+  CHECK(rates({1, 2, 2, 1}, {.larger_is_better = true, .factor = 0.5, .patience = 1}) == Rates{1, 1, 1, 0.5, 0.25});
+  CHECK(rates({none, none, 3}, {.factor = 0.5, .patience = 1}) == Rates{1, 0.5, 0.25, 0.25});
+  CHECK(rates({1, 1}, {}) == Rates{1, 1, 1});  // a patience of 10 epochs
+}
+
+TEST_CASE("a reduction of a rate begins anew with each fit, and is part of checkpoints") {
+  Logarithm model;
+  const df::Variable<float> rate(model.graph, 1.0f, {.name = "rate", .trainable = false});
+  model.session.run(rate.initializer());
+  df::train::Saver saver(model.graph, df::train::SaverOptions{.files = model.files});
+  const Hook reduces = df::train::reduce_on_plateau(rate, {.value = "loss", .factor = 0.5, .patience = 2});
+  const Hook saves = df::train::checkpoints(saver, "/rates/m");
+  model.fit_with({3, 4}, {saves, reduces}, df::train::OnNan::fail);
+  model.fit_with({3, 4}, {saves, reduces}, df::train::OnNan::fail);
+  CHECK(model.session.run(rate).scalar() == 1);
+  model.fit_with({3, 4, 4}, {saves, reduces}, df::train::OnNan::fail);
+  CHECK(model.session.run(rate).scalar() == 0.5f);
+  model.session.run(rate.assign(7.0f));
+  saver.restore(model.session, *df::train::latest_checkpoint(*model.files, "/rates"));  // saved again at the end
+  CHECK(model.session.run(rate).scalar() == 0.5f);
+}
+
+TEST_CASE("a reduction of a rate that cannot be is an error") {
+  Fed fed;
+  const df::Variable<float> rate(fed.graph, 1.0f), vector(fed.graph, df::Tensor<float>::zeros({2}));
+  const auto code = [&](const df::Variable<float>& of, df::train::ReduceOnPlateauOptions options) {
+    return code_of([&] { return df::train::reduce_on_plateau(of, options).on_begin != nullptr; });
+  };
+  CHECK(code(rate, {}) == df::Code::ok);
+  for (const double factor : {0.0, 1.0, -0.5, std::numeric_limits<double>::quiet_NaN()}) {
+    CHECK(code(rate, {.factor = factor}) == df::Code::invalid_argument);
+  }
+  CHECK(code(rate, {.patience = 0}) == df::Code::invalid_argument);
+  CHECK(code(rate, {.cooldown = -1}) == df::Code::invalid_argument);
+  CHECK(code(rate, {.min_rate = -1}) == df::Code::invalid_argument);
+  CHECK(code(vector, {}) == df::Code::invalid_argument);
+  CHECK(code({}, {}) == df::Code::invalid_argument);
+  CHECK(code_of([&] { return fed.fit({1, 2}, df::train::reduce_on_plateau(rate)).steps; }) == df::Code::not_found);
+}
+
 TEST_CASE("the last checkpoint holds the variables that fit leaves, in any order of its hooks") {
   for (const bool is_saved_first : {true, false}) {
     for (const std::vector<float>& losses : {std::vector<float>{3, 1, 2, 2}, {3, 2, 1}}) {

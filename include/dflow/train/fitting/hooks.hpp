@@ -4,9 +4,11 @@
 #include <dflow/train/fitting/fit.hpp>
 #include <dflow/train/saving/saver.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace dflow::train {
 
@@ -28,6 +30,38 @@ struct EarlyStoppingOptions {
 ///
 /// Errors, in the fit: InvalidArgument for a patience below 1, NotFound for a value that epochs do not have.
 Hook early_stopping(EarlyStoppingOptions options = {});
+
+struct ReduceOnPlateauOptions {
+  std::string value = "validation_loss";  ///< of an epoch
+  bool larger_is_better = false;
+  double factor = 0.1;         ///< of the rate, in (0, 1)
+  std::int64_t patience = 10;  ///< reduces after this number of epochs in a row without a better value
+  double min_delta = 1e-4;     ///< as of EarlyStoppingOptions
+  std::int64_t cooldown = 0;   ///< after a reduction, this number of epochs does not count for the patience
+  double min_rate = 0;         ///< the rate does not become smaller
+};
+
+namespace detail {
+Hook reduce_on_plateau(const AnyVariable& rate, ReduceOnPlateauOptions options);
+}  // namespace detail
+
+/// Multiplies a learning rate by a factor if the value of an epoch has not become better for a while, as Keras's
+/// ReduceLROnPlateau does. A value of NaN is never better. The rate is a variable, so it is part of checkpoints.
+///
+/// ```cpp
+/// df::Variable<float> rate(graph, 0.1f, {.name = "rate", .trainable = false});
+/// auto train = df::train::GradientDescent(rate).minimize(loss);
+/// df::train::fit(session, step, rows,
+///                {.epochs = 50, .validation = test, .hooks = {df::train::reduce_on_plateau(rate)}});
+/// ```
+/// Adds its nodes once, to the graph of the variable. Each `fit` begins anew with the present rate.
+///
+/// Errors: InvalidArgument for numbers outside their ranges, and for a rate that is no scalar. In the fit: NotFound for
+/// a value that epochs do not have.
+template <std::floating_point T>
+Hook reduce_on_plateau(const Variable<T>& rate, ReduceOnPlateauOptions options = {}) {
+  return detail::reduce_on_plateau(rate.any_variable(), std::move(options));
+}
 
 struct CheckpointOptions {
   std::int64_t every_steps = 0;   ///< of the fit; 0: never within an epoch

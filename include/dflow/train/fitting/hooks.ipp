@@ -3,6 +3,7 @@
 #include <dflow/base/status.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/graph/graph_store.hpp>
+#include <dflow/ops/array/constant.hpp>
 #include <dflow/train/fitting/hooks.hpp>
 #include <dflow/train/saving/variable_values.hpp>
 
@@ -83,6 +84,65 @@ class EarlyStopping {
   std::int64_t waited_ = 0;
 };
 
+class ReduceOnPlateau {
+ public:
+  ReduceOnPlateau(const AnyVariable& rate, ReduceOnPlateauOptions options)
+      : rate_(rate), options_(std::move(options)), best_(options_.larger_is_better, options_.min_delta) {
+    GraphStore& graph = *rate.handle().graph();
+    const ScopeGuard outside = graph.enter(GraphStore::Scope{});
+    const ScopeGuard names = enter_name_scope(graph, "reduce_on_plateau");
+    reduced_ = dflow::detail::any_placeholder(graph, rate.dtype(), PartialShape{}, {.name = "reduced"});
+    assign_ = rate.assign(reduced_);
+  }
+
+  void begin() {
+    best_.forget();
+    waited_ = cooling_ = 0;
+  }
+  void end_epoch(Fitting& fitting) {
+    const double value = fitting.history().last(options_.value);
+    if (cooling_ > 0) {
+      --cooling_;
+      waited_ = 0;
+    }
+    if (best_.take(value)) {
+      waited_ = 0;
+      return;
+    }
+    if (cooling_ > 0 || ++waited_ < options_.patience) return;
+    if (reduce(fitting)) {
+      cooling_ = options_.cooldown;
+      waited_ = 0;
+    }
+  }
+
+ private:
+  /// False if the rate is the smallest already.
+  bool reduce(Fitting& fitting) {
+    AnyTensor value;
+    fitting.session().run_erased({}, nullptr, {}, {&rate_.read_edge(), 1}, {}, {&value, 1});
+    const bool is_reduced = visit_dtype<TypeList<float, double>>(value.dtype(), [&]<class T>() {
+      const T rate = Tensor<T>::of(value).scalar();
+      const auto reduced = static_cast<T>(std::max(static_cast<double>(rate) * options_.factor, options_.min_rate));
+      if (!(reduced < rate)) return false;
+      value = Tensor<T>(reduced);
+      return true;
+    });
+    if (!is_reduced) return false;
+    const Feed feed(reduced_, value);
+    fitting.session().run_erased({}, nullptr, {&feed, 1}, {}, {&assign_, 1}, {});
+    fitting.note_change();
+    return true;
+  }
+
+  AnyVariable rate_;
+  ReduceOnPlateauOptions options_;
+  BestValue best_;
+  AnyOutput reduced_;
+  Operation assign_;
+  std::int64_t waited_ = 0, cooling_ = 0;
+};
+
 class Checkpoints {
  public:
   Checkpoints(Saver& saver, std::string prefix, CheckpointOptions options)
@@ -129,6 +189,20 @@ Hook early_stopping(EarlyStoppingOptions options) {
   return {.on_begin = [shared](Fitting&) { shared->begin(); },
           .on_epoch_end = [shared](Fitting& fitting) { shared->end_epoch(fitting); },
           .on_finish = [shared](Fitting& fitting) { shared->finish(fitting); }};
+}
+
+Hook detail::reduce_on_plateau(const AnyVariable& rate, ReduceOnPlateauOptions options) {
+  const auto reject = [](const std::string& message) {
+    throw_error(Status::invalid_argument("reduce_on_plateau: " + message));
+  };
+  if (!(options.factor > 0 && options.factor < 1)) reject(str_cat("a factor of ", options.factor, ", not in (0, 1)"));
+  if (options.patience < 1) reject(str_cat("a patience of ", options.patience, " epochs"));
+  if (options.cooldown < 0) reject(str_cat("a cooldown of ", options.cooldown, " epochs"));
+  if (!(options.min_rate >= 0)) reject(str_cat("a smallest rate of ", options.min_rate));
+  if (!rate.handle().is_valid()) reject("the rate is an empty variable");
+  const auto shared = std::make_shared<ReduceOnPlateau>(rate, std::move(options));
+  return {.on_begin = [shared](Fitting&) { shared->begin(); },
+          .on_epoch_end = [shared](Fitting& fitting) { shared->end_epoch(fitting); }};
 }
 
 Hook checkpoints(Saver& saver, std::string prefix, CheckpointOptions options) {
