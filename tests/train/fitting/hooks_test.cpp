@@ -15,6 +15,7 @@
 #include <dflow/train/layers.hpp>
 #include <dflow/train/optimizers.hpp>
 
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <stop_token>
@@ -77,6 +78,10 @@ struct Logarithm : Fed {
     std::string steps;
     for (const std::string& path : saver.checkpoints()) steps += path.substr(path.find('-')) + " ";
     return steps;
+  }
+  float restored() {
+    saver.restore(session, *df::train::latest_checkpoint(*files, "/m"));
+    return session.run(count).scalar();
   }
 
   std::shared_ptr<df::MemoryFileSystem> files = std::make_shared<df::MemoryFileSystem>();
@@ -177,6 +182,46 @@ TEST_CASE("checkpoints come after steps, epochs and at the end") {
   CHECK(saved("/e/m", {.epochs = 3}, {.every_epochs = 2, .at_end = false}) == "-20 ");
 }
 
+TEST_CASE("variables that are not finite are not saved over good ones") {
+  const auto error = [](Logarithm& model, const std::vector<float>& losses, Hook hook) {
+    return error_of([&] { return model.fit_with(losses, {std::move(hook)}, df::train::OnNan::fail).steps; });
+  };
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  for (const df::train::CheckpointOptions& options :
+       {df::train::CheckpointOptions{}, df::train::CheckpointOptions{.every_steps = 1, .every_epochs = 0}}) {
+    Logarithm by_weights, by_loss;
+    // The logarithm of -1 is NaN: the loss is finite, the variable is not.
+    CHECK(contains(error(by_weights, {1, 2, -1, 3}, by_weights.checkpoints(options)),
+                   "checkpoints: not saved after step 3; the variable 'count' is not finite"));
+    CHECK(by_weights.saved() == "-1 -2 ");
+    CHECK(by_weights.restored() == Catch::Approx(std::log(2)));
+    CHECK(contains(error(by_loss, {1, 2, none, 3}, by_loss.checkpoints(options)), "the loss is nan in step 3"));
+    CHECK(by_loss.saved() == "-1 -2 ");
+    CHECK(by_loss.restored() == Catch::Approx(std::log(2)));
+  }
+  Logarithm infinite;
+  CHECK(contains(error(infinite, {1, 0}, infinite.checkpoints({.every_epochs = 0})), "not saved after step 2"));
+  CHECK(infinite.saved().empty());
+  Logarithm all;
+  all.fit({1, -1, none}, all.checkpoints({.only_finite = false}));
+  CHECK(all.saved() == "-1 -2 -3 ");
+}
+
+TEST_CASE("a fit that stops at a loss of NaN leaves the checkpoint before, or that of the best epoch") {
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  Logarithm plain;
+  CHECK(contains(plain.fit_with({3, 2, none}, {plain.checkpoints()}, df::train::OnNan::stop).stopped_by, "nan"));
+  CHECK(plain.saved() == "-1 -2 ");
+  CHECK(plain.restored() == Catch::Approx(std::log(2)));
+  Logarithm best;
+  best.fit_with({3, 1, 2, none},
+                {best.checkpoints(), df::train::early_stopping({.value = "loss", .patience = 9, .restore_best = true})},
+                df::train::OnNan::stop);
+  CHECK(best.session.run(best.count).scalar() == 0);
+  CHECK(best.saved() == "-1 -2 -3 -4 ");
+  CHECK(best.restored() == 0);
+}
+
 TEST_CASE("only the best epochs are saved if a checkpoint is of the best") {
   const float none = std::numeric_limits<float>::quiet_NaN();
   const auto saved = [](const std::vector<float>& losses, df::train::CheckpointOptions options) {
@@ -187,9 +232,9 @@ TEST_CASE("only the best epochs are saved if a checkpoint is of the best") {
   };
   CHECK(saved({3, 4, 2, 2, 1, 5}, {}) == "-1 -3 -5 ");
   CHECK(saved({3, 4, 2, 5, 9, 9}, {.larger_is_better = true}) == "-1 -2 -4 -5 ");
-  CHECK(saved({none, 4, none, 3}, {}) == "-2 -4 ");
+  CHECK(saved({none, 4, none, 3}, {.only_finite = false}) == "-2 -4 ");
   CHECK(saved({3, 1, 5, 2}, {.every_epochs = 2}) == "-2 ");
-  CHECK(saved({none}, {}).empty());
+  CHECK(saved({none}, {.only_finite = false}).empty());
   Logarithm again;
   const Hook hook = again.checkpoints({.best_of = "loss"});
   again.fit({3, 1}, hook);

@@ -76,13 +76,17 @@ struct CheckpointOptions {
   /// whatever the values are.
   std::string best_of = {};
   bool larger_is_better = false;
+  /// Fails, instead of saving, if a variable is not finite (`NonFiniteVariables`), so that the checkpoints before stay.
+  bool only_finite = true;
 };
 
 /// Saves checkpoints during a `fit`: the variables and, if the options of the saver name it (`saved_iterator`), the
-/// position in the batches. The saver must outlive the hook. Errors: InvalidArgument for numbers below 0, and for
+/// position in the batches. The saver must outlive the hook. After a loss that ends the fit (`OnNan::stop`) nothing is
+/// saved, unless another hook has restored good variables. Errors: InvalidArgument for numbers below 0, and for
 /// `best_of` with `every_steps` or without `every_epochs`.
 ///
-/// Errors, in the fit: as `Saver::save`; NotFound for a value that epochs do not have.
+/// Errors, in the fit: as `Saver::save`; InvalidArgument, with their names, for variables that are not finite; NotFound
+/// for a value that epochs do not have.
 Hook checkpoints(Saver& saver, std::string prefix, CheckpointOptions options = {});
 
 }  // namespace dflow::train

@@ -4,6 +4,7 @@
 #include <dflow/base/str_cat.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/array/constant.hpp>
+#include <dflow/train/finite.hpp>
 #include <dflow/train/fitting/hooks.hpp>
 #include <dflow/train/saving/variable_values.hpp>
 
@@ -12,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace dflow::train {
 
@@ -38,6 +40,25 @@ class BestValue {
   std::optional<double> best_;
 };
 
+/// Nodes of one graph after another, which are made again if the graph is another one or has more variables.
+template <class Nodes>
+class NodesOfGraph {
+ public:
+  Nodes& in(GraphStore& graph) {
+    const std::size_t num_variables = graph.collection("variables").size();
+    if (!nodes_ || graph_.lock() != graph.keep_nodes() || num_variables_ != num_variables) nodes_.emplace(graph);
+    graph_ = graph.keep_nodes();
+    num_variables_ = num_variables;
+    return *nodes_;
+  }
+  const std::optional<Nodes>& last() const noexcept { return nodes_; }
+
+ private:
+  std::optional<Nodes> nodes_;
+  std::weak_ptr<const NodeList> graph_;  ///< an address would say nothing of a graph that is gone
+  std::size_t num_variables_ = 0;
+};
+
 class EarlyStopping {
  public:
   explicit EarlyStopping(EarlyStoppingOptions options)
@@ -53,7 +74,7 @@ class EarlyStopping {
   void end_epoch(Fitting& fitting) {
     if (best_.take(fitting.history().last(options_.value))) {
       waited_ = 0;
-      if (options_.restore_best) keep(fitting);
+      if (options_.restore_best) values_.in(fitting.graph()).read(fitting.session());
       return;
     }
     if (++waited_ < options_.patience) return;
@@ -61,26 +82,15 @@ class EarlyStopping {
         str_cat("'", options_.value, "' has not become better in ", waited_, waited_ == 1 ? " epoch" : " epochs"));
   }
   void finish(Fitting& fitting) {
-    if (!best_.has_value() || !values_) return;
-    values_->assign(fitting.session());
+    if (!best_.has_value() || !values_.last()) return;
+    values_.last()->assign(fitting.session());
     fitting.note_change();
   }
 
  private:
-  void keep(Fitting& fitting) {
-    GraphStore& graph = fitting.graph();
-    const std::size_t num_variables = graph.collection("variables").size();
-    if (!values_ || graph_.lock() != graph.keep_nodes() || num_variables_ != num_variables) values_.emplace(graph);
-    graph_ = graph.keep_nodes();
-    num_variables_ = num_variables;
-    values_->read(fitting.session());
-  }
-
   EarlyStoppingOptions options_;
   BestValue best_;
-  std::optional<VariableValues> values_;
-  std::weak_ptr<const NodeList> graph_;  ///< that `values_` are of; an address would say nothing of one that is gone
-  std::size_t num_variables_ = 0;        ///< of them
+  NodesOfGraph<VariableValues> values_;
   std::int64_t waited_ = 0;
 };
 
@@ -168,7 +178,17 @@ class Checkpoints {
 
  private:
   bool saves_best() const { return !options_.best_of.empty(); }
+  /// False, without an error, if the fit has ended for this reason.
+  bool may_save(const Fitting& fitting) {
+    if (!options_.only_finite) return true;
+    const std::vector<std::string> names = variables_.in(fitting.graph()).find(fitting.session());
+    if (names.empty()) return true;
+    if (fitting.is_lost()) return false;
+    throw_error(Status::invalid_argument(str_cat("checkpoints: not saved after step ", fitting.step(),
+                                                 say_not_finite(names), " (CheckpointOptions::only_finite)")));
+  }
   void save(const Fitting& fitting) {
+    if (!may_save(fitting)) return;
     const std::int64_t number =
         options_.global_step ? fitting.session().run(*options_.global_step).scalar() : fitting.step();
     saver_.save(fitting.session(), prefix_, number);
@@ -179,6 +199,7 @@ class Checkpoints {
   std::string prefix_;
   CheckpointOptions options_;
   BestValue best_;
+  NodesOfGraph<NonFiniteVariables> variables_;
   std::int64_t saved_ = -1;  ///< version of the variables that were saved last
 };
 
