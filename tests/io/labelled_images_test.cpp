@@ -41,6 +41,20 @@ TEST_CASE("MNIST files become images of 0 to 1 and their classes") {
   }
 }
 
+TEST_CASE("MNIST files may have the names of Kaggle's archive, beside directories of the original names") {
+  constexpr std::string_view images = "\0\0\x08\x03\0\0\0\x01\0\0\0\x01\0\0\0\x02\x80\xff"sv;
+  constexpr std::string_view labels = "\0\0\x08\x01\0\0\0\x01\x05"sv;
+  dflow::MemoryFileSystem files;
+  files.create_directories("/train-images-idx3-ubyte");
+  files.write_file_atomically("/train-images.idx3-ubyte", images);
+  files.write_file_atomically("/train-labels.idx1-ubyte.gz", labels);  // not compressed all the same
+  CHECK(dflow::read_mnist(files, "/", "train").labels(0) == 5);
+  files.write_file_atomically("/train-labels-idx1-ubyte", "\0\0\x08\x01\0\0\0\x01\x06"sv);
+  CHECK(dflow::read_mnist(files, "/", "train").labels(0) == 6);  // the original name comes first
+  CHECK(contains(error_of([&] { return dflow::read_mnist(files, "/", "t10k"); }, dflow::Code::not_found),
+                 "/t10k-images-idx3-ubyte"));
+}
+
 TEST_CASE("Rows that are no images of digits are DataLoss") {
   dflow::MemoryFileSystem files;
   const auto read = [&](const std::string& pixel, const std::string& digit) {

@@ -20,7 +20,8 @@ struct LabelledImages {
 };
 
 /// The MNIST images "<part>-images-idx3-ubyte" and labels "<part>-labels-idx1-ubyte" in a directory, each
-/// gzip-compressed (then with ".gz") or not; `part` is "train" or "t10k". Blocks.
+/// gzip-compressed (then with ".gz") or not; `part` is "train" or "t10k". The names may also be those of Kaggle's
+/// archive, "<part>-images.idx3-ubyte" and "<part>-labels.idx1-ubyte". Blocks.
 ///
 /// Errors: NotFound if neither form of a file exists; DataLoss if one is damaged, or the counts differ.
 LabelledImages read_mnist(FileSystem& files, const std::string& directory, std::string_view part);

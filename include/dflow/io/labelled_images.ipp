@@ -6,15 +6,29 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <string_view>
 
 namespace dflow {
 
 namespace detail {
 
+/// `name` and `kind` are joined by '-' as in the original, or by '.' as in Kaggle's archive, where a directory may have
+/// the original name. The first of the files that exists, or the original name if there is none.
+std::string path_of_idx(FileSystem& files, const std::string& directory, const std::string& name,
+                        std::string_view kind) {
+  for (const std::string_view joint : {"-", "."}) {
+    for (const std::string_view suffix : {"", ".gz"}) {
+      std::string path = join_path(directory, str_cat(name, joint, kind, suffix));
+      if (files.exists(path) && !files.is_directory(path)) return path;
+    }
+  }
+  return join_path(directory, str_cat(name, "-", kind));
+}
+
 Tensor<std::uint8_t> read_idx_bytes(FileSystem& files, const std::string& directory, const std::string& name,
-                                    int rank) {
-  std::string path = join_path(directory, name);
-  if (!files.exists(path) && files.exists(path + ".gz")) path += ".gz";
+                                    std::string_view kind, int rank) {
+  const std::string path = path_of_idx(files, directory, name, kind);
   const AnyTensor tensor = read_idx(files, path);
   if (tensor.dtype() != DType::uint8 || tensor.rank() != rank) {
     throw_error(Status::data_loss(str_cat(path, ": expected bytes of rank ", rank, ", got ", dtype_name(tensor.dtype()),
@@ -26,8 +40,8 @@ Tensor<std::uint8_t> read_idx_bytes(FileSystem& files, const std::string& direct
 }  // namespace detail
 
 LabelledImages read_mnist(FileSystem& files, const std::string& directory, std::string_view part) {
-  const auto pixels = detail::read_idx_bytes(files, directory, str_cat(part, "-images-idx3-ubyte"), 3);
-  const auto classes = detail::read_idx_bytes(files, directory, str_cat(part, "-labels-idx1-ubyte"), 1);
+  const auto pixels = detail::read_idx_bytes(files, directory, str_cat(part, "-images"), "idx3-ubyte", 3);
+  const auto classes = detail::read_idx_bytes(files, directory, str_cat(part, "-labels"), "idx1-ubyte", 1);
   if (pixels.dim(0) != classes.dim(0)) {
     throw_error(Status::data_loss(str_cat(directory, ": ", pixels.dim(0), " images and ", classes.dim(0), " labels")));
   }
