@@ -16,6 +16,7 @@
 #include <dflow/io/checkpoint/tensorflow/tensor_bundle.hpp>
 #include <dflow/io/compression/gzip.hpp>
 #include <dflow/io/csv.hpp>
+#include <dflow/io/csv_columns.hpp>
 #include <dflow/io/idx.hpp>
 #include <dflow/io/labelled_images.hpp>
 #include <dflow/io/npy.hpp>

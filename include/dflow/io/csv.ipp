@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
+#include <utility>
 
 namespace dflow {
 
@@ -97,20 +99,11 @@ class CsvReader {
   std::int64_t field_ = 0;
 };
 
-/// False unless the field is a finite decimal number in float's range. A number that is nearer to 0 than to any other
-/// float becomes a zero.
-bool parse_csv_number(std::string_view field, float& value) {
+/// False unless the field is a finite decimal number in the range of T. A number that is nearer to 0 than to any other
+/// T becomes a zero.
+template <std::floating_point T>
+bool parse_csv_number(std::string_view field, T& value) {
   return field.find_first_of("xX") == field.npos && parse_number(field, value) && std::isfinite(value);
-}
-
-[[noreturn]] void throw_no_number(std::int64_t line, std::size_t index, const std::string& field, const CsvTable& table,
-                                  bool may_be_header) {
-  constexpr std::size_t shown = 40;
-  const std::string name = table.names.empty() ? "" : str_cat(" ('", table.names[index], "')");
-  const std::string text = printable(field.substr(0, shown)) + (field.size() > shown ? "..." : "");
-  throw_error(
-      Status::data_loss(str_cat("line ", line, ": field ", index + 1, name, " is not a number: '", text, "'",
-                                may_be_header ? "; CsvOptions::has_header says that the first line holds names" : "")));
 }
 
 /// A list of names for a message; a long list is cut.
@@ -121,39 +114,78 @@ std::string quoted_names(const std::vector<std::string>& names) {
   return names.size() > shown ? str_cat(list, " and ", names.size() - shown, " more") : list;
 }
 
+/// The rows of a table below its header.
+class CsvRows {
+ public:
+  CsvRows(std::string_view text, const CsvOptions& options)
+      : reader_(text, options.separator), has_header_(options.has_header) {
+    if (std::string_view("\n\r\"").find(options.separator) != std::string_view::npos) {
+      throw_error(Status::invalid_argument(
+          str_cat("a CSV's fields cannot be separated by '", printable(std::string_view(&options.separator, 1)), "'")));
+    }
+    if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+      throw_error(Status::data_loss("the text is UTF-16: save it as UTF-8"));
+    }
+    std::vector<std::string> fields;
+    if (has_header_ && reader_.next_row(fields)) header_.names = std::move(fields);
+    columns_ = header_.names.size();
+  }
+
+  /// The names of the columns, and no values.
+  const CsvTable& header() const noexcept { return header_; }
+  std::size_t columns() const noexcept { return columns_; }
+  std::int64_t count() const noexcept { return count_; }
+
+  bool next(std::vector<std::string>& fields) {
+    if (!reader_.next_row(fields)) return false;
+    if (count_++ == 0 && header_.names.empty()) columns_ = fields.size();
+    return true;
+  }
+  void require_whole(const std::vector<std::string>& fields) const {
+    if (fields.size() == columns_) return;
+    throw_error(Status::data_loss(str_cat("line ", reader_.line(), " has ", fields.size(), " fields, the ",
+                                          header_.names.empty() ? "first one " : "header ", columns_)));
+  }
+  /// Throws that a field of the row that was read last "is not ...".
+  [[noreturn]] void fail(std::size_t index, const std::string& field, std::string_view what) const {
+    constexpr std::size_t shown = 40;
+    const bool may_be_header = count_ == 1 && !has_header_;
+    const std::string name = header_.names.empty() ? "" : str_cat(" ('", header_.names[index], "')");
+    const std::string text = printable(field.substr(0, shown)) + (field.size() > shown ? "..." : "");
+    throw_error(Status::data_loss(
+        str_cat("line ", reader_.line(), ": field ", index + 1, name, " ", what, ": '", text, "'",
+                may_be_header ? "; CsvOptions::has_header says that the first line holds names" : "")));
+  }
+
+ private:
+  CsvReader reader_;
+  bool has_header_;
+  CsvTable header_;
+  std::size_t columns_ = 0;
+  std::int64_t count_ = 0;
+};
+
+[[noreturn]] void throw_no_rows(bool has_header) {
+  throw_error(Status::data_loss(str_cat("the file holds no row", has_header ? ", only a header" : "")));
+}
+
 }  // namespace detail
 
 CsvTable parse_csv_table(std::string_view text, const CsvOptions& options) {
-  if (std::string_view("\n\r\"").find(options.separator) != std::string_view::npos) {
-    throw_error(Status::invalid_argument(
-        str_cat("a CSV's fields cannot be separated by '", printable(std::string_view(&options.separator, 1)), "'")));
-  }
-  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
-    throw_error(Status::data_loss("the text is UTF-16: save it as UTF-8"));
-  }
-  detail::CsvReader reader(text, options.separator);
-  CsvTable table;
+  detail::CsvRows rows(text, options);
   std::vector<std::string> fields;
-  if (options.has_header && reader.next_row(fields)) table.names = fields;
   std::vector<float> values;
-  std::int64_t rows = 0;
-  std::size_t columns = table.names.size();
-  for (; reader.next_row(fields); ++rows) {
-    if (rows == 0 && table.names.empty()) columns = fields.size();
+  while (rows.next(fields)) {
     for (std::size_t i = 0; i < fields.size(); ++i) {
       float value = 0;
-      const bool is_number = detail::parse_csv_number(fields[i], value);
-      if (!is_number && i < columns) {
-        detail::throw_no_number(reader.line(), i, fields[i], table, rows == 0 && !options.has_header);
-      }
+      if (!detail::parse_csv_number(fields[i], value) && i < rows.columns()) rows.fail(i, fields[i], "is not a number");
       values.push_back(value);
     }
-    if (fields.size() != columns) {
-      throw_error(Status::data_loss(str_cat("line ", reader.line(), " has ", fields.size(), " fields, the ",
-                                            table.names.empty() ? "first one " : "header ", columns)));
-    }
+    rows.require_whole(fields);
   }
-  table.values = Tensor<float>({rows, static_cast<std::int64_t>(columns)}, std::span<const float>(values));
+  CsvTable table = rows.header();
+  table.values =
+      Tensor<float>({rows.count(), static_cast<std::int64_t>(rows.columns())}, std::span<const float>(values));
   return table;
 }
 
@@ -165,9 +197,7 @@ CsvTable read_csv_table(FileSystem& files, const std::string& path, const CsvOpt
   const std::string text = read_maybe_gzip(files, path);
   try {
     CsvTable table = parse_csv_table(text, options);
-    if (table.values.dim(0) == 0) {
-      throw_error(Status::data_loss(str_cat("the file holds no row", table.names.empty() ? "" : ", only a header")));
-    }
+    if (table.values.dim(0) == 0) detail::throw_no_rows(!table.names.empty());
     table.path = path;
     return table;
   } catch (const Error& error) {

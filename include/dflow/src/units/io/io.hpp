@@ -17,6 +17,7 @@
 #include <dflow/io/compression/snappy.ipp>
 #include <dflow/io/compression/zlib_stream.ipp>
 #include <dflow/io/csv.ipp>
+#include <dflow/io/csv_columns.ipp>
 #include <dflow/io/idx.ipp>
 #include <dflow/io/labelled_images.ipp>
 #include <dflow/io/npy.ipp>
