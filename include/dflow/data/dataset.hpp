@@ -3,6 +3,7 @@
 #include <dflow/base/shared_part.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/base/str_cat.hpp>
+#include <dflow/data/calling.hpp>
 #include <dflow/data/iterator.hpp>
 #include <dflow/data/sources.hpp>
 #include <dflow/data/steps/batch.hpp>
@@ -29,32 +30,6 @@ class Dataset;
 
 namespace detail {
 
-template <class F, class E>
-inline constexpr bool takes_members = false;
-template <class F, class A, class B>
-inline constexpr bool takes_members<F, std::pair<A, B>> = std::is_invocable_v<F, A&, B&>;
-template <class F, class... Es>
-inline constexpr bool takes_members<F, std::tuple<Es...>> = std::is_invocable_v<F, Es&...>;
-template <class F, class A, class B>
-inline constexpr bool takes_members<F, const std::pair<A, B>> = std::is_invocable_v<F, const A&, const B&>;
-template <class F, class... Es>
-inline constexpr bool takes_members<F, const std::tuple<Es...>> = std::is_invocable_v<F, const Es&...>;
-
-/// A function that can be called with an element of type E: with the element as it is, or with its members.
-template <class F, class E>
-concept FunctionOf = std::is_invocable_v<const F&, E&> || takes_members<const F&, E>;
-
-template <class E, FunctionOf<E> F>
-decltype(auto) call(const F& f, E& element) {
-  if constexpr (std::is_invocable_v<const F&, E&>) {
-    return std::invoke(f, element);
-  } else {
-    return std::apply(f, element);
-  }
-}
-template <class E, class F>
-using Called = std::remove_cvref_t<decltype(detail::call<E, F>(std::declval<const F&>(), std::declval<E&>()))>;
-
 template <class D>
 struct ElementOf;
 template <class E>
@@ -79,6 +54,12 @@ constexpr Batching batching(std::optional<double> padding = {}) {
 /// A function gets an element as it is or, for a pair or tuple, its members, by reference. Functions are called
 /// through const, and by several threads if a step asks for it. They are not called for elements that are passed over,
 /// so their result must depend on the element alone. The recipe keeps them.
+///
+/// Elements are values: writing into one never reaches the source, a cache or another element. A tensor that a function
+/// or the body of a loop may write is copied first if something else holds its memory. A function that takes a
+/// `const Tensor<T>&` gets the tensor without a copy. It must not write through a handle that it makes of it.
+/// Tensors are found in pairs, tuples, arrays, optionals and containers. A class of your own says which tensors it
+/// holds by a function in its namespace: `auto tensors_of(Sample& sample) { return std::tie(sample.image); }`.
 ///
 /// Thread safety: immutable; iterators of one dataset are independent of one another.
 /// Errors: InvalidArgument when an impossible step is added; the errors of `Iterator` when the dataset is read.
@@ -116,7 +97,7 @@ class Dataset {
   template <detail::FunctionOf<const E> F>
   Dataset filter(F f) const {
     return Dataset(filter_recipe(recipe_, [f = std::make_shared<const F>(std::move(f))](const Item& item) -> bool {
-      return detail::call<const E>(*f, item.get<E>());
+      return detail::ask<bool, E>(*f, item.get<E>());
     }));
   }
   /// Reads the datasets that f makes of the elements, several of them in turn.
@@ -159,7 +140,7 @@ class Dataset {
     require_tensors();
     const Batching batching = detail::batching<E>(options.padding);
     auto length = [f = std::make_shared<const F>(std::move(f))](const Item& item) {
-      return static_cast<std::int64_t>(detail::call<const E>(*f, item.get<E>()));
+      return detail::ask<std::int64_t, E>(*f, item.get<E>());
     };
     return Dataset<Batched<E>>(bucket_recipe(recipe_, std::move(length), std::move(options), batching));
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/core/tensor.hpp>
+#include <dflow/data/own_tensors.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -116,12 +117,18 @@ struct ElementType {
   void (*split)(void* element, AnyTensor* tensors);
   /// Makes an element on the heap from `tensors`, which are moved from.
   void* (*join)(AnyTensor* tensors);
+  /// Makes the element the owner of its tensors; null for a type without tensors.
+  void (*unshare)(void* element);
 };
 
 namespace detail {
 template <class E>
 constexpr ElementType make_element_type() {
-  ElementType type{[](void* element) noexcept { delete static_cast<E*>(element); }, nullptr, Parts<E>::count, nullptr,
+  ElementType type{[](void* element) noexcept { delete static_cast<E*>(element); },
+                   nullptr,
+                   Parts<E>::count,
+                   nullptr,
+                   nullptr,
                    nullptr};
   if constexpr (CopyableElement<E>) {
     type.copy = [](const void* element) -> void* { return new E(*static_cast<const E*>(element)); };
@@ -129,6 +136,9 @@ constexpr ElementType make_element_type() {
   if constexpr (MadeOfTensors<E>) {
     type.split = [](void* element, AnyTensor* tensors) { Parts<E>::split(*static_cast<E*>(element), tensors); };
     type.join = [](AnyTensor* tensors) -> void* { return new E(Parts<E>::join(tensors)); };
+  }
+  if constexpr (holds_tensors<E>) {
+    type.unshare = [](void* element) { detail::unshare_element(*static_cast<E*>(element)); };
   }
   return type;
 }
@@ -173,6 +183,11 @@ class Item {
   }
   /// Moves the element's tensors to `tensors`, `num_tensors` of its type.
   void split(AnyTensor* tensors) { type_->split(element_, tensors); }
+  /// Makes the element the owner of its tensors: whoever writes them then reaches nothing else. Tensors that nothing
+  /// else holds stay as they are. Errors: ResourceExhausted if memory runs out.
+  void unshare() {
+    if (element_ != nullptr && type_->unshare != nullptr) type_->unshare(element_);
+  }
 
  private:
   const ElementType* type_ = nullptr;

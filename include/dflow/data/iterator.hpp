@@ -25,8 +25,10 @@ class AnyIterator {
   /// The stream that it read before, and the threads of that stream, end first.
   AnyIterator& operator=(AnyIterator&& other) noexcept;
 
-  /// The next element; false at the end of the epoch.
+  /// The next element; false at the end of the epoch. Its tensors may share memory with the dataset: read them only.
   bool next(Item& item);
+  /// The same, and the element owns its tensors.
+  bool next_own(Item& item);
   void next_epoch();
   std::uint64_t epoch() const noexcept { return epoch_; }
   std::uint64_t position() const noexcept { return position_; }
@@ -71,10 +73,12 @@ class Iterator {
 
   explicit Iterator(SharedRecipe recipe, std::uint64_t epoch = 0) : any_(std::move(recipe), epoch) {}
 
-  /// The next element, or none at the end of the epoch.
+  /// The next element, or none at the end of the epoch. It is the caller's own: its tensors may be written. A tensor
+  /// whose memory something else holds is copied for that, for example a batch of rows that lie side by side in a
+  /// source.
   std::optional<E> next() {
     Item item;
-    if (!any_.next(item)) return std::nullopt;
+    if (!any_.next_own(item)) return std::nullopt;
     return std::move(item.get<E>());
   }
   /// Goes to the beginning of the next epoch, from any position.
@@ -111,7 +115,8 @@ class Iterator {
   AnyIterator any_;
 };
 
-/// The iterator of a range-based for over one epoch of a dataset.
+/// The iterator of a range-based for over one epoch of a dataset. Elements are the caller's own, as those of
+/// `Iterator::next`.
 template <class E>
 class ElementIterator {
  public:
@@ -122,7 +127,7 @@ class ElementIterator {
 
   E& operator*() const noexcept { return element_.template get<E>(); }
   ElementIterator& operator++() {
-    if (!iterator_.any().next(element_)) element_ = Item();
+    if (!iterator_.any().next_own(element_)) element_ = Item();
     return *this;
   }
   void operator++(int) { ++*this; }

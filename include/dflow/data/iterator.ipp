@@ -62,6 +62,17 @@ bool AnyIterator::next(Item& item) {
   return true;
 }
 
+bool AnyIterator::next_own(Item& item) {
+  if (!next(item)) return false;
+  try {
+    item.unshare();
+  } catch (...) {
+    failed_ = std::current_exception();
+    throw;
+  }
+  return true;
+}
+
 void AnyIterator::next_epoch() {
   static_cast<void>(recipe());
   stream_.reset();  // its threads end before others start

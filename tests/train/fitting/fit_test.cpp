@@ -68,6 +68,32 @@ df::data::Dataset<std::tuple<float, float>> line(int n) {
 
 }  // namespace
 
+TEST_CASE("a function that scales its batches in place gives fit the same data in each epoch") {
+  const df::Tensor<float> xs({4}, {10, 20, 30, 40}), ys({4}, {3, 6, 9, 12});
+  const auto rows = df::data::from_tensors(xs, ys);
+  const auto losses = [](const df::data::Dataset<Batch>& data) {
+    Line model;
+    std::vector<double> all;
+    for (const auto& epoch : df::train::fit(model.session, model.step(), data, {.epochs = 3}).epochs) {
+      all.push_back(epoch.values.at("loss"));
+    }
+    return all;
+  };
+  const auto expected = losses(rows.batch(2).map([](const df::Tensor<float>& x, const df::Tensor<float>& y) {
+    df::Tensor<float> scaled = x.copy();
+    for (float& value : scaled) value /= 10;
+    return Batch(scaled, y);
+  }));
+  const auto in_place = [](df::Tensor<float>& x, df::Tensor<float>& y) {
+    for (float& value : x) value /= 10;
+    return Batch(x, y);
+  };
+  CHECK(losses(rows.batch(2).map(in_place)) == expected);
+  CHECK(losses(rows.batch(2).cache().map(in_place)) == expected);
+  CHECK(losses(rows.map(in_place).batch(2)) == expected);
+  CHECK(xs.to_string() == "float[4] [10, 20, 30, 40]");
+}
+
 TEST_CASE("fit runs a step for each batch of each epoch, and gives the means of the epochs") {
   Line model;
   const auto data = line(5).batch(2);

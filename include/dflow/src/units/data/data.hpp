@@ -3,6 +3,7 @@
 /// Bodies of datasets.
 
 #include <dflow/data/files.ipp>
+#include <dflow/data/item.ipp>
 #include <dflow/data/iterator.ipp>
 #include <dflow/data/replay_limit.ipp>
 #include <dflow/data/sources.ipp>
