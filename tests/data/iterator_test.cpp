@@ -11,6 +11,7 @@
 #include <list>
 #include <optional>
 #include <ranges>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,6 +53,7 @@ std::vector<Named> pipelines() {
   const auto length = [](const df::Tensor<int>& x) { return x.dim(0); };
   const auto generated = df::data::from_generator(
       [] { return [i = 0]() mutable -> std::optional<int> { return i < 40 ? std::optional(i++) : std::nullopt; }; });
+  const auto no_third = [](int i) { return i % 3 == 2 ? throw std::domain_error("third") : i; };
   const df::data::BucketOptions buckets{.boundaries = {2, 4}, .sizes = {3, 4, 5}};
   return {
       {"range", texts(range(20))},
@@ -79,6 +81,8 @@ std::vector<Named> pipelines() {
       {"prefetch", texts(range(100).prefetch(5))},
       {"cache", texts(range(20).shuffle(4).cache())},
       {"flat_map", texts(range(20).flat_map(inner))},
+      {"errors", texts(range(40).map(no_third).shuffle(5).ignore_errors())},
+      {"errors ahead", texts(range(200).map(no_third, {.threads = 2, .ahead = 7}).prefetch(3).ignore_errors())},
       {"interleave", texts(range(20).shuffle(4).interleave(inner, {.cycle = 3, .block = 2}))},
       {"all", texts(generated.repeat(2)
                         .map(twice, {.threads = 2})

@@ -148,6 +148,7 @@ std::vector<Named> datasets(const Floats& x, df::FileSystem& files) {
       {"cache", rows.cache()},
       {"cache of batches", matrices.cache()},
       {"flat_map", matrices.flat_map(inner)},
+      {"ignore_errors", rows.ignore_errors()},
       {"interleave", matrices.interleave(inner, {.cycle = 2})},
       {"all", generated.cache().shuffle(3, {.seed = 1}).repeat(2).prefetch(2).padded_batch(2).cache().prefetch(1)},
   };

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <ranges>
+#include <stdexcept>
 #include <string>
 
 namespace {
@@ -30,7 +31,7 @@ data::Dataset<dflow::Tensor<int>> dataset(unsigned which) {
   const auto endless = [](int begin) {
     return data::from_generator([begin] { return [i = begin]() mutable { return std::optional(i++ % 1000); }; });
   };
-  switch (which % 9) {
+  switch (which % 10) {
     case 0:
       return rows(range(30).shuffle(5).repeat(2).filter([](int i) { return i % 5 != 0; }).take(20).skip(1));
     case 1:
@@ -52,8 +53,11 @@ data::Dataset<dflow::Tensor<int>> dataset(unsigned which) {
     case 7:
       return rows(
           data::zip(endless(3).cache(), endless(5).repeat()).map([](int a, int b) { return a + b; }).prefetch(2));
-    default:
+    case 8:
       return rows(data::zip(range(12).shuffle(3), range(5).repeat()).map([](int a, int b) { return a + b; }));
+    default:
+      return rows(endless(0).map([](int i) { return i % 3 == 2 ? throw std::domain_error("third") : i; }).shuffle(4))
+          .ignore_errors();
   }
 }
 

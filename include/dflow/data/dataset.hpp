@@ -8,6 +8,7 @@
 #include <dflow/data/sources.hpp>
 #include <dflow/data/steps/batch.hpp>
 #include <dflow/data/steps/cache.hpp>
+#include <dflow/data/steps/ignore_errors.hpp>
 #include <dflow/data/steps/interleave.hpp>
 #include <dflow/data/steps/parallel_map.hpp>
 #include <dflow/data/steps/prefetch.hpp>
@@ -161,6 +162,14 @@ class Dataset {
     }));
   }
 
+  /// Leaves out the elements that the steps before cannot make: data/steps/ignore_errors.hpp.
+  ///
+  /// ```cpp
+  /// auto good = records.map(parse).ignore_errors({.limit = 100}).batch(32);
+  /// ```
+  Dataset ignore_errors(IgnoreErrorsOptions options = {}) const {
+    return Dataset(ignore_errors_recipe(recipe_, std::move(options)));
+  }
   /// Reads up to n elements ahead, in a thread of the iterator's own: data/steps/prefetch.hpp.
   Dataset prefetch(std::uint64_t n) const { return Dataset(prefetch_recipe(recipe_, n)); }
   /// Keeps elements in memory once they have been read: data/steps/cache.hpp. The dataset before the cache is read

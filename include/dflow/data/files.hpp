@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/base/files/file_system.hpp>
-#include <dflow/data/dataset.hpp>
+#include <dflow/data/from.hpp>
 #include <dflow/io/csv.hpp>
 #include <dflow/io/records/record_file.hpp>
 
@@ -40,7 +40,8 @@ Dataset<Tensor<float>> from_csv(const std::string& path, const CsvOptions& optio
 /// ```
 /// `files` outlives the dataset and its iterators.
 /// Errors: InvalidArgument without a path. Reading an element has the errors of `RecordReader`, which name the path.
-/// Restoring an iterator throws DataLoss for a place that no file has.
+/// Restoring an iterator throws DataLoss for a place that no file has. If `ignore_errors` follows, reading goes on
+/// after a record whose content is damaged with the next record, and after any other error with the next file.
 Dataset<std::string> from_records(FileSystem& files, std::vector<std::string> paths,
                                   const RecordReaderOptions& options = {});
 /// The same from the machine's own files.

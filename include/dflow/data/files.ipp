@@ -3,9 +3,9 @@
 #include <dflow/base/files/crc32c.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/data/files.hpp>
-#include <dflow/data/from.hpp>
 #include <dflow/io/labelled_images.hpp>
 
+#include <cstddef>
 #include <memory>
 #include <utility>
 
@@ -31,38 +31,58 @@ Dataset<Tensor<float>> from_csv(const std::string& path, const CsvOptions& optio
 
 namespace detail {
 
-class RecordSource final : public Recipe {
- public:
-  RecordSource(std::shared_ptr<FileSystem> files, std::vector<std::string> paths, const RecordReaderOptions& options)
-      : files_(std::move(files)), paths_(std::move(paths)), options_(options) {}
+/// Record files, for `FilesSource`.
+struct RecordFiles {
+  RecordReaderOptions options;
 
-  std::unique_ptr<Stream> open(std::uint64_t, ReplayLimit& limit) const override {
-    return std::make_unique<Pass>(*this, limit);
+  using Reader = RecordReader;
+  std::unique_ptr<Reader> open(FileSystem& files, const std::string& path) const {
+    return std::make_unique<Reader>(files, path, options);
+  }
+  /// False if no element of the file begins there; true if only reading the file could tell.
+  bool may_hold(FileSystem& files, const std::string& path, std::uint64_t offset) const {
+    return options.compression != RecordCompression::none || offset <= files.file_size(path);
+  }
+  std::string describe(std::string_view which) const {
+    const std::string_view compression =
+        attr_enum_names(RecordCompression())[static_cast<std::size_t>(options.compression)];
+    return str_cat("records(", which, compression.empty() ? "" : ", ", compression, ")");
+  }
+};
+
+/// The strings of files, one file after the other. The reader of a file gives them and knows their offsets.
+template <class Files>
+class FilesSource final : public Recipe {
+ public:
+  FilesSource(std::shared_ptr<FileSystem> system, std::vector<std::string> paths, Files files)
+      : system_(std::move(system)), paths_(std::move(paths)), files_(files) {}
+
+  std::unique_ptr<Stream> open(const PassContext& context) const override {
+    return std::make_unique<Pass>(*this, context);
   }
   std::string describe() const override {
     std::string names;
     for (const std::string& path : paths_) names += path.substr(path.rfind('/') + 1) + '/';
-    const std::string_view compression =
-        attr_enum_names(RecordCompression())[static_cast<std::size_t>(options_.compression)];
-    return str_cat("records(", paths_.size(), " files, ", crc32c(names), compression.empty() ? "" : ", ", compression,
-                   ")");
+    return files_.describe(str_cat(paths_.size(), " files, ", crc32c(names)));
   }
 
  private:
   class Pass final : public Stream {
    public:
-    Pass(const RecordSource& source, ReplayLimit& limit) : source_(source), limit_(limit) {}
+    Pass(const FilesSource& source, const PassContext& context) : source_(source), context_(context) {}
 
     bool next(Item& item) override {
-      std::string record;
-      if (!read(record)) return false;
-      item = Item::of(std::move(record));
+      std::string element;
+      Item failure;
+      if (!read(element, failure)) return false;
+      item = failure.is_empty() ? Item::of(std::move(element)) : std::move(failure);
       return true;
     }
     std::uint64_t skip(std::uint64_t n) override {
-      std::string record;
+      std::string element;
+      Item failure;
       std::uint64_t passed = 0;
-      while (passed < n && read(record)) ++passed;
+      while (passed < n && read(element, failure)) ++passed;
       return passed;
     }
     void save(ByteWriter& out) const override {
@@ -73,56 +93,79 @@ class RecordSource final : public Recipe {
       const std::uint64_t file = in.varint(), offset = in.varint();
       const std::size_t count = source_.paths_.size();
       bool is_there = file < count || (file == count && offset == 0);
-      if (is_there && offset > 0 && source_.options_.compression == RecordCompression::none) {
-        is_there = offset <= source_.files_->file_size(source_.paths_[file]);
-      }
+      if (is_there && offset > 0) is_there = source_.files_.may_hold(*source_.system_, source_.paths_[file], offset);
       if (!is_there)
-        throw_error(Status::data_loss(str_cat("no record of these files begins at ", offset, " in file ", file)));
+        throw_error(Status::data_loss(str_cat("no element of these files begins at ", offset, " in file ", file)));
       file_ = file;
       offset_ = offset;
     }
 
    private:
-    bool read(std::string& record) {
-      limit_.count();
-      for (; file_ < source_.paths_.size(); ++file_) {
+    /// The next element, or the failure in its place; false at the end.
+    bool read(std::string& element, Item& failure) {
+      context_.limit.count();
+      bool has_element = false;
+      if (context_.make(failure, [&] { has_element = read_next(element); })) return has_element;
+      go_on();
+      return true;
+    }
+    bool read_next(std::string& element) {
+      for (; file_ < source_.paths_.size(); next_file()) {
         if (reader_ == nullptr) {
-          reader_ = std::make_unique<RecordReader>(*source_.files_, source_.paths_[file_], source_.options_);
+          reader_ = source_.files_.open(*source_.system_, source_.paths_[file_]);
           reader_->seek(offset_);
         }
-        if (reader_->next(record)) return true;
-        reader_ = nullptr;
-        offset_ = 0;
+        if (reader_->next(element)) return true;
       }
       return false;
     }
+    /// Goes past what could not be read.
+    void go_on() {
+      bool is_past = false;
+      try {
+        is_past = reader_ != nullptr && reader_->pass_over();
+      } catch (...) {  // nothing more of this file can be read
+      }
+      if (!is_past) next_file();
+    }
+    void next_file() {
+      ++file_;
+      reader_ = nullptr;
+      offset_ = 0;
+    }
 
-    const RecordSource& source_;
-    ReplayLimit& limit_;
+    const FilesSource& source_;
+    PassContext context_;
     std::size_t file_ = 0;      ///< the one that is read; as many as there are at the end
     std::uint64_t offset_ = 0;  ///< in it, until it is opened
-    std::unique_ptr<RecordReader> reader_;
+    std::unique_ptr<typename Files::Reader> reader_;
   };
 
-  std::shared_ptr<FileSystem> files_;
+  std::shared_ptr<FileSystem> system_;
   std::vector<std::string> paths_;
-  RecordReaderOptions options_;
+  Files files_;
 };
 
-Dataset<std::string> record_dataset(std::shared_ptr<FileSystem> files, std::vector<std::string> paths,
-                                    const RecordReaderOptions& options) {
-  if (paths.empty()) throw_error(Status::invalid_argument("from_records: there are no paths"));
-  return Dataset<std::string>(std::make_shared<RecordSource>(std::move(files), std::move(paths), options));
+template <class Files>
+Dataset<std::string> strings_of_files(std::string_view what, std::shared_ptr<FileSystem> system,
+                                      std::vector<std::string> paths, Files files) {
+  if (paths.empty()) throw_error(Status::invalid_argument(str_cat(what, ": there are no paths")));
+  return Dataset<std::string>(
+      std::make_shared<FilesSource<Files>>(std::move(system), std::move(paths), std::move(files)));
 }
+
+/// A file system that somebody else keeps alive.
+std::shared_ptr<FileSystem> lent(FileSystem& files) { return {std::shared_ptr<void>(), &files}; }
 
 }  // namespace detail
 
 Dataset<std::string> from_records(FileSystem& files, std::vector<std::string> paths,
                                   const RecordReaderOptions& options) {
-  return detail::record_dataset({std::shared_ptr<void>(), &files}, std::move(paths), options);
+  return detail::strings_of_files("from_records", detail::lent(files), std::move(paths), detail::RecordFiles{options});
 }
 Dataset<std::string> from_records(std::vector<std::string> paths, const RecordReaderOptions& options) {
-  return detail::record_dataset(std::make_shared<PosixFileSystem>(), std::move(paths), options);
+  return detail::strings_of_files("from_records", std::make_shared<PosixFileSystem>(), std::move(paths),
+                                  detail::RecordFiles{options});
 }
 
 }  // namespace dflow::data

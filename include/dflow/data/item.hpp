@@ -5,6 +5,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <exception>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -148,7 +149,7 @@ template <class E>
 inline constexpr ElementType element_type = detail::make_element_type<E>();
 
 /// One element of a dataset, of any C++ type, on the heap. Streams hand items on. An item is empty by default and
-/// after a move.
+/// after a move. An item may be a failure: it stands for an element that could not be made, and holds the error.
 ///
 /// Thread safety: distinct objects may be used from distinct threads.
 class Item {
@@ -160,6 +161,7 @@ class Item {
   static Item of(E element) {
     return {element_type<E>, new E(std::move(element))};
   }
+  static Item failure(std::exception_ptr error);
   Item(Item&& other) noexcept : type_(other.type_), element_(std::exchange(other.element_, nullptr)) {}
   Item& operator=(Item&& other) noexcept {
     std::swap(type_, other.type_);
@@ -171,6 +173,9 @@ class Item {
   }
 
   bool is_empty() const noexcept { return element_ == nullptr; }
+  bool is_failure() const noexcept;
+  /// Throws the error of a failure.
+  void throw_failure() const;
   Item copy() const { return {*type_, type_->copy(element_)}; }
   /// The element. The caller must know its type.
   template <class E>

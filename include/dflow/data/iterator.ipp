@@ -31,7 +31,7 @@ std::string_view checked_content(std::string_view state) {
 }  // namespace detail
 
 AnyIterator::AnyIterator(SharedRecipe recipe, std::uint64_t epoch)
-    : recipe_(std::move(recipe)), epoch_(epoch), stream_(recipe_->open(epoch, *limit_)) {}
+    : recipe_(std::move(recipe)), epoch_(epoch), stream_(recipe_->open({epoch, *limit_})) {}
 
 AnyIterator& AnyIterator::operator=(AnyIterator&& other) noexcept {
   stream_ = std::move(other.stream_);  // destroys the old stream before the old recipe and limit that it refers to
@@ -80,7 +80,7 @@ void AnyIterator::next_epoch() {
   position_ = 0;
   failed_ = nullptr;
   try {
-    stream_ = recipe_->open(epoch_, *limit_);
+    stream_ = recipe_->open({epoch_, *limit_});
   } catch (...) {
     failed_ = std::current_exception();
     throw;

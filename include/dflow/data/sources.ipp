@@ -15,8 +15,8 @@ class IndexedSource final : public Recipe {
   IndexedSource(std::string name, std::uint64_t size, std::function<Item(std::uint64_t)> at)
       : name_(std::move(name)), size_(size), at_(std::move(at)) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t, ReplayLimit& limit) const override {
-    return std::make_unique<Pass>(*this, limit);
+  std::unique_ptr<Stream> open(const PassContext& context) const override {
+    return std::make_unique<Pass>(*this, context);
   }
   std::optional<std::uint64_t> size() const override { return size_; }
   std::string describe() const override { return size_ == endless ? name_ : str_cat(name_, "(", size_, ")"); }
@@ -24,17 +24,17 @@ class IndexedSource final : public Recipe {
  private:
   class Pass final : public Stream {
    public:
-    Pass(const IndexedSource& source, ReplayLimit& limit) : source_(source), limit_(limit) {}
+    Pass(const IndexedSource& source, const PassContext& context) : source_(source), context_(context) {}
 
     bool next(Item& item) override {
-      limit_.count();
+      context_.limit.count();
       if (position_ == source_.size_) return false;
-      item = source_.at_(position_);
+      context_.make(item, [&] { item = source_.at_(position_); });
       ++position_;
       return true;
     }
     std::uint64_t skip(std::uint64_t n) override {
-      limit_.count();
+      context_.limit.count();
       const std::uint64_t passed = std::min(n, source_.size_ - position_);
       position_ += passed;
       return passed;
@@ -48,7 +48,7 @@ class IndexedSource final : public Recipe {
 
    private:
     const IndexedSource& source_;
-    ReplayLimit& limit_;
+    PassContext context_;
     std::uint64_t position_ = 0;
   };
 
@@ -62,23 +62,25 @@ class GeneratedSource final : public Recipe {
   GeneratedSource(std::string name, std::function<std::function<Item()>()> begin)
       : name_(std::move(name)), begin_(std::move(begin)) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t, ReplayLimit& limit) const override {
-    return std::make_unique<Pass>(*this, limit);
+  std::unique_ptr<Stream> open(const PassContext& context) const override {
+    return std::make_unique<Pass>(*this, context);
   }
   std::string describe() const override { return name_; }
 
  private:
   class Pass final : public Stream {
    public:
-    Pass(const GeneratedSource& source, ReplayLimit& limit) : source_(source), limit_(limit) {}
+    Pass(const GeneratedSource& source, const PassContext& context) : source_(source), context_(context) {}
 
     bool next(Item& item) override {
-      limit_.count();
+      context_.limit.count();
       if (has_ended_) return false;
-      if (!generate_) generate_ = source_.begin_();
-      item = generate_();
-      has_ended_ = item.is_empty();
-      if (has_ended_) return false;
+      const bool is_made = context_.make(item, [&] {
+        if (!generate_) generate_ = source_.begin_();
+        item = generate_();
+      });
+      has_ended_ = !is_made || item.is_empty();  // a generator that has thrown gives nothing more
+      if (item.is_empty()) return false;
       ++position_;
       return true;
     }
@@ -87,7 +89,7 @@ class GeneratedSource final : public Recipe {
 
    private:
     const GeneratedSource& source_;
-    ReplayLimit& limit_;
+    PassContext context_;
     std::function<Item()> generate_;
     std::uint64_t position_ = 0;
     bool has_ended_ = false;
@@ -110,6 +112,14 @@ SharedRecipe generated_source(std::string name, std::function<std::function<Item
 SharedRecipe counting_source() {
   return std::make_shared<detail::IndexedSource>(
       "count", endless, [](std::uint64_t i) { return Item::of(static_cast<std::int64_t>(i)); });
+}
+
+SharedRecipe failed_source(Item failure) {
+  const auto shared = std::make_shared<const Item>(std::move(failure));
+  return indexed_source("failed", 1, [shared](std::uint64_t) -> Item {
+    shared->throw_failure();
+    return {};
+  });
 }
 
 SharedRecipe row_source(std::vector<AnyTensor> tensors, const ElementType& type) {

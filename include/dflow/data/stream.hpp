@@ -6,13 +6,39 @@
 #include <dflow/data/replay_limit.hpp>
 
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
 namespace dflow::data {
+
+/// What a pass is opened with.
+struct PassContext {
+  std::uint64_t epoch;
+  ReplayLimit& limit;
+  /// An element that cannot be made is given as an Item that is a failure. It counts as an element.
+  bool gives_failures = false;
+
+  /// The same for the pass of a step's input in another epoch.
+  PassContext in_epoch(std::uint64_t other) const { return {other, limit, gives_failures}; }
+  /// Calls `make`, which makes an element. If `make` throws and the pass gives failures, `item` becomes the failure,
+  /// and the result is false.
+  template <class F>
+  bool make(Item& item, F make) const {
+    try {
+      make();
+      return true;
+    } catch (...) {
+      if (!gives_failures) throw;
+      item = Item::failure(std::current_exception());
+      return false;
+    }
+  }
+};
 
 /// One pass over a dataset. Its recipe and its epoch alone decide which elements it gives.
 ///
@@ -25,7 +51,9 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
   virtual ~Stream() = default;
 
-  /// The next element; false at the end, and from then on.
+  /// The next element; false at the end, and from then on. In a pass that gives failures it may be one: sources and
+  /// functions make failures of their errors, and the other steps hand them on. A step that makes one element of
+  /// several makes a failure of them if one of them is.
   virtual bool next(Item& item) = 0;
   /// Passes over n elements, or over all that are left if they are fewer, and returns their number. It does not
   /// compute the elements if it can avoid that.
@@ -36,6 +64,9 @@ class Stream {
   /// not fit this recipe.
   virtual void restore(ByteReader& in) = 0;
 };
+
+/// The first failure among items that a step makes one element of; null if there is none.
+Item* first_failure(std::span<Item> items) noexcept;
 
 /// The size of a dataset without an end.
 inline constexpr std::uint64_t endless = std::numeric_limits<std::uint64_t>::max();
@@ -63,9 +94,9 @@ class Recipe {
   virtual ~Recipe() = default;
 
   /// Opens a new pass. Other epochs have other random orders. Reads nothing and starts no thread yet. A source tells
-  /// `limit` of each element that it reads, and once of elements that it passes over without reading them. Other steps
-  /// hand `limit` on.
-  virtual std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const = 0;
+  /// the limit of each element that it reads, and once of elements that it passes over without reading them. Other
+  /// steps hand the context on.
+  virtual std::unique_ptr<Stream> open(const PassContext& context) const = 0;
   /// The number of elements that a pass gives, if it is known without a pass, or `endless`.
   virtual std::optional<std::uint64_t> size() const { return std::nullopt; }
   /// "range(10) | shuffle(4, seed 1)": describes all that decides elements and order, except functions.

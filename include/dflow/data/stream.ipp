@@ -12,6 +12,13 @@ std::uint64_t Stream::skip(std::uint64_t n) {
   return passed;
 }
 
+Item* first_failure(std::span<Item> items) noexcept {
+  for (Item& item : items) {
+    if (item.is_failure()) return &item;
+  }
+  return nullptr;
+}
+
 void require_count(std::string_view what, std::uint64_t count) {
   const auto given = static_cast<std::int64_t>(count);
   if (given < 1) throw_error(Status::invalid_argument(str_cat("data: ", what, " must be at least 1, not ", given)));

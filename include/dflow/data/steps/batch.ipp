@@ -20,8 +20,8 @@ class Batch final : public Recipe {
   Batch(SharedRecipe input, std::uint64_t n, bool drop_remainder, Batching batching)
       : input_(std::move(input)), n_(n), drop_remainder_(drop_remainder), batching_(batching) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
-    return std::make_unique<Pass>(*this, input_->open(epoch, limit));
+  std::unique_ptr<Stream> open(const PassContext& context) const override {
+    return std::make_unique<Pass>(*this, context);
   }
   std::optional<std::uint64_t> size() const override {
     const std::optional<std::uint64_t> all = input_->size();
@@ -40,14 +40,15 @@ class Batch final : public Recipe {
   /// Between two calls it holds nothing.
   class Pass final : public Stream {
    public:
-    Pass(const Batch& batch, std::unique_ptr<Stream> input) : batch_(batch), input_(std::move(input)) {}
+    Pass(const Batch& batch, const PassContext& context)
+        : batch_(batch), context_(context), input_(batch.input_->open(context)) {}
 
     bool next(Item& item) override {
       std::vector<Item> items;
       Item one;
       while (items.size() < batch_.n_ && input_->next(one)) items.push_back(std::move(one));
       if (items.empty() || (batch_.drop_remainder_ && items.size() < batch_.n_)) return false;
-      item = batch_.batching_(items);
+      context_.make(item, [&] { item = batch_.batching_(items); });
       return true;
     }
     std::uint64_t skip(std::uint64_t n) override {
@@ -58,6 +59,7 @@ class Batch final : public Recipe {
 
    private:
     const Batch& batch_;
+    PassContext context_;
     std::unique_ptr<Stream> input_;
   };
 
@@ -72,8 +74,8 @@ class Bucket final : public Recipe {
   Bucket(SharedRecipe input, std::function<std::int64_t(const Item&)> length, BucketOptions options, Batching batching)
       : input_(std::move(input)), length_(std::move(length)), options_(std::move(options)), batching_(batching) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
-    return std::make_unique<Pass>(*this, input_->open(epoch, limit));
+  std::unique_ptr<Stream> open(const PassContext& context) const override {
+    return std::make_unique<Pass>(*this, context);
   }
   std::string describe() const override {
     std::string text = input_->describe() + " | bucket_by_length(";
@@ -92,8 +94,11 @@ class Bucket final : public Recipe {
 
   class Pass final : public Stream {
    public:
-    Pass(const Bucket& bucket, std::unique_ptr<Stream> input)
-        : bucket_(bucket), input_(std::move(input), 256), buckets_(bucket.options_.sizes.size()) {}
+    Pass(const Bucket& bucket, const PassContext& context)
+        : bucket_(bucket),
+          context_(context),
+          input_(bucket.input_->open(context), 256),
+          buckets_(bucket.options_.sizes.size()) {}
 
     bool next(Item& item) override {
       Item one;
@@ -102,7 +107,9 @@ class Bucket final : public Recipe {
         const std::uint64_t index = input_.position();
         has_ended_ = !input_.next(one);
         if (has_ended_) break;
-        const std::size_t place = bucket_.place_of(one);
+        std::size_t place = 0;
+        if (!one.is_failure()) context_.make(one, [&] { place = bucket_.place_of(one); });
+        if (one.is_failure()) return item = std::move(one), true;
         Held& held = buckets_[place];
         held.items.push_back(std::move(one));
         held.indices.push_back(index);
@@ -149,7 +156,7 @@ class Bucket final : public Recipe {
     bool give(Held& held, Item& item) {
       std::vector<Item> items = std::exchange(held.items, {});
       held.indices.clear();
-      item = bucket_.batching_(items);
+      context_.make(item, [&] { item = bucket_.batching_(items); });
       return true;
     }
     std::uint64_t oldest() const {
@@ -161,6 +168,7 @@ class Bucket final : public Recipe {
     }
 
     const Bucket& bucket_;
+    PassContext context_;
     ReplayedInput input_;
     std::vector<Held> buckets_;
     bool has_ended_ = false;
@@ -183,8 +191,8 @@ class Window final : public Recipe {
          std::function<Item(std::vector<Item>)> join)
       : input_(std::move(input)), n_(n), shift_(shift), drop_remainder_(drop_remainder), join_(std::move(join)) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
-    return std::make_unique<Pass>(*this, input_->open(epoch, limit));
+  std::unique_ptr<Stream> open(const PassContext& context) const override {
+    return std::make_unique<Pass>(*this, context);
   }
   std::optional<std::uint64_t> size() const override {
     const std::optional<std::uint64_t> all = input_->size();
@@ -199,8 +207,8 @@ class Window final : public Recipe {
  private:
   class Pass final : public Stream {
    public:
-    Pass(const Window& window, std::unique_ptr<Stream> input)
-        : window_(window), input_(std::move(input), std::max<std::uint64_t>(window.n_, 64)) {}
+    Pass(const Window& window, const PassContext& context)
+        : window_(window), input_(window.input_->open(context), std::max<std::uint64_t>(window.n_, 64)) {}
 
     bool next(Item& item) override {
       // Drops the elements between two windows, and the elements that have left the last window.
@@ -216,7 +224,8 @@ class Window final : public Recipe {
         const bool is_last_use = i < window_.shift_;
         items.push_back(is_last_use ? std::move(held_[i]) : held_[i].copy());
       }
-      item = window_.join_(std::move(items));
+      Item* const failure = first_failure(items);
+      item = failure != nullptr ? std::move(*failure) : window_.join_(std::move(items));
       to_drop_ = window_.shift_;
       return true;
     }
@@ -272,6 +281,7 @@ class Window final : public Recipe {
 }  // namespace detail
 
 Item Batching::operator()(std::vector<Item>& items) const {
+  if (Item* const failure = first_failure(items)) return std::move(*failure);
   const std::size_t parts = element->num_tensors, n = items.size();
   std::vector<AnyTensor> rows(parts * n), split(parts), batched(parts);  // rows: the rows of a part side by side
   for (std::size_t i = 0; i < n; ++i) {

@@ -16,8 +16,8 @@ class Cache final : public Recipe {
  public:
   explicit Cache(SharedRecipe input) : input_(std::move(input)) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t, ReplayLimit& limit) const override {
-    return std::make_unique<Pass>(*this, limit);
+  std::unique_ptr<Stream> open(const PassContext& context) const override {
+    return std::make_unique<Pass>(*this, context);
   }
   std::optional<std::uint64_t> size() const override { return input_->size(); }
   std::string describe() const override { return input_->describe() + " | cache"; }
@@ -25,18 +25,19 @@ class Cache final : public Recipe {
  private:
   class Pass final : public Stream {
    public:
-    Pass(const Cache& cache, ReplayLimit& limit) : cache_(cache), limit_(limit) {}
+    Pass(const Cache& cache, const PassContext& context) : cache_(cache), context_(context) {}
 
     bool next(Item& item) override {
       std::unique_lock lock(cache_.mutex_);
-      if (!cache_.read_to(position_ + 1, limit_, lock)) return false;
+      if (!cache_.read_to(position_ + 1, context_, lock)) return false;
       item = cache_.items_[position_++].copy();
+      if (!context_.gives_failures) item.throw_failure();
       return true;
     }
     std::uint64_t skip(std::uint64_t n) override {
       std::unique_lock lock(cache_.mutex_);
       const std::uint64_t begin = position_, wanted = saturating_add(begin, n);
-      position_ = cache_.read_to(wanted, limit_, lock) ? wanted : cache_.items_.size();
+      position_ = cache_.read_to(wanted, context_, lock) ? wanted : cache_.items_.size();
       return position_ - begin;
     }
     void save(ByteWriter& out) const override { out.varint(position_); }
@@ -44,7 +45,7 @@ class Cache final : public Recipe {
 
    private:
     const Cache& cache_;
-    ReplayLimit& limit_;
+    PassContext context_;
     std::uint64_t position_ = 0;
   };
 
@@ -53,8 +54,8 @@ class Cache final : public Recipe {
 
   /// Whether there are n elements. One pass at a time reads more, without the lock. After an error the next caller
   /// tries again.
-  bool read_to(std::uint64_t n, ReplayLimit& limit, std::unique_lock<std::mutex>& lock) const {
-    limit.count();
+  bool read_to(std::uint64_t n, const PassContext& context, std::unique_lock<std::mutex>& lock) const {
+    context.limit.count();
     while (items_.size() < n && !is_whole_) {
       if (is_read_) {
         changed_.wait(lock);
@@ -63,8 +64,8 @@ class Cache final : public Recipe {
       is_read_ = true;
       std::exception_ptr failed;
       try {
-        const LentReplayLimit lent(limit_, limit);
-        read_more(n, limit, lock);
+        const LentReplayLimit lent(limit_, context.limit);
+        read_more(n, context, lock);
         if (lent.is_exceeded()) stream_.reset();  // another pass gets there
       } catch (...) {
         failed = std::current_exception();
@@ -76,16 +77,18 @@ class Cache final : public Recipe {
     return items_.size() >= n;
   }
   /// `limit_` and `stream_` are this pass's meanwhile. Returns, or throws, with the lock.
-  void read_more(std::uint64_t n, ReplayLimit& limit, std::unique_lock<std::mutex>& lock) const {
+  void read_more(std::uint64_t n, const PassContext& context, std::unique_lock<std::mutex>& lock) const {
     while (items_.size() < n && !is_whole_) {
       Item item;
       bool has_item = false;
       const std::uint64_t num_kept = items_.size();
       lock.unlock();
       try {
-        limit.count(weight_of_kept);
+        context.limit.count(weight_of_kept);
+        if (gives_failures_ != context.gives_failures) stream_.reset();
         if (!stream_) {
-          stream_ = input_->open(0, limit_);
+          gives_failures_ = context.gives_failures;
+          stream_ = input_->open({0, limit_, gives_failures_});
           replay(*stream_, num_kept);
         }
         has_item = stream_->next(item);
@@ -111,6 +114,7 @@ class Cache final : public Recipe {
   // For the pass that reads.
   mutable ReplayLimit limit_;  ///< of `stream_`, which goes through no iterator's hands alone
   mutable std::unique_ptr<Stream> stream_;
+  mutable bool gives_failures_ = false;  ///< `stream_`
 };
 
 }  // namespace detail

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
+#include <dflow/data/sources.hpp>
 #include <dflow/data/steps/interleave.hpp>
 #include <dflow/data/steps/replayed_input.hpp>
 
@@ -20,8 +21,8 @@ class Interleave final : public Recipe {
   Interleave(SharedRecipe input, std::function<SharedRecipe(Item)> expand, InterleaveOptions options)
       : input_(std::move(input)), expand_(std::move(expand)), options_(options) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
-    return std::make_unique<Pass>(*this, input_->open(epoch, limit), epoch, limit);
+  std::unique_ptr<Stream> open(const PassContext& context) const override {
+    return std::make_unique<Pass>(*this, context);
   }
   std::string describe() const override {
     return str_cat(input_->describe(), " | interleave(", options_.cycle, ", blocks of ", options_.block, ")");
@@ -36,8 +37,8 @@ class Interleave final : public Recipe {
 
   class Pass final : public Stream {
    public:
-    Pass(const Interleave& interleave, std::unique_ptr<Stream> input, std::uint64_t epoch, ReplayLimit& limit)
-        : interleave_(interleave), epoch_(epoch), limit_(limit), input_(std::move(input), 64) {}
+    Pass(const Interleave& interleave, const PassContext& context)
+        : interleave_(interleave), context_(context), input_(interleave.input_->open(context), 64) {}
 
     bool next(Item& item) override {
       while (make_current()) {
@@ -118,8 +119,11 @@ class Interleave final : public Recipe {
       return true;
     }
     void begin(Open& opened, Item item) {
-      opened.recipe = interleave_.expand_(std::move(item));
-      opened.stream = opened.recipe->open(epoch_, limit_);
+      if (!item.is_failure()) {
+        context_.make(item, [&] { opened.recipe = interleave_.expand_(std::move(item)); });
+      }
+      if (item.is_failure()) opened.recipe = failed_source(std::move(item));
+      opened.stream = opened.recipe->open(context_);
     }
     void turn() {
       in_block_ = 0;
@@ -128,8 +132,7 @@ class Interleave final : public Recipe {
     std::uint64_t oldest() const { return indices_.empty() ? input_.position() : *indices_.begin(); }
 
     const Interleave& interleave_;
-    std::uint64_t epoch_;
-    ReplayLimit& limit_;
+    PassContext context_;
     ReplayedInput input_;
     std::map<std::uint64_t, Open> open_;  ///< by their places; there may be far more places
     std::set<std::uint64_t> indices_;     ///< of the open elements

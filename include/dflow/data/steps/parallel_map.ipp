@@ -18,8 +18,8 @@ class ParallelMap final : public Recipe {
   ParallelMap(SharedRecipe input, std::function<Item(Item)> apply, MapOptions options)
       : input_(std::move(input)), apply_(std::move(apply)), options_(std::move(options)) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
-    return std::make_unique<Pass>(*this, input_->open(epoch, limit));
+  std::unique_ptr<Stream> open(const PassContext& context) const override {
+    return std::make_unique<Pass>(*this, context);
   }
   std::optional<std::uint64_t> size() const override { return input_->size(); }
   std::string describe() const override { return input_->describe() + " | map"; }
@@ -27,7 +27,8 @@ class ParallelMap final : public Recipe {
  private:
   class Pass final : public Stream {
    public:
-    Pass(const ParallelMap& map, std::unique_ptr<Stream> input) : map_(map), input_(std::move(input)) {}
+    Pass(const ParallelMap& map, const PassContext& context)
+        : map_(map), context_(context), input_(map.input_->open(context)) {}
     ~Pass() override {
       is_cancelled_.store(true, std::memory_order_relaxed);
       for (Call& call : calls_) pool_->wait(call.is_done);
@@ -111,7 +112,9 @@ class ParallelMap final : public Recipe {
     }
     void run(Call& call) noexcept {
       try {
-        if (!is_cancelled_.load(std::memory_order_relaxed)) call.item = map_.apply_(std::move(call.item));
+        if (!is_cancelled_.load(std::memory_order_relaxed) && !call.item.is_failure()) {
+          context_.make(call.item, [&] { call.item = map_.apply_(std::move(call.item)); });
+        }
       } catch (...) {
         call.error = std::current_exception();
       }
@@ -119,6 +122,7 @@ class ParallelMap final : public Recipe {
     }
 
     const ParallelMap& map_;
+    PassContext context_;
     std::unique_ptr<Stream> input_;
     SnapshotLog log_;
     std::uint64_t read_ = 0, given_ = 0;

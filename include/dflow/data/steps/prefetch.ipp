@@ -21,8 +21,8 @@ class Prefetch final : public Recipe {
  public:
   Prefetch(SharedRecipe input, std::uint64_t n) : input_(std::move(input)), n_(n) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
-    return std::make_unique<Pass>(input_->open(epoch, limit), n_);
+  std::unique_ptr<Stream> open(const PassContext& context) const override {
+    return std::make_unique<Pass>(input_->open(context), n_);
   }
   std::optional<std::uint64_t> size() const override { return input_->size(); }
   std::string describe() const override { return input_->describe() + " | prefetch"; }

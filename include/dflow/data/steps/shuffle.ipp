@@ -21,8 +21,8 @@ class Shuffle final : public Recipe {
   Shuffle(SharedRecipe input, std::uint64_t buffer, ShuffleOptions options)
       : input_(std::move(input)), buffer_(buffer), options_(options) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
-    return std::make_unique<Pass>(*this, input_->open(epoch, limit), options_.reshuffle ? epoch : 0);
+  std::unique_ptr<Stream> open(const PassContext& context) const override {
+    return std::make_unique<Pass>(*this, input_->open(context), options_.reshuffle ? context.epoch : 0);
   }
   std::optional<std::uint64_t> size() const override { return input_->size(); }
   std::string describe() const override {

@@ -28,8 +28,8 @@ class Map final : public Recipe {
  public:
   Map(SharedRecipe input, std::function<Item(Item)> apply) : input_(std::move(input)), apply_(std::move(apply)) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
-    return std::make_unique<Pass>(input_->open(epoch, limit), *this);
+  std::unique_ptr<Stream> open(const PassContext& context) const override {
+    return std::make_unique<Pass>(context, *this);
   }
   std::optional<std::uint64_t> size() const override { return input_->size(); }
   std::string describe() const override { return input_->describe() + " | map"; }
@@ -38,10 +38,11 @@ class Map final : public Recipe {
   /// Its state is the state of a map with threads that has read nothing ahead.
   class Pass final : public InputStream {
    public:
-    Pass(std::unique_ptr<Stream> input, const Map& map) : InputStream(std::move(input)), map_(map) {}
+    Pass(const PassContext& context, const Map& map)
+        : InputStream(map.input_->open(context)), context_(context), map_(map) {}
     bool next(Item& item) override {
       if (!input_->next(item)) return false;
-      item = map_.apply_(std::move(item));
+      if (!item.is_failure()) context_.make(item, [&] { item = map_.apply_(std::move(item)); });
       return true;
     }
     std::uint64_t skip(std::uint64_t n) override { return input_->skip(n); }
@@ -56,6 +57,7 @@ class Map final : public Recipe {
     }
 
    private:
+    PassContext context_;
     const Map& map_;
   };
 
@@ -68,23 +70,27 @@ class Filter final : public Recipe {
   Filter(SharedRecipe input, std::function<bool(const Item&)> keeps)
       : input_(std::move(input)), keeps_(std::move(keeps)) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
-    return std::make_unique<Pass>(input_->open(epoch, limit), *this);
+  std::unique_ptr<Stream> open(const PassContext& context) const override {
+    return std::make_unique<Pass>(context, *this);
   }
   std::string describe() const override { return input_->describe() + " | filter"; }
 
  private:
   class Pass final : public InputStream {
    public:
-    Pass(std::unique_ptr<Stream> input, const Filter& filter) : InputStream(std::move(input)), filter_(filter) {}
+    Pass(const PassContext& context, const Filter& filter)
+        : InputStream(filter.input_->open(context)), context_(context), filter_(filter) {}
     bool next(Item& item) override {
       while (input_->next(item)) {
-        if (filter_.keeps_(item)) return true;
+        bool keeps = true;
+        if (!item.is_failure()) context_.make(item, [&] { keeps = filter_.keeps_(item); });
+        if (keeps) return true;
       }
       return false;
     }
 
    private:
+    PassContext context_;
     const Filter& filter_;
   };
 
@@ -96,8 +102,8 @@ class Take final : public Recipe {
  public:
   Take(SharedRecipe input, std::uint64_t n) : input_(std::move(input)), n_(n) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
-    return std::make_unique<Pass>(input_->open(epoch, limit), n_);
+  std::unique_ptr<Stream> open(const PassContext& context) const override {
+    return std::make_unique<Pass>(input_->open(context), n_);
   }
   std::optional<std::uint64_t> size() const override {
     const std::optional<std::uint64_t> all = input_->size();
@@ -142,8 +148,8 @@ class Skip final : public Recipe {
  public:
   Skip(SharedRecipe input, std::uint64_t n) : input_(std::move(input)), n_(n) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
-    return std::make_unique<Pass>(input_->open(epoch, limit), n_);
+  std::unique_ptr<Stream> open(const PassContext& context) const override {
+    return std::make_unique<Pass>(input_->open(context), n_);
   }
   std::optional<std::uint64_t> size() const override {
     const std::optional<std::uint64_t> all = input_->size();
@@ -183,8 +189,8 @@ class Repeat final : public Recipe {
  public:
   Repeat(SharedRecipe input, std::optional<std::uint64_t> n) : input_(std::move(input)), n_(n) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
-    return std::make_unique<Pass>(*this, epoch, limit);
+  std::unique_ptr<Stream> open(const PassContext& context) const override {
+    return std::make_unique<Pass>(*this, context);
   }
   std::optional<std::uint64_t> size() const override {
     const std::optional<std::uint64_t> all = input_->size();
@@ -198,12 +204,11 @@ class Repeat final : public Recipe {
  private:
   class Pass final : public Stream {
    public:
-    Pass(const Repeat& repeat, std::uint64_t epoch, ReplayLimit& limit)
-        : repeat_(repeat), epoch_(epoch), limit_(limit) {}
+    Pass(const Repeat& repeat, const PassContext& context) : repeat_(repeat), context_(context) {}
 
     bool next(Item& item) override {
       while (begin_round()) {
-        if (input_->next(item)) return is_empty_ = false, true;
+        if (input_->next(item)) return is_empty_ = is_empty_ && item.is_failure(), true;
         end_round();
       }
       return false;
@@ -231,7 +236,7 @@ class Repeat final : public Recipe {
       round_ = read_position(in);
       if (repeat_.n_ && round_ > *repeat_.n_) throw_error(Status::data_loss("an iterator's state repeats too often"));
       if (!in.boolean()) return;
-      input_ = repeat_.input_->open(input_epoch(), limit_);
+      input_ = repeat_.input_->open(context_.in_epoch(input_epoch()));
       input_->restore(in);
     }
 
@@ -239,13 +244,14 @@ class Repeat final : public Recipe {
     /// The rounds of a later epoch follow the rounds of the epoch before; after an endless epoch there is room for
     /// 2^32. An epoch of more bits, as an endless repeat around this one counts them, begins at a place of its own.
     std::uint64_t input_epoch() const {
-      if (repeat_.n_) return epoch_ * *repeat_.n_ + round_;
-      return (epoch_ >> 32 == 0 ? epoch_ << 32 : spread_bits(epoch_)) + round_;
+      const std::uint64_t epoch = context_.epoch;
+      if (repeat_.n_) return epoch * *repeat_.n_ + round_;
+      return (epoch >> 32 == 0 ? epoch << 32 : spread_bits(epoch)) + round_;
     }
     bool begin_round() {
       if (has_ended_ || (repeat_.n_ && round_ >= *repeat_.n_)) return false;
       if (!input_) {
-        input_ = repeat_.input_->open(input_epoch(), limit_);
+        input_ = repeat_.input_->open(context_.in_epoch(input_epoch()));
         is_empty_ = true;
       }
       return true;
@@ -257,10 +263,9 @@ class Repeat final : public Recipe {
     }
 
     const Repeat& repeat_;
-    std::uint64_t epoch_;
-    ReplayLimit& limit_;
+    PassContext context_;
     std::uint64_t round_ = 0;
-    bool is_empty_ = true;  ///< this round has given nothing
+    bool is_empty_ = true;  ///< this round has given nothing but failures
     bool has_ended_ = false;
     std::unique_ptr<Stream> input_;
   };
@@ -274,8 +279,8 @@ class Zip final : public Recipe {
   Zip(std::vector<SharedRecipe> inputs, std::function<Item(std::vector<Item>&)> join)
       : inputs_(std::move(inputs)), join_(std::move(join)) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
-    return std::make_unique<Pass>(*this, epoch, limit);
+  std::unique_ptr<Stream> open(const PassContext& context) const override {
+    return std::make_unique<Pass>(*this, context);
   }
   std::optional<std::uint64_t> size() const override {
     std::uint64_t least = endless;
@@ -295,8 +300,8 @@ class Zip final : public Recipe {
  private:
   class Pass final : public Stream {
    public:
-    Pass(const Zip& zip, std::uint64_t epoch, ReplayLimit& limit) : zip_(zip) {
-      for (const SharedRecipe& input : zip.inputs_) inputs_.push_back(input->open(epoch, limit));
+    Pass(const Zip& zip, const PassContext& context) : zip_(zip) {
+      for (const SharedRecipe& input : zip.inputs_) inputs_.push_back(input->open(context));
     }
     bool next(Item& item) override {
       if (has_ended_) return false;
@@ -304,7 +309,8 @@ class Zip final : public Recipe {
       for (std::size_t i = 0; i < items.size(); ++i) {
         if (!inputs_[i]->next(items[i])) return has_ended_ = true, false;
       }
-      item = zip_.join_(items);
+      Item* const failure = first_failure(items);
+      item = failure != nullptr ? std::move(*failure) : zip_.join_(items);
       return true;
     }
     std::uint64_t skip(std::uint64_t n) override {
@@ -337,8 +343,8 @@ class Concatenate final : public Recipe {
  public:
   Concatenate(SharedRecipe first, SharedRecipe second) : inputs_{std::move(first), std::move(second)} {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
-    return std::make_unique<Pass>(*this, epoch, limit);
+  std::unique_ptr<Stream> open(const PassContext& context) const override {
+    return std::make_unique<Pass>(*this, context);
   }
   std::optional<std::uint64_t> size() const override {
     const std::optional<std::uint64_t> a = inputs_[0]->size(), b = inputs_[1]->size();
@@ -351,8 +357,8 @@ class Concatenate final : public Recipe {
  private:
   class Pass final : public Stream {
    public:
-    Pass(const Concatenate& both, std::uint64_t epoch, ReplayLimit& limit)
-        : both_(both), epoch_(epoch), limit_(limit), input_(both.inputs_[0]->open(epoch, limit)) {}
+    Pass(const Concatenate& both, const PassContext& context)
+        : both_(both), context_(context), input_(both.inputs_[0]->open(context)) {}
     bool next(Item& item) override {
       if (input_->next(item)) return true;
       return go_on() && input_->next(item);
@@ -373,13 +379,12 @@ class Concatenate final : public Recipe {
    private:
     bool go_on() {
       if (std::exchange(is_second_, true)) return false;
-      input_ = both_.inputs_[1]->open(epoch_, limit_);
+      input_ = both_.inputs_[1]->open(context_);
       return true;
     }
 
     const Concatenate& both_;
-    std::uint64_t epoch_;
-    ReplayLimit& limit_;
+    PassContext context_;
     bool is_second_ = false;
     std::unique_ptr<Stream> input_;
   };

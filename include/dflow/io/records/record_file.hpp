@@ -120,6 +120,9 @@ class RecordReader {
   std::string read();
   /// The next record is in memory: reading it does not block.
   bool has_next_at_hand() const;
+  /// Goes past the next record and looks only at its length. False, and the position is unchanged, if there is none or
+  /// the checksum of the length is wrong: then no later record can be found. Blocks.
+  bool pass_over();
 
   /// The offset of the next record, in the unpacked content if the file is compressed.
   std::uint64_t tell() const noexcept { return offset_; }

@@ -255,6 +255,22 @@ void RecordReader::read_parts(std::uint64_t length, std::string& record) {
   if (mask_crc32c(crc) != ByteReader(footer).u32()) throw_error(Status::data_loss("the checksum is wrong"));
 }
 
+bool RecordReader::pass_over() {
+  constexpr std::uint64_t around = detail::record_header_bytes + detail::record_footer_bytes;
+  window_ = {};
+  return read_with_place([&] {
+    source_->seek(offset_);
+    std::array<std::byte, detail::record_header_bytes> header;
+    if (source_->read(header) < header.size()) return false;
+    ByteReader in(header);
+    const std::uint64_t length = in.u64();
+    if (mask_crc32c(crc32c(std::span<const std::byte>(header).first(8))) != in.u32()) return false;
+    if (length > std::numeric_limits<std::uint64_t>::max() - around - offset_) return false;
+    offset_ += around + length;
+    return true;
+  });
+}
+
 bool RecordReader::has_next_at_hand() const {
   std::span<const std::byte> bytes = window_;
   if (bytes.empty() && source_->position() == offset_) bytes = source_->at_hand();

@@ -9,6 +9,7 @@
 #include <dflow/data/sources.ipp>
 #include <dflow/data/steps/batch.ipp>
 #include <dflow/data/steps/cache.ipp>
+#include <dflow/data/steps/ignore_errors.ipp>
 #include <dflow/data/steps/interleave.ipp>
 #include <dflow/data/steps/parallel_map.ipp>
 #include <dflow/data/steps/prefetch.ipp>
