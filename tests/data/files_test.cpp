@@ -5,6 +5,7 @@
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/data/from.hpp>
+#include <dflow/io/compression/compressed_file.hpp>
 #include <dflow/io/records/record_file.hpp>
 
 #include <cstdlib>
@@ -120,6 +121,76 @@ TEST_CASE("records of files that are missing, damaged, or others than before are
   CHECK(code_of([&] { return limited.next(); }) == df::Code::resource_exhausted);
   CHECK(code_of([] { return df::data::from_records({"/nowhere/x.tfrecord"}).iterate().next(); }) ==
         df::Code::not_found);
+}
+
+TEST_CASE("lines come from text files, and an iterator that is restored goes on at any of them") {
+  df::MemoryFileSystem files;
+  files.write_file_atomically("a.txt", "one\n\nthree\r\n"sv);
+  files.write_file_atomically("empty.txt", ""sv);
+  files.write_file_atomically("b.txt", "four\nfive"sv);
+  const std::vector<std::string> paths{"a.txt", "empty.txt", "b.txt", "a.txt"};
+  const auto lines = df::data::from_text_lines(files, paths);
+  const auto below = df::data::from_text_lines(files, paths, {.skip_header_lines = 1});
+  for (const auto& [data, all] :
+       {std::pair{lines, std::vector<std::string>{"one", "", "three", "four", "five", "one", "", "three"}},
+        std::pair{below, std::vector<std::string>{"", "three", "five", "", "three"}}}) {
+    for (std::size_t i = 0; i <= all.size(); ++i) {
+      auto iterator = data.iterate();
+      for (std::size_t k = 0; k < i; ++k) iterator.next();
+      auto restored = data.iterate();
+      restored.restore(iterator.state());
+      CHECK(restored.state() == iterator.state());
+      const std::vector<std::string> rest(all.begin() + static_cast<std::ptrdiff_t>(i), all.end());
+      CHECK(rest_of_records(restored) == rest);
+    }
+  }
+  CHECK(lines.skip(3).iterate().next() == "four");
+  CHECK(contains(error_of([&] { return below.iterate().restore(lines.iterate().state()), 0; }), ", from line 2)'"));
+}
+
+TEST_CASE("lines of compressed files are unpacked as they are read") {
+  df::MemoryFileSystem files;
+  const auto write = [&] {
+    df::DeflatingFile file(files.open_for_appending("a.txt.gz"), df::CompressionFormat::gzip);
+    file.append(std::string_view("one\ntwo\n" + std::string(300'000, 'x') + "\nlast"));
+    file.finish();
+    return 0;
+  };
+  if (code_of(write) == df::Code::unimplemented) return;
+  const auto lines = df::data::from_text_lines(files, {"a.txt.gz"});
+  auto iterator = lines.iterate();
+  CHECK(iterator.next() == "one");
+  CHECK(iterator.next() == "two");
+  auto restored = lines.iterate();
+  restored.restore(iterator.state());
+  CHECK(restored.next()->size() == 300'000);
+  CHECK(restored.next() == "last");
+  CHECK_FALSE(restored.next().has_value());
+  // Damage is named, and with the step for that the other files are still read.
+  std::string bytes = files.read_file("a.txt.gz");
+  bytes.resize(bytes.size() / 2);
+  files.write_file_atomically("cut.txt.gz", std::string_view(bytes));
+  files.write_file_atomically("b.txt", "good\n"sv);
+  const auto damaged = df::data::from_text_lines(files, {"cut.txt.gz", "none.txt", "b.txt"});
+  auto all = damaged.iterate();
+  CHECK(contains(error_of([&] { return rest_of_records(all); }, df::Code::data_loss),
+                 "'cut.txt.gz': the gzip stream is damaged"));
+  auto left = damaged.ignore_errors().iterate();
+  CHECK(rest_of_records(left).back() == "good");
+}
+
+TEST_CASE("text files that are missing, or shorter than before, are errors that say so") {
+  df::MemoryFileSystem files;
+  CHECK(code_of([&] { return df::data::from_text_lines(files, {}); }) == df::Code::invalid_argument);
+  CHECK(contains(
+      error_of([] { return df::data::from_text_lines({"/nowhere/x.txt"}).iterate().next(); }, df::Code::not_found),
+      "/nowhere/x.txt"));
+  files.write_file_atomically("a.txt", "one\ntwo\nthree\n"sv);
+  const auto lines = df::data::from_text_lines(files, {"a.txt"});
+  auto iterator = lines.iterate();
+  for (int i = 0; i < 2; ++i) iterator.next();
+  files.write_file_atomically("a.txt", "one\n"sv);
+  CHECK(code_of([&] { return lines.iterate().restore(iterator.state()), 0; }) == df::Code::data_loss);
 }
 
 TEST_CASE("the state of a reader of compressed files is of no other reader") {

@@ -47,4 +47,24 @@ Dataset<std::string> from_records(FileSystem& files, std::vector<std::string> pa
 /// The same from the machine's own files.
 Dataset<std::string> from_records(std::vector<std::string> paths, const RecordReaderOptions& options = {});
 
+struct TextLineOptions {
+  std::uint64_t skip_header_lines = 0;  ///< left out at the beginning of each file
+};
+
+/// The lines of text files, one file after the other, as they are read, without their ends: LF, or CR LF. The last line
+/// of a file may lack its end. A file may be gzip-compressed. Memory, restored iterators and `files` are as for
+/// `from_records`.
+///
+/// ```cpp
+/// auto words = df::data::from_text_lines({"a.txt", "b.txt.gz"}).filter([](const auto& line) { return line != ""; });
+/// ```
+/// Errors: InvalidArgument without a path. Reading an element throws the errors of FileSystem, DataLoss for a damaged
+/// gzip file, Unimplemented for any gzip file in a library built without zlib, and ResourceExhausted for a line of more
+/// than 2^30 bytes; each names the path. Restoring an iterator throws DataLoss for a place that no file has. If
+/// `ignore_errors` follows, reading goes on after an error with the next file.
+Dataset<std::string> from_text_lines(FileSystem& files, std::vector<std::string> paths,
+                                     const TextLineOptions& options = {});
+/// The same from the machine's own files.
+Dataset<std::string> from_text_lines(std::vector<std::string> paths, const TextLineOptions& options = {});
+
 }  // namespace dflow::data

@@ -3,8 +3,12 @@
 #include <dflow/base/files/crc32c.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/data/files.hpp>
+#include <dflow/io/compression/compressed_file.hpp>
+#include <dflow/io/compression/gzip.hpp>
 #include <dflow/io/labelled_images.hpp>
+#include <dflow/io/records/line_file.hpp>
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -47,6 +51,52 @@ struct RecordFiles {
     const std::string_view compression =
         attr_enum_names(RecordCompression())[static_cast<std::size_t>(options.compression)];
     return str_cat("records(", which, compression.empty() ? "" : ", ", compression, ")");
+  }
+};
+
+/// The lines of one text file below its header.
+class TextLines {
+ public:
+  TextLines(FileSystem& files, const std::string& path, std::uint64_t num_skipped)
+      : lines_(open_maybe_gzip(files, path), path), num_skipped_(num_skipped) {}
+
+  bool next(std::string& line) {
+    std::string_view next;
+    for (std::uint64_t i = 0; lines_.tell() == header_end_ && i < num_skipped_; ++i) {
+      if (!lines_.next(next)) return false;
+      header_end_ = lines_.tell();
+    }
+    if (!lines_.next(next)) return false;
+    line = next;
+    return true;
+  }
+  std::uint64_t tell() const noexcept { return lines_.tell(); }
+  void seek(std::uint64_t offset) noexcept { lines_.seek(offset); }
+  /// After an error there is no next line.
+  bool pass_over() const noexcept { return false; }
+
+ private:
+  LineReader lines_;
+  std::uint64_t num_skipped_;
+  std::uint64_t header_end_ = 0;
+};
+
+/// Text files, for `FilesSource`.
+struct TextFiles {
+  TextLineOptions options;
+
+  using Reader = TextLines;
+  std::unique_ptr<Reader> open(FileSystem& files, const std::string& path) const {
+    return std::make_unique<Reader>(files, path, options.skip_header_lines);
+  }
+  bool may_hold(FileSystem& files, const std::string& path, std::uint64_t offset) const {
+    std::array<std::byte, 2> first{};
+    const std::size_t size = files.open_for_reading(path)->read_at(0, first);
+    return is_gzip({reinterpret_cast<const char*>(first.data()), size}) || offset <= files.file_size(path);
+  }
+  std::string describe(std::string_view which) const {
+    const std::uint64_t skipped = options.skip_header_lines;
+    return str_cat("lines(", which, skipped == 0 ? "" : str_cat(", from line ", skipped + 1), ")");
   }
 };
 
@@ -166,6 +216,15 @@ Dataset<std::string> from_records(FileSystem& files, std::vector<std::string> pa
 Dataset<std::string> from_records(std::vector<std::string> paths, const RecordReaderOptions& options) {
   return detail::strings_of_files("from_records", std::make_shared<PosixFileSystem>(), std::move(paths),
                                   detail::RecordFiles{options});
+}
+
+Dataset<std::string> from_text_lines(FileSystem& files, std::vector<std::string> paths,
+                                     const TextLineOptions& options) {
+  return detail::strings_of_files("from_text_lines", detail::lent(files), std::move(paths), detail::TextFiles{options});
+}
+Dataset<std::string> from_text_lines(std::vector<std::string> paths, const TextLineOptions& options) {
+  return detail::strings_of_files("from_text_lines", std::make_shared<PosixFileSystem>(), std::move(paths),
+                                  detail::TextFiles{options});
 }
 
 }  // namespace dflow::data

@@ -7,6 +7,7 @@
 #include <dflow/base/status.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -66,6 +67,26 @@ TEST_CASE("Lines longer than a buffer are read, and every place is one to return
   reader.seek(content.size() + 5);
   std::string_view got;
   CHECK_FALSE(reader.next(got));
+}
+
+TEST_CASE("Lines of other bytes are read and returned to in the same way", "[line_file]") {
+  MemoryFileSystem files;
+  files.write_file_atomically("/text", "one\n" + std::string(200000, 'x') + "\r\nlast");
+  LineReader reader(std::make_unique<FileSource>(files.open_for_reading("/text")), "text");
+  std::string_view line;
+  CHECK(reader.next(line));
+  CHECK(line == "one");
+  CHECK(reader.tell() == 4);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(reader.next(line));
+    CHECK(line.size() == 200000);
+    CHECK(reader.next(line));
+    CHECK(line == "last");
+    CHECK_FALSE(reader.next(line));
+    reader.seek(4);
+  }
+  reader.seek(1'000'000);
+  CHECK_FALSE(reader.next(line));
 }
 
 TEST_CASE("A line is at hand when it is in memory to its end", "[line_file]") {

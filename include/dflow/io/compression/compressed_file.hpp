@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 
 namespace dflow {
 
@@ -17,6 +18,11 @@ namespace dflow {
 /// Errors: Unimplemented in a library built without zlib. A read throws DataLoss for bytes that are damaged or cut
 /// short.
 std::unique_ptr<ByteSource> inflating_source(std::unique_ptr<ByteSource> compressed, CompressionFormat format);
+
+/// The content of a file, unpacked as it is read if the file is gzip-compressed. Blocks.
+///
+/// Errors: as FileSystem; as `inflating_source` for a compressed file.
+std::unique_ptr<ByteSource> open_maybe_gzip(FileSystem& files, const std::string& path);
 
 /// Compresses appended bytes and appends the result to another file.
 ///

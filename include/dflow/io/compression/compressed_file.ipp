@@ -2,6 +2,7 @@
 
 #include <dflow/base/status.hpp>
 #include <dflow/io/compression/compressed_file.hpp>
+#include <dflow/io/compression/gzip.hpp>
 
 #include <algorithm>
 #include <string_view>
@@ -86,6 +87,13 @@ class InflatingSource final : public ByteSource {
 
 std::unique_ptr<ByteSource> inflating_source(std::unique_ptr<ByteSource> compressed, CompressionFormat format) {
   return std::make_unique<detail::InflatingSource>(std::move(compressed), format);
+}
+
+std::unique_ptr<ByteSource> open_maybe_gzip(FileSystem& files, const std::string& path) {
+  auto source = std::make_unique<FileSource>(files.open_for_reading(path));
+  const std::span<const std::byte> first = source->bring_to_hand(2);
+  if (!is_gzip({reinterpret_cast<const char*>(first.data()), first.size()})) return source;
+  return inflating_source(std::move(source), CompressionFormat::gzip);
 }
 
 DeflatingFile::DeflatingFile(std::unique_ptr<WritableFile> compressed, CompressionFormat format, int level)

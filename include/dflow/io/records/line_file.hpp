@@ -1,11 +1,13 @@
 #pragma once
 
 #include <dflow/base/config.hpp>
+#include <dflow/base/files/byte_source.hpp>
 #include <dflow/base/files/file_system.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -27,6 +29,9 @@ class LineReader {
   static constexpr std::uint64_t default_max_line_bytes = std::uint64_t{1} << 30;
 
   LineReader(FileSystem& files, std::string path, std::uint64_t max_line_bytes = default_max_line_bytes);
+  /// The lines of other bytes, which `path` names in errors. Errors also: those of the source.
+  LineReader(std::unique_ptr<ByteSource> source, std::string path,
+             std::uint64_t max_line_bytes = default_max_line_bytes);
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
   ~LineReader();
@@ -44,10 +49,12 @@ class LineReader {
 
  private:
   bool read_more();
+  std::size_t read_at(std::uint64_t offset, std::span<std::byte> into);
 
   std::string path_;
   std::uint64_t max_line_bytes_;
-  std::unique_ptr<RandomAccessFile> file_;
+  std::unique_ptr<RandomAccessFile> file_;  ///< or else:
+  std::unique_ptr<ByteSource> source_;
   std::string text_;
   std::uint64_t start_ = 0;  ///< the position of `text_` in the file
   std::size_t begin_ = 0;    ///< of the next line in `text_`

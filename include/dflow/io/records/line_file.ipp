@@ -12,6 +12,8 @@ namespace dflow {
 
 LineReader::LineReader(FileSystem& files, std::string path, std::uint64_t max_line_bytes)
     : path_(std::move(path)), max_line_bytes_(max_line_bytes), file_(files.open_for_reading(path_)) {}
+LineReader::LineReader(std::unique_ptr<ByteSource> source, std::string path, std::uint64_t max_line_bytes)
+    : path_(std::move(path)), max_line_bytes_(max_line_bytes), source_(std::move(source)) {}
 LineReader::~LineReader() = default;
 
 bool LineReader::next(std::string_view& line) {
@@ -60,17 +62,31 @@ bool LineReader::read_more() {
   // A long line is read in parts that grow with it, so that it costs no more than twice its length.
   const std::size_t held = text_.size();
   const std::uint64_t next = start_ + held;
-  const std::uint64_t left = file_->size() - std::min<std::uint64_t>(next, file_->size());
-  text_.resize(held + static_cast<std::size_t>(std::min<std::uint64_t>(left, std::max(least, held))));
+  std::size_t wanted = std::max(least, held);
+  if (file_ != nullptr) {
+    const std::uint64_t left = file_->size() - std::min<std::uint64_t>(next, file_->size());
+    wanted = static_cast<std::size_t>(std::min<std::uint64_t>(left, wanted));
+  }
+  text_.resize(held + wanted);
   std::size_t got = 0;
   try {
-    got = file_->read_at(next, std::as_writable_bytes(std::span(text_)).subspan(held));
+    got = read_at(next, std::as_writable_bytes(std::span(text_)).subspan(held));
   } catch (...) {
     text_.resize(held);
     throw;
   }
   text_.resize(held + got);
   return got > 0;
+}
+
+std::size_t LineReader::read_at(std::uint64_t offset, std::span<std::byte> into) {
+  if (file_ != nullptr) return file_->read_at(offset, into);
+  try {
+    source_->seek(offset);
+    return source_->position() < offset ? 0 : source_->read(into);
+  } catch (const Error& error) {
+    throw_error(error.status().with_prefix(str_cat("'", path_, "': ")));
+  }
 }
 
 }  // namespace dflow
