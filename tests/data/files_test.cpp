@@ -193,6 +193,20 @@ TEST_CASE("text files that are missing, or shorter than before, are errors that 
   CHECK(code_of([&] { return lines.iterate().restore(iterator.state()), 0; }) == df::Code::data_loss);
 }
 
+TEST_CASE("columns of a CSV file are a dataset, also those of text") {
+  df::MemoryFileSystem files;
+  files.write_file_atomically("houses.csv", "city, rooms, price\nRome, 3, 210.5\n\"Bern, old\", 4, 300\n"sv);
+  const auto houses = df::data::from_csv<std::string, float>(files, "houses.csv", {"city", "price"});
+  CHECK(houses.size() == 2);
+  std::string text;
+  for (auto& [city, price] : houses.batch(2)) text += city.to_string() + price.to_string();
+  CHECK(text == R"(string[2] ["Rome", "Bern, old"]float[2] [210.5, 300])");
+  text.clear();
+  for (auto& city : df::data::from_csv<std::string>(files, "houses.csv", {0})) text += city.scalar() + ";";
+  CHECK(text == "Rome;Bern, old;");
+  CHECK(code_of([] { return df::data::from_csv<float>("/nowhere/table.csv", {0}); }) == df::Code::not_found);
+}
+
 TEST_CASE("the state of a reader of compressed files is of no other reader") {
   df::MemoryFileSystem files;
   const std::vector<std::string> paths = write_record_files(files);

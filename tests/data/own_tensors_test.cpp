@@ -129,6 +129,7 @@ std::vector<Named> datasets(const Floats& x, df::FileSystem& files) {
       {"list", df::data::from_range(std::list<Floats>(elements.begin(), elements.end()))},
       {"generator", generated},
       {"csv", df::data::from_csv(files, "table.csv")},
+      {"csv columns", df::data::from_csv<float, float>(files, "table.csv", {0, 1}, {}).map(second)},
       {"map", rows.map(same)},
       {"parallel map", rows.map(same, {.threads = 2})},
       {"filter", rows.filter([](const Floats& row) { return row(0) > 0; })},

@@ -3,8 +3,10 @@
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/data/from.hpp>
 #include <dflow/io/csv.hpp>
+#include <dflow/io/csv_columns.hpp>
 #include <dflow/io/records/record_file.hpp>
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -29,6 +31,27 @@ Dataset<std::tuple<Tensor<float>, Tensor<std::int32_t>>> from_idx(const std::str
 /// Errors: as `read_csv`.
 Dataset<Tensor<float>> from_csv(FileSystem& files, const std::string& path, const CsvOptions& options = {});
 Dataset<Tensor<float>> from_csv(const std::string& path, const CsvOptions& options = {});
+/// Some columns of a table, which may hold text: a tuple of scalars for each row, or for one column a scalar. The
+/// columns are read as `read_csv_columns` reads them. Blocks: they are in memory afterwards.
+///
+/// ```cpp
+/// auto houses = df::data::from_csv<float, std::string>(files, "houses.csv", {"price", "city"});
+/// ```
+/// Errors: as `read_csv_columns`.
+template <CsvElement... Ts>
+  requires(sizeof...(Ts) > 0)
+auto from_csv(FileSystem& files, const std::string& path, const std::array<CsvColumn, sizeof...(Ts)>& columns,
+              const CsvOptions& options = {.has_header = true}) {
+  return std::apply([](const auto&... read) { return from_tensors(read...); },
+                    read_csv_columns<Ts...>(files, path, columns, options));
+}
+template <CsvElement... Ts>
+  requires(sizeof...(Ts) > 0)
+auto from_csv(const std::string& path, const std::array<CsvColumn, sizeof...(Ts)>& columns,
+              const CsvOptions& options = {.has_header = true}) {
+  PosixFileSystem files;
+  return from_csv<Ts...>(files, path, columns, options);
+}
 
 /// The records of TFRecord files, one file after the other, as they are read. Memory is one record and a buffer,
 /// however large the files are. A restored iterator goes on at its place in its file, without reading the bytes before
