@@ -10,6 +10,7 @@
 #include <ranges>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,11 @@ void csv(df::FileSystem& files) {
   df::Tensor<float> all = df::read_csv(files, "houses.csv", {.has_header = true});  // the numbers alone
   df::Tensor<float> text = df::parse_csv("1; 2\n3; 4\n", {.separator = ';'});
   // [csv]
+  files.write_file_atomically("homes.csv", std::string_view("city,price,id\nRome,210,9007199254740993\nBern,300,2\n"));
+  // [csv_columns]
+  auto [city, id] = df::read_csv_columns<std::string, std::int64_t>(files, "homes.csv", {"city", "id"});  // [rows] each
+  // [csv_columns]
+  require(city(1) == "Bern" && id(0) == 9007199254740993, "csv columns");
   require(prices(1) == 300 && inputs(0, 1) == 70 && all.dim(1) == 3 && text(1, 0) == 3, "csv");
 }
 
@@ -93,11 +99,23 @@ void sources(df::FileSystem& files) {
   auto squares = df::data::from_generator([] {  // called for each pass
     return [i = 0]() mutable -> std::optional<int> { return ++i <= 10 ? std::optional(i * i) : std::nullopt; };
   });
+  auto lines = df::data::from_text_lines(files, {"numbers.txt", "more.txt.gz"});  // texts
+  auto homes = df::data::from_csv<std::string, float>(files, "homes.csv", {"city", "price"});
   // [sources]
+  require(lines.size() == std::nullopt && homes.size() == 2, "text");
   require(rows.size() == 6 && table.size() == 2 && paths.size() == 2 && numbers.size() == 1000, "sources");
   int count = 0;
   for ([[maybe_unused]] const int square : squares) ++count;
   require(count == 10, "generator");
+
+  // [values]
+  auto scaled = rows.map([](df::Tensor<float>& x, const df::Tensor<std::int32_t>& y) {
+    for (float& value : x) value /= 255;  // x is this function's own: `features` stay as they are
+    return std::pair{x, y};               // y is not written, and not copied
+  });
+  for (auto& [x, y] : scaled.batch(2)) x(0, 0) = 0;  // the next epoch does not see it
+  // [values]
+  for (auto& [x, y] : scaled) require(x(0) == 1.0f / 255 && features(0, 0) == 1, "values");
 
   // [steps]
   auto sentences = numbers.map([](int i) { return df::Tensor<std::int32_t>::full({i % 30}, i); }, {.threads = 4})
@@ -113,6 +131,36 @@ void sources(df::FileSystem& files) {
   std::int64_t longest = 0;
   for (auto& batch : padded) longest = std::max(longest, batch.dim(1));
   require(longest == 29 && (*by_length.begin()).dim(0) >= 16, "padded");
+}
+
+void bad_elements(df::FileSystem& files) {
+  auto lines = df::data::from_text_lines(files, {"numbers.txt"});
+  // [ignore_errors]
+  auto log = [](const df::Status& error, std::uint64_t count) {
+    std::printf("%d: %s\n", static_cast<int>(count), error.to_string().c_str());  // 1: INTERNAL: stof
+  };
+  auto numbers = lines.map([](const std::string& line) { return std::stof(line); })
+                     .ignore_errors({.limit = 100, .on_error = log});  // of the lines that are numbers
+  // [ignore_errors]
+  float sum = 0;
+  for (const float number : numbers) sum += number;
+  require(sum == 6, "ignore_errors");
+}
+
+/// A class of the user's.
+// [tensors_of]
+struct Sample {
+  df::Tensor<float> image;
+  std::string name;
+};
+auto tensors_of(Sample& sample) { return std::tie(sample.image); }
+// [tensors_of]
+
+void samples() {
+  const df::Tensor<float> image({1}, {1});
+  const auto data = df::data::from_vector(std::vector{Sample{image, "a"}});
+  for (auto& sample : data) sample.image(0) = 2;
+  for (auto& sample : data) require(sample.image(0) == 1 && image(0) == 1, "samples");
 }
 
 void iterators() {
@@ -138,11 +186,14 @@ int main() {
   try {
     df::MemoryFileSystem files;
     files.create_directories("mnist");
+    files.write_file_atomically("numbers.txt", std::string_view("1\ntwo\n5\n"));
     csv(files);
     errors();
     idx(files);
     datasets(files);
     sources(files);
+    bad_elements(files);
+    samples();
     iterators();
   } catch (const std::exception& error) {
     std::printf("failed: %s\n", error.what());
