@@ -156,6 +156,9 @@ TEST_CASE("every pair of shapes that broadcasts is computed as by its definition
       {{}, {2, 0}},
       {{3, 500, 2}, {500, 2}},
       {{3, 500, 2}, {3, 1, 2}},
+      {{400, 10, 1}, {10, 8}},    // short runs in several blocks, each block whole periods of the second operand
+      {{50, 100, 1}, {100, 20}},  // a period longer than a block, which does not divide it
+      {{100, 20}, {50, 100, 1}},
   };
   for (const auto& [a_shape, b_shape] : pairs) {
     CAPTURE(a_shape.to_string(), b_shape.to_string());
@@ -189,6 +192,7 @@ TEST_CASE("three inputs broadcast together") {
                                                   {{600, 1}, {1, 90}, {90}},
                                                   {{4, 1, 2}, {5, 1}, {1, 1, 1}},
                                                   {{50, 3}, {50, 3}, {50, 3}},
+                                                  {{50, 100, 1}, {100, 20}, {20}},  // one period divides a block
                                                   {{}, {}, {}}};
   for (const auto& shapes : cases) {
     const auto ta = counting<std::int32_t>(shapes[0]), tb = counting<std::int32_t>(shapes[1], 5),

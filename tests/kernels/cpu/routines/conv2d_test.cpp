@@ -261,5 +261,18 @@ TEST_CASE("a filter's gradient over many windows keeps its digits", "[routines][
   }
 }
 
+TEST_CASE("a filter's gradient of a batch that is summed in parts of different sizes equals a naive one",
+          "[routines][conv2d]") {
+  KernelCache cache;
+  WorkStealingPool threads(2);
+  // oneDNN sums 16384 windows in one call at most.
+  for (const Conv2dShape& s :
+       {make_shape(3, 96, 96, 2, 3, 3, 3, 1, 1, 1, 1, 1, 1), make_shape(5, 60, 70, 3, 2, 3, 2, 1, 1, 0, 1, 1, 1),
+        make_shape(7, 130, 128, 1, 3, 2, 2, 1, 1, 1, 0, 1, 1)}) {
+    const Reference<float> reference(s);
+    for (const CpuOptions& options : all_options(&cache)) check_backward<float>(threads, reference, options);
+  }
+}
+
 }  // namespace
 }  // namespace dflow::cpu

@@ -9,59 +9,42 @@ namespace {
 
 using namespace test;
 
+Pool2dShape pool_shape(std::int64_t batch, std::int64_t rows, std::int64_t cols, std::int64_t channels,
+                       std::int64_t window_rows, std::int64_t window_cols, std::int64_t stride_rows,
+                       std::int64_t stride_cols, std::int64_t top = 0, std::int64_t left = 0, std::int64_t bottom = 0,
+                       std::int64_t right = 0) {
+  return {.batch = batch,
+          .in_rows = rows,
+          .in_cols = cols,
+          .channels = channels,
+          .window_rows = window_rows,
+          .window_cols = window_cols,
+          .stride_rows = stride_rows,
+          .stride_cols = stride_cols,
+          .pad_top = top,
+          .pad_left = left,
+          .pad_bottom = bottom,
+          .pad_right = right};
+}
+
 const std::vector<Pool2dShape>& pool2d_shapes() {
   static const std::vector<Pool2dShape> all = {
-      {.batch = 2,
-       .in_rows = 6,
-       .in_cols = 6,
-       .channels = 32,
-       .window_rows = 2,
-       .window_cols = 2,
-       .stride_rows = 2,
-       .stride_cols = 2},
-      {.batch = 1,
-       .in_rows = 7,
-       .in_cols = 9,
-       .channels = 5,
-       .window_rows = 3,
-       .window_cols = 2,
-       .stride_rows = 2,
-       .stride_cols = 1,
-       .pad_top = 1,
-       .pad_left = 0,
-       .pad_bottom = 1,
-       .pad_right = 1},
-      {.batch = 5,
-       .in_rows = 5,
-       .in_cols = 4,
-       .channels = 1,
-       .window_rows = 3,
-       .window_cols = 3,
-       .stride_rows = 1,
-       .stride_cols = 1,
-       .pad_top = 1,
-       .pad_left = 1,
-       .pad_bottom = 1,
-       .pad_right = 1},
-      {.batch = 1,
-       .in_rows = 8,
-       .in_cols = 8,
-       .channels = 300,
-       .window_rows = 3,
-       .window_cols = 3,
-       .stride_rows = 2,
-       .stride_cols = 2},
-      {.batch = 0, .in_rows = 4, .in_cols = 4, .channels = 3, .window_rows = 2, .window_cols = 2},
-      {.batch = 2, .in_rows = 2, .in_cols = 2, .channels = 3, .window_rows = 3, .window_cols = 3},
-      {.batch = 2, .in_rows = 5, .in_cols = 5, .channels = 0, .window_rows = 2, .window_cols = 2},
-      {.batch = 1,
-       .in_rows = 4,
-       .in_cols = 4,
-       .channels = 3,
-       .window_rows = 1,
-       .window_cols = 1,
-       .stride_rows = 3,
-       .stride_cols = 3},
+      pool_shape(2, 6, 6, 32, 2, 2, 2, 2),             // each pixel in one window
+      pool_shape(1, 7, 9, 5, 3, 2, 2, 1, 1, 0, 1, 1),  // windows that overlap, with padding
+      pool_shape(5, 5, 4, 1, 3, 3, 1, 1, 1, 1, 1, 1),
+      pool_shape(1, 8, 8, 300, 3, 3, 2, 2),
+      pool_shape(0, 4, 4, 3, 2, 2, 1, 1),              // nothing in the batch
+      pool_shape(2, 2, 2, 3, 3, 3, 1, 1),              // no window fits
+      pool_shape(2, 5, 5, 0, 2, 2, 1, 1),              // no channels
+      pool_shape(1, 4, 4, 3, 1, 1, 3, 3),              // pixels between windows, rows and columns of them
+      pool_shape(2, 6, 4, 3, 2, 2, 3, 2),              // rows of them
+      pool_shape(2, 4, 6, 3, 2, 2, 2, 3),              // columns of them
+      pool_shape(2, 5, 4, 3, 2, 2, 2, 2),              // a row behind the last window
+      pool_shape(2, 4, 5, 3, 2, 2, 2, 2),              // a column behind it
+      pool_shape(2, 4, 4, 3, 2, 2, 2, 2, 1, 0, 0, 0),  // the same, because padding has shifted the windows
+      pool_shape(2, 4, 4, 3, 2, 2, 2, 2, 0, 1, 0, 0),
+      pool_shape(2, 5, 4, 3, 3, 2, 2, 2, 0, 0, 2, 0),  // windows that overlap in rows alone
+      pool_shape(2, 4, 5, 3, 2, 3, 2, 2, 0, 0, 0, 2),  // in columns alone
   };
   return all;
 }
