@@ -6,6 +6,7 @@
 #include <dflow/ops/nn/dropout.hpp>
 #include <dflow/ops/operators.hpp>
 #include <dflow/ops/reduction/reduce.hpp>
+#include <dflow/session/check_gradients.hpp>
 #include <dflow/session/session.hpp>
 
 #include "catch.hpp"
@@ -199,6 +200,29 @@ TEST_CASE("a label out of range fails the step and says where") {
   is_invalid([&] { run({0, 2, 3}); }, "labels[2] = 3 is outside [0, 3)");
   is_invalid([&] { run({-1, 2, 0}); }, "labels[0] = -1");
   CHECK(run({0, 1, 2})(1) == Catch::Approx(std::log(3.0)));
+}
+
+TEST_CASE("a cross entropy whose gradient is in the loss too has the gradients of differences") {
+  Graph graph;
+  const auto logits = placeholder<double>(graph, {2, 3}), labels = placeholder<double>(graph, {2, 3});
+  const auto classes = placeholder<std::int32_t>(graph, {2});
+  const Feed at(logits, Tensor<double>({2, 3}, {0.5, -1, 2, 0.25, 1.5, -0.75}));
+  const Feed likely(labels, Tensor<double>({2, 3}, {0.5, 0.125, 0.375, 0, 0.75, 0.25}));
+  const Feed known(classes, Tensor<std::int32_t>({2}, {2, 0}));
+  const auto dense = softmax_cross_entropy(logits, labels), sparse = sparse_softmax_cross_entropy(logits, classes);
+  const auto dense_slope = square(gradients(dense, logits)), sparse_slope = square(gradients(sparse, logits));
+  Session session(graph, {.num_threads = 1});
+  // The loss alone, its gradient alone, and both: one output of the op has a gradient, the other, or both.
+  for (const auto& y : {reduce_sum(dense), reduce_sum(dense_slope), reduce_sum(dense) + reduce_sum(dense_slope)}) {
+    const GradientCheck check = check_gradients(session, y, {at, likely});
+    INFO(check.to_string());
+    CHECK(check.is_ok());
+  }
+  for (const auto& y : {reduce_sum(sparse), reduce_sum(sparse_slope), reduce_sum(sparse) + reduce_sum(sparse_slope)}) {
+    const GradientCheck check = check_gradients(session, y, {at}, {.feeds = {known}});
+    INFO(check.to_string());
+    CHECK(check.is_ok());
+  }
 }
 
 TEST_CASE("sizes that only the step knows are checked there") {

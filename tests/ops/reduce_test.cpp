@@ -13,6 +13,8 @@
 #include "catch.hpp"
 #include "support/errors.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -151,6 +153,40 @@ TEMPLATE_TEST_CASE("a mean is a quotient, so that the mean of ones is one", "", 
     CHECK(mean.scalar() == 1);
     CHECK(by_column(1) == 1);
   }
+}
+
+TEMPLATE_TEST_CASE("a reduction rounds 16 bits once, however many runs of axes it is over", "", df::Half,
+                   df::BFloat16) {
+  // Half the distance between neighbours, relative to a result.
+  const double roundoff = std::is_same_v<TestType, df::Half> ? 0x1p-11 : 0x1p-8;
+  const df::Shape shape{3, 32, 2, 2, 5};
+  df::Tensor<TestType> x(shape);
+  std::uint64_t number = 1;
+  for (TestType& value : x) {
+    number = number * 6364136223846793005u + 1442695040888963407u;
+    value = TestType(1.0f + static_cast<float>(number >> 59) / 64.0f);
+  }
+  df::Graph graph;
+  const auto fed = df::placeholder<TestType>(graph);
+  const df::IndexList axes{0, 2, 4};
+  df::Session session(graph);
+  const auto [sum, mean, product] =
+      session.run({{fed, x}}, df::reduce_sum(fed, axes), df::reduce_mean(fed, axes), df::reduce_prod(fed, axes));
+  REQUIRE(sum.shape() == df::Shape{32, 2});
+  const auto error = [](TestType got, double exact) { return std::abs(static_cast<float>(got) / exact - 1); };
+  double worst = 0;
+  for (std::int64_t i = 0; i < 64; ++i) {
+    double total = 0, times = 1;
+    for (std::int64_t k = 0; k < 30; ++k) {
+      const std::int64_t at = (((k / 10 * 32 + i / 2) * 2 + k / 5 % 2) * 2 + i % 2) * 5 + k % 5;
+      const double value = static_cast<float>(x.data()[at]);
+      total += value;
+      times *= value;
+    }
+    worst = std::max(
+        {worst, error(sum.data()[i], total), error(mean.data()[i], total / 30), error(product.data()[i], times)});
+  }
+  CHECK(worst < 1.02 * roundoff);
 }
 
 TEMPLATE_TEST_CASE("a sum to a shape rounds 16 bits once, however many axes it is over", "", df::Half, df::BFloat16) {
