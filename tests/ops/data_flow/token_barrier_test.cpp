@@ -193,6 +193,27 @@ TEST_CASE("Who comes while a step is being made does it after all when it turns 
   CHECK(collects->ranks == Ranks{0, 1});
 }
 
+TEST_CASE("A new process of a replica that has arrived does the step too when it turns out to be wanted") {
+  for (const bool is_new_process : {true, false}) {
+    TokenBarrierState barrier("b", 2, 2);
+    barrier.open(5);
+    static_cast<void>(leave_barrier(barrier, 1));
+    barrier.arrive(0, 5);
+    CHECK(collect_at(barrier)->ranks == Ranks{0});
+    const auto waits = wait_at(barrier, 0, is_new_process ? -1 : 5), back = wait_at(barrier, 1, 4);
+    CHECK_FALSE(waits->is_told);
+    CHECK_FALSE(back->is_told);
+    const auto collects = collect_at(barrier);
+    CHECK_FALSE(collects->is_told);
+    CHECK(back->step == 5);
+    CHECK(waits->is_told == is_new_process);  // the other process has done it
+    barrier.arrive(1, 5);
+    CHECK(collects->ranks == Ranks{0, 1});
+    barrier.advance(6);
+    CHECK(waits->step == (is_new_process ? 5 : 6));
+  }
+}
+
 TEST_CASE("Who comes while a step is being made waits for the next one") {
   using Close = TokenBarrierState::Close;
   for (const int how : {0, 1, 2, 3}) {
