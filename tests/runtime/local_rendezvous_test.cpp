@@ -69,6 +69,35 @@ TEST_CASE("a receive that is given up leaves nothing behind", "[runtime][rendezv
   CHECK(rendezvous.num_pending() == 1);
 }
 
+TEST_CASE("what is wanted is what was asked for, and has neither come nor been given up", "[runtime][rendezvous]") {
+  LocalRendezvous rendezvous;
+  CancellationSource source;
+  RecvArgs args;
+  args.cancellation = source.token();
+  CHECK(rendezvous.send(key_of("early"), Tensor<float>(1.0f), false).ok());
+  CHECK(rendezvous.num_wanted() == 0);
+  CHECK(rendezvous.wanted(9).empty());
+  std::vector<std::future<Received>> got;
+  got.push_back(receive(rendezvous, key_of("early")));
+  CHECK(rendezvous.num_wanted() == 0);
+  for (const char* const name : {"a", "b", "c"}) got.push_back(receive(rendezvous, key_of(name), args));
+  got.push_back(receive(rendezvous, key_of("x")));
+  CHECK(rendezvous.num_wanted() == 4);
+  CHECK(rendezvous.wanted(9).size() == 4);
+  CHECK(rendezvous.wanted(2).size() == 2);
+  CHECK(rendezvous.send(key_of("a"), Tensor<float>(1.0f), false).ok());
+  CHECK(rendezvous.num_wanted() == 3);
+  source.cancel();
+  CHECK(rendezvous.num_wanted() == 1);
+  REQUIRE(rendezvous.wanted(9).size() == 1);
+  CHECK(rendezvous.wanted(9).front().tensor_name() == "x");
+  got.push_back(receive(rendezvous, key_of("d"), args));  // its token has been cancelled before
+  CHECK(rendezvous.num_wanted() == 1);
+  rendezvous.abort(Status::cancelled("enough"));
+  CHECK(rendezvous.num_wanted() == 0);
+  CHECK(rendezvous.wanted(9).empty());
+}
+
 TEST_CASE("a token that is cancelled after the pair has met changes nothing", "[runtime][rendezvous]") {
   LocalRendezvous rendezvous;
   CancellationSource source;

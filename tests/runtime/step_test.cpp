@@ -23,6 +23,24 @@ using dflow::testing::Planned;
 
 namespace {
 
+/// Dead for negative numbers.
+struct AliveIfPositive : Op<"AliveIfPositive", TypeList<float>> {
+  static void infer(InferContext& context) { context.set_output(0, context.input(0)); }
+};
+
+}  // namespace
+
+template <>
+struct dflow::Kernel<AliveIfPositive, dflow::Cpu, float> {
+  static constexpr bool makes_dead_outputs = true;
+  void operator()(KernelContext& context) const {
+    if (context.input<float>(0).scalar() < 0) return context.set_output_dead(0);
+    context.set_output(0, context.input(0));
+  }
+};
+
+namespace {
+
 Planned planned_on(int threads) { return {standard_ops, std::make_shared<WorkStealingPool>(threads)}; }
 
 }  // namespace
@@ -43,6 +61,37 @@ TEST_CASE("a sequential plan runs in the calling thread, again and again", "[run
     CHECK(step->take_fetch(0).is_initialized());
     CHECK(step->take_fetch(2).is_initialized());
     step->reset(false);
+  }
+}
+
+TEST_CASE("a slot that held a dead tensor holds a living one of the next node, or of the next run", "[runtime][step]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {}), y = placeholder<float>(graph, {});
+  const auto doubled = apply<AliveIfPositive>(x) * 2.0f;  // the slots of both are free then
+  Output<float> later;
+  {
+    const auto after = graph.control_dependencies({doubled.operation()});
+    later = y + 1.0f;
+  }
+  const auto last = later * 3.0f - 1.0f;
+  for (const InterOp inter_op : {InterOp::sequential, InterOp::parallel}) {
+    Planned planned{standard_ops + ops<AliveIfPositive>, std::make_shared<WorkStealingPool>(1)};
+    const auto plan = planned.plan(graph, {x, y}, {last, doubled}, false, inter_op);
+    const auto free_plan = planned.plan(graph, {x, y}, {last}, false, inter_op);
+    const auto step = std::make_shared<Step>(plan), free_step = std::make_shared<Step>(free_plan);
+    for (const float value : {-1.0f, 1.0f, -2.0f}) {
+      for (const auto& run : {free_step, step}) {
+        run->feed(0, Tensor<float>(value));
+        run->feed(1, Tensor<float>(4.0f));
+        std::promise<Status> ended;
+        run->start(planned.queue, [&](const Status& status) { ended.set_value(status); });
+        CHECK(ended.get_future().get().ok());
+        REQUIRE_FALSE(run->is_fetch_dead(0));
+        CHECK(run->fetch(0).span<float>()[0] == 14);
+      }
+      CHECK(step->is_fetch_dead(1) == (value < 0));
+      for (const auto& run : {free_step, step}) run->reset(false);
+    }
   }
 }
 
@@ -255,4 +304,27 @@ TEST_CASE("a late feed may come before its part is started", "[runtime][step]") 
   feeder->fed->feed_late(0, Tensor<float>(1.0f));
   CHECK(ended.get_future().get().ok());
   CHECK(step->fetch(0).span<float>()[0] == 3);
+}
+
+TEST_CASE("a part that was cancelled before it is started does not wait for its feeds", "[runtime][step]") {
+  Graph graph;
+  const auto a = placeholder<float>(graph, {}), b = placeholder<float>(graph, {});
+  /// Started before the other, and fails.
+  struct Failing final : StepPart {
+    void start(StepHandle&, Done done) override { done(Status::data_loss("by the test")); }
+    void cancel(const Status&) override {}
+  };
+  for (const bool by_another_part : {false, true}) {
+    Planned planned = planned_on(2);
+    const auto step = std::make_shared<Step>(planned.plan(graph, {a, b}, {a + b}, true));
+    const auto handle = std::make_shared<StepHandle>(StepHandle::Options{});
+    const auto part = std::make_shared<LocalPart>(*planned.device, step, planned.queue);
+    if (by_another_part) handle->add_part(std::make_shared<Failing>());
+    handle->add_part(part);
+    if (!by_another_part) handle->cancel(Status::data_loss("by the test"));
+    part->feed_late(0, Tensor<float>(1.0f));
+    std::promise<Status> ended;
+    handle->start([&](const Status& status) { ended.set_value(status); });
+    CHECK(ended.get_future().get().code() == Code::data_loss);
+  }
 }
