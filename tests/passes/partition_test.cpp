@@ -16,6 +16,8 @@
 #include <random>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 using namespace dflow;
@@ -485,6 +487,45 @@ TEST_CASE("partitions of random graphs are sound", "[passes][partition]") {
     for (std::size_t f = 0; f < fetches.size(); ++f) wanted.insert(f);
     CHECK(got == wanted);
   }
+}
+
+TEST_CASE("the first part of a body ends after a part that changes state or sends it nothing", "[passes][partition]") {
+  const bool first_waits = GENERATE(true, false), changes = GENERATE(false, true), sends = GENERATE(false, true);
+  CAPTURE(first_waits, changes, sends);
+  Placed g(devices(2));
+  const auto x = placeholder<float>(g.graph, {});
+  const auto there = exp(x), result = relu(sends ? there : x);
+  std::vector<NodeId> targets{there.node_id()};
+  if (changes) {
+    targets.push_back(Variable<float>(g.graph, 0.0f).assign_add(constant(g.graph, 1.0f)).node_id());
+  }
+  const Endpoint fed[] = {x.endpoint()}, fetched[] = {result.endpoint()};
+  PruneScratch scratch;
+  StepGraph body = prune(*g.graph.store(), fed, fetched, targets, scratch,
+                         [](NodeId, StepNode& node) { node.placed_on = node.op == &op_def<Relu> ? 0 : 1; });
+  const BodyEdges edges{.devices = {0, 1}, .feeds_at = {{0, 1}}, .fetches_at = {{0}}, .first_waits = first_waits};
+  const std::vector<StepGraph> parts =
+      partition_body(std::move(body), edges, g.infos, std::vector<KernelTables>(2, g.kernels));
+  REQUIRE(parts.size() == 2);
+  const auto is_wait = [&](StepNodeId id) { return parts[0].node(id).op == &op_def<Recv>; };
+  const auto end = std::find_if(parts[0].targets.begin(), parts[0].targets.end(), is_wait);
+  CHECK((end != parts[0].targets.end()) == (first_waits && (changes || !sends)));
+  if (end == parts[0].targets.end()) return;
+  // The nodes that have run when the token is sent.
+  const std::string token = parts[0].node(*end)->attrs_as<Recv>().tensor_name;
+  std::set<StepNodeId> before;
+  std::set<std::string_view> ops;
+  for (std::size_t i = parts[1].nodes.size(); i-- > 0;) {
+    const StepNodeId id(i);
+    const StepNode& node = parts[1].node(id);
+    const bool is_send = node.op == &op_def<Send> && node->attrs_as<Send>().tensor_name == token;
+    if (!is_send && !before.contains(id)) continue;
+    ops.insert(node.op->name);
+    for (const StepEndpoint input : parts[1].inputs_of(node)) before.insert(input.node);
+    for (const StepNodeId control : parts[1].controls_of(node)) before.insert(control);
+  }
+  CHECK(ops.contains("Exp"));
+  CHECK(ops.contains("AssignAdd") == changes);
 }
 
 TEST_CASE("a node that depends on a later one is refused", "[passes][partition]") {

@@ -80,6 +80,36 @@ TEST_CASE("a node goes where its constraint says, else to its first producer, el
   CHECK(placement.device_of(w.node_id()) == 2);  // a constant draws nothing to where it stands
 }
 
+TEST_CASE("the first producer decides alone, even if the node may not go to its device", "[passes][place]") {
+  Graph graph;
+  const auto made_on = [&](const char* device) {
+    const auto on = graph.device(device);
+    return random_uniform<float>(graph, {});
+  };
+  const auto here = made_on("/cpu:0"), there = made_on("/cpu:2"), npu = apply<Wide>(here);
+  const auto after_npu = npu + there;  // it has no kernel on the NPU
+  const auto after_here = here + there;
+  const auto constant_first = constant(graph, 1.0f) + there;  // a constant is on no device
+  Output<float> elsewhere;
+  {
+    const auto on = graph.device("/device:CPU:*");
+    elsewhere = npu * there;
+  }
+  std::vector<DeviceInfo> all = cpus(3);
+  all.insert(all.begin() + 1, device("/job:localhost/replica:0/task:0/device:NPU:0", "NPU"));
+  KernelTables tables = OpSet(standard_ops).kernels();
+  const KernelTable of_npu = kernels_of<Npu>(ops<Wide>);
+  tables.add(of_npu);
+  Placement placement(all, std::vector<KernelTables>(4, tables), false);
+  placement.extend(*graph.store());
+  CHECK(placement.device_of(npu.node_id()) == 1);
+  CHECK(placement.device_of(there.node_id()) == 3);
+  CHECK(placement.device_of(after_npu.node_id()) == 0);
+  CHECK(placement.device_of(elsewhere.node_id()) == 0);
+  CHECK(placement.device_of(after_here.node_id()) == 0);
+  CHECK(placement.device_of(constant_first.node_id()) == 3);
+}
+
 TEST_CASE("who asks for a device of a type that there is none of is told how to have one", "[passes][place]") {
   Graph graph;
   const auto on_a = [&](const char* device) {

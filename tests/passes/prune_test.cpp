@@ -191,3 +191,42 @@ TEST_CASE("a step graph drops what nothing needs any more", "[passes][prune]") {
   CHECK(names(less) == Names{"x fed", "a"});
   CHECK(inputs(less, StepNodeId(1)) == std::vector<StepEndpoint>{{StepNodeId(0), 0}});
 }
+
+TEST_CASE("a fetch needs the feeds that its inputs and control edges lead to", "[passes][prune]") {
+  Graph graph;
+  std::vector<Output<float>> fed;
+  for (int i = 0; i < 70; ++i) fed.push_back(placeholder<float>(graph, {}));
+  const auto doubled = fed[0] * 2.0f;
+  Output<float> after_doubled, after_fed, after_both;
+  {
+    const auto after = graph.control_dependencies({doubled.operation()});
+    after_doubled = fed[1] + 1.0f;
+  }
+  {
+    const auto after = graph.control_dependencies({fed[2].operation()});  // it runs no kernel to wait for
+    after_fed = fed[3] + 1.0f;
+  }
+  {
+    const auto after = graph.control_dependencies({after_doubled.operation()});
+    after_both = fed[69] * fed[64];
+  }
+  const auto cut = fed[4] * 2.0f, behind = cut + 1.0f;
+  std::vector<Endpoint> in, out;
+  for (const Output<float>& feed : fed) in.push_back(feed.endpoint());
+  in.push_back(cut.endpoint());
+  const std::vector<std::pair<Output<float>, std::vector<std::size_t>>> expected{
+      {doubled, {0}}, {after_doubled, {0, 1}}, {after_fed, {3}}, {after_both, {0, 1, 64, 69}}, {behind, {70}},
+      {fed[5], {5}}};
+  for (const auto& [fetch, feeds] : expected) out.push_back(fetch.endpoint());
+  const std::vector<std::vector<bool>> needed = needed_feeds(prune(*graph.store(), in, out, {}));
+  REQUIRE(needed.size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    INFO("fetch " << i);
+    std::vector<std::size_t> feeds;
+    for (std::size_t f = 0; f < needed[i].size(); ++f) {
+      if (needed[i][f]) feeds.push_back(f);
+    }
+    CHECK(needed[i].size() == 71);
+    CHECK(feeds == expected[i].second);
+  }
+}

@@ -172,6 +172,30 @@ TEST_CASE("what is wrong with a call of a partial run is said, and the run goes 
   says([&] { session.partial_run(traced, nullptr, feeds(a), fetches(y)); }, "a trace needs metadata");
 }
 
+TEST_CASE("a fetch that needs a feed by a control edge alone is refused before that feed comes") {
+  for (const SessionOptions& options : partial_sessions()) {
+    Graph graph;
+    const Variable<float> w(graph, 0);
+    const auto a = placeholder<float>(graph, {}, {.name = "a"}), b = placeholder<float>(graph, {}, {.name = "b"});
+    Output<float> y;
+    {
+      const auto on = graph.device(options.num_cpu_devices > 1 ? "/cpu:1" : "");
+      const auto after = graph.control_dependencies({w.assign_add(a)});
+      y = add(b, b, {.name = "y"});
+    }
+    Session session(graph, options);
+    session.run(initialize_variables(graph));
+    auto run = session.partial_run(feeds(a, b), fetches(y));
+    run.feed(b, 3.0f);
+    const Status status = status_of([&] { return run.fetch(y); });
+    CHECK(status.code() == Code::invalid_argument);
+    CHECK(mentions(status, "'y' needs 'a', not fed yet"));
+    CHECK(run.feed(a, 2.0f).fetch(y).scalar() == 6);
+    run.finish();
+    CHECK(session.run(w).scalar() == 2);
+  }
+}
+
 TEST_CASE("a partial run hands over feeds and constants as they are, and its caller may write what it has") {
   for (const SessionOptions& options : partial_sessions()) {
     Graph graph;
