@@ -1,5 +1,6 @@
 // The limits of the items that one client may keep in a task. The items go away with the client.
 #include <dflow/base/threads/thread_pool.hpp>
+#include <dflow/core/tensor.hpp>
 #include <dflow/net/tasks/peers.hpp>
 #include <dflow/net/tasks/worker.hpp>
 #include <dflow/net/transport/memory_transport.hpp>
@@ -18,6 +19,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace dflow;
@@ -39,7 +41,11 @@ class NoSource final : public TensorSource {
   }
 };
 
-std::shared_ptr<Worker> small_worker() {
+std::shared_ptr<StepTable> steps_without_source() {
+  return std::make_shared<StepTable>(StepTable::Options{.task = here, .source = std::make_shared<NoSource>()});
+}
+
+std::shared_ptr<Worker> small_worker(std::shared_ptr<StepTable> steps = steps_without_source()) {
   const auto pool = std::make_shared<WorkStealingPool>(2);
   Worker::Options options;
   options.task = here;
@@ -47,7 +53,7 @@ std::shared_ptr<Worker> small_worker() {
   options.devices = make_default_devices({.task = here, .incarnation = 5, .pool = pool});
   options.pool = pool;
   options.clock = std::make_shared<RealClock>();
-  options.steps = std::make_shared<StepTable>(StepTable::Options{.task = here, .source = std::make_shared<NoSource>()});
+  options.steps = std::move(steps);
   options.max_sessions = 2;
   options.max_shares = 2;
   return std::make_shared<Worker>(std::move(options));
@@ -65,6 +71,16 @@ Status tell(Worker& worker, const Visit& visit, Method method, const ShareName& 
   request.payload = {std::byte{0}};  // no partitions
   Responder nobody;
   return status_of([&] { return worker.handle(visit, request, nobody); });
+}
+
+/// The client sends a tensor for a step that has not begun.
+void push(Worker& worker, const Visit& visit, std::uint64_t step) {
+  const RendezvousKey key(visit.id().task + "/device:CPU:0", visit.id().incarnation, here + "/device:CPU:0", "x");
+  Incoming request;
+  request.method = static_cast<std::uint16_t>(Method::push_tensor);
+  request.body = to_body(PushTensor{step, {key.text(), false, Tensor<float>(1.0f)}});
+  Responder nobody;
+  CHECK(worker.handle(visit, request, nobody));
 }
 
 class CountingService final : public Peers::Service {
@@ -169,6 +185,22 @@ TEST_CASE("the end of a visit ends what was made in it, and nothing of the next"
   second.end();
   worker->forget(second, Status::unavailable("it has gone"));
   CHECK(worker->status().num_sessions == 0);
+}
+
+TEST_CASE("tensors for steps that have not begun are forgotten with the client that has sent them", "[net]") {
+  const auto steps = steps_without_source();
+  const auto worker = small_worker(steps);
+  Visit gone = visit_of(1), stays = visit_of(2);
+  for (const std::uint64_t step : {5u, 6u}) push(*worker, gone, step);
+  push(*worker, stays, 7);
+  CHECK(steps->size() == 3);
+  gone.end();
+  worker->forget(gone, Status::unavailable("it has gone"));
+  CHECK(steps->size() == 1);
+  push(*worker, gone, 8);  // it was on its way when the client went
+  CHECK(steps->size() == 1);
+  worker->stop(Status::unavailable("it stops"));
+  CHECK(steps->size() == 0);
 }
 
 TEST_CASE("a client that is back keeps what it makes while the end of its last visit is still told", "[net]") {

@@ -90,10 +90,17 @@ TEST_CASE("a peer that sends more than it has credit for, or gives more than its
   Raw raw(options, nullptr, 1000);
   raw.shake();
   std::string text;
-  SECTION("more than the window at once") {
+  SECTION("a chunk longer than the window") {
     REQUIRE(raw.send(test::request_bytes(1, "", 5000)).ok());
     static_cast<void>(raw.send(test::frame_bytes(FrameType::chunk, 1, std::string(1001, 'x'))));
     text = "a frame of 1001 bytes, more than 1000";
+  }
+  SECTION("a chunk longer than the rest of the window") {
+    // Credit for so few bytes does not come back yet.
+    REQUIRE(raw.send(test::request_bytes(1, "", 5000)).ok());
+    REQUIRE(raw.send(test::frame_bytes(FrameType::chunk, 1, std::string(200, 'x'))).ok());
+    static_cast<void>(raw.send(test::frame_bytes(FrameType::chunk, 1, std::string(801, 'x'))));
+    text = "the peer sends more than it has credit for";
   }
   SECTION("credit beyond the window") {
     static_cast<void>(raw.send(test::frame_bytes(FrameType::credit, 0, test::u64_bytes(1))));
@@ -106,6 +113,21 @@ TEST_CASE("a peer that sends more than it has credit for, or gives more than its
   const Status told = raw.goodbye();
   INFO(told.to_string());
   CHECK(mentions(told, text));
+}
+
+TEST_CASE("a peer may use all of its credit", "[net]") {
+  auto options = test::options_of("far");
+  options.window_bytes = 1000;
+  Raw raw(options, nullptr, 1000);
+  raw.shake();
+  REQUIRE(raw.send(test::request_bytes(1, "body", 1000)).ok());
+  for (const std::size_t size : {200u, 800u}) {
+    REQUIRE(raw.send(test::frame_bytes(FrameType::chunk, 1, std::string(size, 'x'))).ok());
+  }
+  CHECK(raw.next(FrameType::reply).payload == test::u64_bytes(1000) + "body");
+  CHECK(read_chunks(raw, 1000) == 1000);
+  REQUIRE(raw.send(test::frame_bytes(FrameType::credit, 0, test::u64_bytes(1000))).ok());
+  CHECK(raw.ping().header.request == 77);
 }
 
 TEST_CASE("credit comes back as chunks are taken", "[net]") {
@@ -452,4 +474,23 @@ TEST_CASE("who asks for a payload and takes nothing of it is left after a while,
   CHECK(held.expired() != takes);
   if (takes) return connection->close(Status::cancelled("done"));
   CHECK(raw.goodbye().code() == Code::resource_exhausted);
+}
+
+TEST_CASE("a peer that has taken all that it asked for may give its credit back late", "[net]") {
+  const auto clock = std::make_shared<VirtualClock>();
+  const auto options = test::options_of("far", clock);
+  Raw raw(options, giver(), 1000);
+  const auto connection = raw.shake();
+  for (std::uint64_t round = 1; round <= 2; ++round) {
+    REQUIRE(raw.send(test::request_bytes(round, "1000")).ok());
+    CHECK(read_chunks(raw, 1000) == 1000);  // all of its credit
+    const Clock::time_point late = clock->after(options.stall_timeout * 2);
+    while (clock->now() < late && connection->is_open()) {
+      CHECK(raw.ping().header.request == 77);
+      clock->advance(options.heartbeat_interval);
+    }
+    REQUIRE(connection->is_open());
+    REQUIRE(raw.send(test::frame_bytes(FrameType::credit, 0, test::u64_bytes(1000))).ok());
+  }
+  connection->close(Status::cancelled("done"));
 }

@@ -270,6 +270,56 @@ TEST_CASE("a call that is not answered in time ends", "[net]") {
   CHECK(mentions(status, "far has not answered in time"));
 }
 
+TEST_CASE("a call that has ended leaves no timer on the clock, however it has ended", "[net]") {
+  const auto clock = std::make_shared<VirtualClock>();
+  std::promise<Responder> waiting;
+  Pair pair(
+      nullptr,
+      [&](const auto&, const Incoming& request, Responder respond) {
+        if (request.body == "error") return respond(Status::data_loss("none"));
+        if (request.body == "bytes") return respond(Outgoing{"", shared_payload("bytes")});
+        if (request.body != "silence") return respond(Outgoing{"answer", {}});
+        waiting.set_value(std::move(respond));
+      },
+      [&](ConnectionOptions& options) { options.clock = clock; });
+  const Clock::time_point deadline = clock->after(std::chrono::milliseconds(1));  // before any heartbeat
+  CancellationSource source;
+  const auto call_for = [&](std::string body) {
+    Call call;
+    call.message.body = std::move(body);
+    call.deadline = deadline;
+    call.cancellation = source.token();
+    return call;
+  };
+  for (const char* const body : {"answer", "error"}) {
+    Answered answered;
+    pair.near->call(call_for(body), answered.done());
+    static_cast<void>(answered.wait());
+    CHECK(clock->next_deadline() > deadline);
+  }
+  const auto end = GENERATE(0, 1, 2);
+  Clock::time_point during{};
+  Answered answered;
+  if (end == 0) {  // while it is asked where the reply goes
+    Call call = call_for("bytes");
+    call.place_payload = [&](std::string_view, std::uint64_t) -> StatusOr<PayloadMemory> {
+      during = clock->next_deadline();
+      pair.near->close(Status::aborted("by the test"));
+      return Status::not_found("no room");
+    };
+    pair.near->call(std::move(call), answered.done());
+  } else {
+    pair.near->call(call_for("silence"), answered.done());
+    const Responder responder = waiting.get_future().get();
+    during = clock->next_deadline();
+    if (end == 1) source.cancel(Status::aborted("by the test"));
+    if (end == 2) pair.near->close(Status::aborted("by the test"));
+  }
+  CHECK(answered.wait().first.code() == Code::aborted);
+  CHECK(during == deadline);
+  CHECK(clock->next_deadline() > deadline);
+}
+
 TEST_CASE("as many calls run as the options say, and no body is longer", "[net]") {
   std::mutex mutex;
   std::vector<Responder> waiting;

@@ -255,3 +255,48 @@ TEST_CASE("clients may be so many, and tasks of the cluster come besides", "[net
   for (const auto& connection : connections) connection->close(Status::cancelled("done"));
   peers->close(Status::cancelled("done"));
 }
+
+TEST_CASE("another start of a task takes the place of the earlier one, of a client it does not", "[net]") {
+  const std::string client = "/job:client/replica:0/task:1";
+  const auto transport = std::make_shared<MemoryTransport>(std::make_shared<WorkStealingPool>(2));
+  const auto listener = transport->listen("here");
+  Peers::Options options;
+  options.transport = transport;
+  options.connection = test::options_of(peers_task);
+  options.addresses = {{other_task, "nowhere"}};
+  const auto peers = std::make_shared<Peers>(std::move(options));
+  peers->set_service(std::make_shared<WaitingService>());
+  const auto answer = [](const std::shared_ptr<Connection>& connection) {
+    test::Answered answered;
+    connection->call({}, answered.done());
+    return answered.wait().first;
+  };
+  std::vector<std::shared_ptr<Connection>> connections;
+  const auto connect = [&](const std::string& name, std::uint64_t incarnation) {
+    test::Ends ends = test::connected(*transport, *listener);
+    peers->accept(std::move(ends.far));
+    auto its = test::options_of(name);
+    its.self.incarnation = incarnation;
+    test::Opening opening;
+    Connection::open(std::move(ends.near), Role::connector, std::move(its), std::make_shared<test::Owner>(),
+                     opening.done());
+    connections.push_back(opening.wait().second);
+    REQUIRE(connections.back() != nullptr);
+    return connections.back();
+  };
+  for (const std::string& name : {client, other_task}) {
+    const auto first = connect(name, 11);
+    CHECK(answer(first).ok());
+    const auto second = connect(name, 12);
+    CHECK(answer(second).ok());
+    const Status of_first = answer(first), of_earlier = answer(connect(name, 10));
+    CHECK(answer(second).ok());
+    CHECK(of_first.ok() == (name == client));
+    CHECK(of_earlier.ok() == (name == client));
+    if (name == client) continue;
+    CHECK(mentions(of_first, "has been started anew"));
+    CHECK(mentions(of_earlier, "has been started anew since this one was started"));
+  }
+  for (const auto& connection : connections) connection->close(Status::cancelled("done"));
+  peers->close(Status::cancelled("done"));
+}
