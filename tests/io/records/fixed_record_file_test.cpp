@@ -71,6 +71,32 @@ TEST_CASE("Short records before a long footer are read without moving the footer
   CHECK(read == body);
 }
 
+TEST_CASE("A record of one length is at hand when it is in memory with as many bytes as the footer has",
+          "[fixed_record]") {
+  MemoryFileSystem files;
+  for (const std::uint64_t header : {0u, 2u}) {
+    for (const std::uint64_t footer : {0u, 2u}) {
+      for (const std::uint64_t hop : {2u, 3u, 4u}) {
+        CAPTURE(header, footer, hop);
+        files.write_file_atomically(
+            "/f", std::string(header, 'H') + std::string(3 + 2 * hop, 'x') + std::string(footer, 'F'));
+        FixedRecordReader reader(files, "/f",
+                                 {.header_bytes = header, .record_bytes = 3, .footer_bytes = footer, .hop_bytes = hop});
+        std::string got;
+        for (int i = 0; i < 3; ++i) {
+          CHECK(reader.has_next_at_hand() == (i != 0 && hop <= 3 + footer));  // it looks behind no gap
+          REQUIRE(reader.next(got));
+        }
+        CHECK_FALSE(reader.has_next_at_hand());
+        CHECK_FALSE(reader.next(got));
+        reader.seek(1);
+        CHECK_FALSE(reader.has_next_at_hand());
+        CHECK(reader.next(got));
+      }
+    }
+  }
+}
+
 TEST_CASE("A file of records of one length that is cut anywhere else is DataLoss", "[fixed_record]") {
   MemoryFileSystem files;
   const std::string whole = "HHabcdefghiFF";  // three records of three bytes

@@ -287,6 +287,23 @@ TEST_CASE("a record is at hand while all of it is in the buffer", "[record_file]
   CHECK(reader.read() == "defg");
 }
 
+TEST_CASE("a record that ends where the buffer ends is at hand, one that lacks a byte is not", "[record_file]") {
+  MemoryFileSystem files;
+  for (const std::string last : {"", "defg"}) {
+    write_records(files, {"abc", last});
+    const std::size_t size = files.read_file("/file").size();
+    for (const std::size_t buffer : {size - 1, size, size + 1}) {
+      CAPTURE(last, size, buffer);
+      RecordReader reader(files, "/file", {.buffer_bytes = buffer});
+      CHECK_FALSE(reader.has_next_at_hand());
+      CHECK(reader.read() == "abc");
+      CHECK(reader.has_next_at_hand() == (buffer >= size));
+      CHECK(reader.read() == last);
+      CHECK_FALSE(reader.has_next_at_hand());
+    }
+  }
+}
+
 TEST_CASE("a position of the writer or of a reader is one for another reader", "[record_file]") {
   MemoryFileSystem files;
   RecordWriter writer(files, "/file");
