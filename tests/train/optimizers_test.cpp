@@ -89,6 +89,31 @@ TEST_CASE("Adam follows the paper's algorithm step by step") {
   });
 }
 
+TEST_CASE("Adam raises the powers of its betas when all variables have been updated") {
+  df::Graph graph;
+  const df::Variable<float> a(graph, 1.0f), rows(graph, df::Tensor<float>({2}, {1, 2}));
+  const df::Variable<double> b(graph, 2.0);
+  const auto row = df::gather(rows, df::constant(graph, df::Tensor<std::int32_t>({1}, {0})));
+  df::train::Adam(0.5).minimize(a * a + df::cast<float>(b * b) + df::reduce_sum(row));
+  int num_raised = 0;
+  for (const df::NodeId id : df::IndexRange<df::NodeId>(graph.num_nodes())) {
+    const df::Node& node = graph.node(id);
+    const bool is_raised = node.op->name == "Assign" && graph.node(node.inputs[1].node).op->name == "Mul" &&
+                           graph.node(node.inputs[0].node).name.find("_power") != std::string::npos;
+    if (!is_raised) continue;
+    ++num_raised;
+    // A step that raises this power alone updates the variables before.
+    df::Session session(graph);
+    session.run(df::initialize_variables(graph));
+    session.run(df::Operation(graph.store(), id));
+    const auto [new_a, new_b, new_rows] = session.run(a, b, rows);
+    CHECK(new_a.scalar() == Catch::Approx(0.5));
+    CHECK(new_b.scalar() == Catch::Approx(1.5));
+    CHECK(new_rows(0) == Catch::Approx(0.5));
+  }
+  CHECK(num_raised == 4);  // two powers of two element types
+}
+
 // Expected: the recursions in 50 decimal digits (Python's decimal), of gradients (0.1, -0.2) from (1, 2).
 TEST_CASE("Double variables are trained by double hyperparameters") {
   df::Graph graph;

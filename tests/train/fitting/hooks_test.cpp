@@ -320,6 +320,31 @@ TEST_CASE("a reduction of a rate that cannot be is an error") {
   CHECK(code_of([&] { return fed.fit({1, 2}, df::train::reduce_on_plateau(rate)).steps; }) == df::Code::not_found);
 }
 
+TEST_CASE("the end saves nothing that has been saved already") {
+  const auto num_saves = [](df::train::CheckpointOptions options) {
+    Fed fed;
+    int saves = 0;
+    const auto state = [&] {
+      ++saves;
+      return std::string();
+    };
+    const auto restore = [](std::string_view) { return [] {}; };
+    const auto files = std::make_shared<df::MemoryFileSystem>();
+    fed.session = df::Session(fed.graph, {.devices = {device_with(files)}});
+    fed.session.run(df::initialize_variables(fed.graph));
+    df::train::Saver saver(fed.graph, {.states = {{"saves", state, restore}}, .files = files});
+    fed.fit({5, 4, 3, 2}, df::train::checkpoints(saver, "/d/m", std::move(options)));
+    return saves;
+  };
+  CHECK(num_saves({.every_epochs = 0}) == 1);
+  CHECK(num_saves({.every_epochs = 1}) == 4);
+  CHECK(num_saves({.every_epochs = 2}) == 2);
+  CHECK(num_saves({.every_epochs = 3}) == 2);
+  CHECK(num_saves({.every_steps = 2, .every_epochs = 0}) == 2);
+  CHECK(num_saves({.every_steps = 3, .every_epochs = 0}) == 2);
+  CHECK(num_saves({.every_steps = 3, .every_epochs = 0, .at_end = false}) == 1);
+}
+
 TEST_CASE("the last checkpoint holds the variables that fit leaves, in any order of its hooks") {
   for (const bool is_saved_first : {true, false}) {
     for (const std::vector<float>& losses : {std::vector<float>{3, 1, 2, 2}, {3, 2, 1}}) {

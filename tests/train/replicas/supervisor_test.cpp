@@ -247,8 +247,10 @@ TEST_CASE("a chief that finishes leaves again when its session is made anew mean
   df::train::SyncReplicas sync(df::train::GradientDescent(0.5f), {.replicas = 1});
   const df::Operation train = sync.minimize(df::square(model.weight * 1.0f));
   df::train::SupervisorOptions options = sync.supervised(model.options());
-  int leads = 0;
+  int leads = 0, attempts = 0;
   options.lead = [&, lead = options.lead](const df::train::Leading& with) {
+    // The supervisor would try for ever.
+    if (++attempts > 30) df::throw_error(df::Status::internal("the lead fails again and again"));
     lead(with);
     if (++leads < 3) df::throw_error(df::Status::unavailable("lost when all had left"));
   };
@@ -257,6 +259,7 @@ TEST_CASE("a chief that finishes leaves again when its session is made anew mean
   CHECK(supervisor.run([&](df::Session& session) { return session.run(sync.global_step()).scalar(); }) == 3);
   sync.finish(supervisor);
   CHECK(leads == 3);
+  CHECK(attempts == 3);
 }
 
 TEST_CASE("a beginning that waits longer than the model may take to be ready ends with the reason") {

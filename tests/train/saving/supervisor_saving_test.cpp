@@ -157,6 +157,24 @@ TEST_CASE("a chief that is started anew before its first step is saved begins ag
   }
 }
 
+TEST_CASE("what a lead that has failed left half done is undone by the last checkpoint") {
+  CountedTraining training(std::make_shared<df::MemoryFileSystem>());
+  df::train::SupervisorOptions options = training.options();
+  int leads = 0;
+  options.lead = [&](const df::train::Leading& with) {
+    if (++leads > 1) return;
+    with.session.run(training.bump);
+    with.save();
+    with.session.run(training.bump);  // the variables keep their values when the session goes
+    df::throw_error(df::Status::unavailable("a task that only the lead uses is gone"));
+  };
+  df::train::Supervisor supervisor(training.graph, options);
+  CHECK(supervisor.wait_for_lead());
+  CHECK(leads == 2);
+  CHECK(supervisor.run([&](df::Session& session) { return session.run(training.step).scalar(); }) == 1);
+  CHECK(training.latest() == 1);
+}
+
 TEST_CASE("what is new is saved once, and by the chief alone") {
   CountedTraining training(std::make_shared<df::MemoryFileSystem>());
   df::train::SupervisorOptions options = training.options();
