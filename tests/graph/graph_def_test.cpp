@@ -165,4 +165,11 @@ TEST_CASE("graphs are saved to files in the form that the path names", "[graph_d
   CHECK(files.read_file("graph.json").front() == '{');
   files.write_file_atomically("bad.json", std::string_view("{"));
   CHECK(std::string(status_of([&] { return load_graph(files, "bad.json"); }).message()).starts_with("bad.json: "));
+  for (const char* path : {"lfs.dfg", "lfs.json"}) {
+    files.write_file_atomically(path,
+                                std::string_view("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n"));
+    const Status pointer = status_of([&] { return load_graph(files, path); });
+    CHECK(pointer.code() == Code::invalid_argument);
+    CHECK(mentions(pointer, str_cat(path, ": the file is a Git LFS pointer")));
+  }
 }

@@ -3,6 +3,7 @@
 #include <dflow/base/files/byte_reader.hpp>
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/files/crc32c.hpp>
+#include <dflow/base/files/file_kind.hpp>
 #include <dflow/graph/graph_def_archive.hpp>
 #include <dflow/graph/graph_def_json.hpp>
 #include <dflow/graph/saved_attr.hpp>
@@ -317,7 +318,7 @@ GraphDef load_graph(FileSystem& files, const std::string& path) {
   try {
     return path.ends_with(".json") ? from_json(content) : from_binary(content);
   } catch (const Error& error) {
-    throw_error(error.status().with_prefix(str_cat(path, ": ")));
+    throw_error(with_kind_of_file(error.status(), content).with_prefix(str_cat(path, ": ")));
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/files/file_kind.hpp>
 #include <dflow/base/printable.hpp>
 #include <dflow/base/text/parse_number.hpp>
 #include <dflow/io/compression/gzip.hpp>
@@ -201,7 +202,7 @@ CsvTable read_csv_table(FileSystem& files, const std::string& path, const CsvOpt
     table.path = path;
     return table;
   } catch (const Error& error) {
-    throw_error(error.status().with_prefix(str_cat(path, ": ")));
+    throw_error(with_kind_of_file(error.status(), text).with_prefix(str_cat(path, ": ")));
   }
 }
 

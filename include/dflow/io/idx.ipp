@@ -2,6 +2,7 @@
 
 #include <dflow/base/checked.hpp>
 #include <dflow/base/files/byte_reader.hpp>
+#include <dflow/base/files/file_kind.hpp>
 #include <dflow/io/compression/gzip.hpp>
 #include <dflow/io/idx.hpp>
 
@@ -86,7 +87,7 @@ AnyTensor read_idx(FileSystem& files, const std::string& path) {
   try {
     return parse_idx(std::as_bytes(std::span(bytes.data(), bytes.size())));
   } catch (const Error& error) {
-    throw_error(error.status().with_prefix(str_cat(path, ": ")));
+    throw_error(with_kind_of_file(error.status(), bytes).with_prefix(str_cat(path, ": ")));
   }
 }
 

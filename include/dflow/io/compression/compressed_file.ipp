@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/files/file_kind.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/io/compression/compressed_file.hpp>
 #include <dflow/io/compression/gzip.hpp>
@@ -65,11 +66,13 @@ class InflatingSource final : public ByteSource {
     return !packed_.empty();
   }
 
-  [[noreturn]] void fail(std::string_view what) const {
+  [[noreturn]] void fail(std::string_view what) {
     constexpr std::string_view names[] = {"deflated", "zlib", "gzip"};
-    throw_error(
+    Status damage =
         Status::data_loss(str_cat("the ", names[static_cast<std::size_t>(format_)], " stream is damaged before offset ",
-                                  compressed_->position() - packed_.size(), ": ", what)));
+                                  compressed_->position() - packed_.size(), ": ", what));
+    if (position_ == 0) damage = with_kind_of_file(damage, *compressed_);
+    throw_error(std::move(damage));
   }
 
   std::unique_ptr<ByteSource> compressed_;

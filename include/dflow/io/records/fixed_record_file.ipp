@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/checked.hpp>
+#include <dflow/base/files/file_kind.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/io/records/fixed_record_file.hpp>
@@ -51,8 +52,10 @@ bool FixedRecordReader::next(std::string& record) {
   } catch (const Error& error) {
     record.clear();
     clear_window();  // where the source is now is unknown
-    throw_error(error.status().with_prefix(
-        str_cat("record ", number_, " of '", path_, "' at offset ", offset_of(number_), ": ")));
+    Status status = error.status();
+    if (number_ == 0 && status.code() == Code::data_loss) status = with_kind_of_file(status, *source_);
+    throw_error(
+        status.with_prefix(str_cat("record ", number_, " of '", path_, "' at offset ", offset_of(number_), ": ")));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <dflow/base/files/byte_reader.hpp>
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/files/crc32c.hpp>
+#include <dflow/base/files/file_kind.hpp>
 #include <dflow/base/files/read_ahead_source.hpp>
 #include <dflow/io/compression/compressed_file.hpp>
 #include <dflow/io/records/record_file.hpp>
@@ -132,7 +133,9 @@ bool RecordReader::read_with_place(Read read) {
     return read();
   } catch (const Error& error) {
     window_ = {};
-    throw_error(error.status().with_prefix(str_cat("record of '", path_, "' at offset ", offset_, ": ")));
+    Status status = error.status();
+    if (offset_ == 0 && status.code() == Code::data_loss) status = with_kind_of_file(status, *source_);
+    throw_error(status.with_prefix(str_cat("record of '", path_, "' at offset ", offset_, ": ")));
   }
 }
 

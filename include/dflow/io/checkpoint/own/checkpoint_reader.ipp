@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/files/crc32c.hpp>
+#include <dflow/base/files/file_kind.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/io/checkpoint/own/checkpoint_reader.hpp>
 #include <dflow/io/checkpoint/parts/missing_tensor.hpp>
@@ -67,7 +68,7 @@ CheckpointIndex read_checkpoint_index(FileSystem& files, const std::string& path
   try {
     return CheckpointIndex::parse(std::as_bytes(std::span(content)));
   } catch (const Error& error) {
-    throw_error(error.status().with_prefix(str_cat("'", path, "': ")));
+    throw_error(with_kind_of_file(error.status(), content).with_prefix(str_cat("'", path, "': ")));
   }
 }
 
@@ -81,8 +82,9 @@ CheckpointReader::CheckpointReader(FileSystem& files, const std::string& prefix)
     const std::string path = join_path(parent_directory(prefix), shard.file);
     shards_.push_back(files.open_for_reading(path));
     if (const std::uint64_t size = shards_.back()->size(); size != shard.size) {
-      throw_error(Status::data_loss(str_cat("checkpoint file '", path, "' has ", size, " bytes instead of ", shard.size,
-                                            ", at offset ", std::min(size, shard.size))));
+      const Status damage = Status::data_loss(
+          str_cat("it has ", size, " bytes instead of ", shard.size, ", at offset ", std::min(size, shard.size)));
+      throw_error(with_kind_of_file(damage, *shards_.back()).with_prefix(str_cat("checkpoint file '", path, "': ")));
     }
   }
 }

@@ -51,6 +51,7 @@ class SortedTableReader {
   std::vector<Block>::const_iterator block_of(std::string_view key) const noexcept;
   std::string read_block(std::uint64_t offset, std::uint64_t size) const;
   [[noreturn]] void fail(std::string_view what, std::uint64_t offset) const;
+  [[noreturn]] void fail_without_end(std::string_view what, std::uint64_t offset) const;
   void each_entry(const Block& block, FunctionRef<void(std::string_view, std::string_view)> take) const;
 
   std::string path_;

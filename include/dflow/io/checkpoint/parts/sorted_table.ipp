@@ -3,6 +3,7 @@
 #include <dflow/base/files/byte_reader.hpp>
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/files/crc32c.hpp>
+#include <dflow/base/files/file_kind.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/io/checkpoint/parts/sorted_table.hpp>
 #include <dflow/io/compression/snappy.hpp>
@@ -70,6 +71,11 @@ void SortedTableReader::fail(std::string_view what, std::uint64_t offset) const 
   throw_error(Status::data_loss(str_cat("'", path_, "': ", what, ", at offset ", offset)));
 }
 
+void SortedTableReader::fail_without_end(std::string_view what, std::uint64_t offset) const {
+  const Status damage = Status::data_loss(str_cat(what, ", at offset ", offset));
+  throw_error(with_kind_of_file(damage, *file_).with_prefix(str_cat("'", path_, "': ")));
+}
+
 std::string SortedTableReader::read_block(std::uint64_t offset, std::uint64_t size) const {
   const auto bad = [](std::string_view what) { throw_error(Status::data_loss(std::string(what))); };
   const std::uint64_t end = file_->size() - footer_bytes;
@@ -102,12 +108,12 @@ void SortedTableReader::each_entry(const Block& block,
 
 void SortedTableReader::read_index() {
   const std::uint64_t size = file_->size();
-  if (size < footer_bytes) fail("a table that is shorter than its end", size);
+  if (size < footer_bytes) fail_without_end("a table that is shorter than its end", size);
   std::string bytes(footer_bytes, '\0');
   const std::uint64_t footer_offset = size - footer_bytes;
   file_->read_exactly_at(footer_offset, std::as_writable_bytes(std::span(bytes)));
   if (ByteReader(std::string_view(bytes).substr(footer_bytes - 8)).u64() != magic) {
-    fail("no end of a table: it is no checkpoint, or cut short", footer_offset);
+    fail_without_end("no end of a table: it is no checkpoint, or cut short", footer_offset);
   }
   const auto handle = [](ByteReader& in) {
     const std::uint64_t offset = in.varint();

@@ -12,6 +12,7 @@
 #include <dflow/base/files/byte_writer.ipp>
 #include <dflow/base/files/crc32.ipp>
 #include <dflow/base/files/crc32c.ipp>
+#include <dflow/base/files/file_kind.ipp>
 #include <dflow/base/files/file_system.ipp>
 #include <dflow/base/files/matching_files.ipp>
 #include <dflow/base/files/memory_file_system.ipp>
