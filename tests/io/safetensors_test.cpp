@@ -170,7 +170,6 @@ TEST_CASE("a safetensors header that breaks a rule of the format is DataLoss") {
        R"({"__metadata__":{"a":"1","a":"2"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})"sv,
        R"({"a":{"dtype":"F32","shape":[2]}})"sv, R"({"a":{"dtype":"F32","data_offsets":[0,8]}})"sv,
        R"({"a":{"shape":[2],"data_offsets":[0,8]}})"sv,
-       R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":"y"}})"sv,
        // wrong kinds
        R"({"a":{"dtype":1,"shape":[2],"data_offsets":[0,8]}})"sv,
        R"({"a":{"dtype":["F32"],"shape":[2],"data_offsets":[0,8]}})"sv,
@@ -182,6 +181,10 @@ TEST_CASE("a safetensors header that breaks a rule of the format is DataLoss") {
        R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8,8]}})"sv,
        R"({"a":{"dtype":"F32","shape":[2],"data_offsets":{"x":0}}})"sv, R"({"a":"F32"})"sv, R"({"a":null})"sv,
        R"({"a":[true]})"sv, R"({"__metadata__":{"a":1}})"sv, R"({"__metadata__":[]})"sv,
+       R"({"__metadata__":{"a":null}})"sv, R"({"version":null})"sv, R"({"__metadata__":true})"sv,
+       R"({"a":{"dtype":null,"shape":[2],"data_offsets":[0,8]}})"sv,
+       R"({"a":{"dtype":"F32","shape":[null],"data_offsets":[0,8]}})"sv,
+       R"({"a":{"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}})"sv,
        // not JSON
        R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}} x)"sv, R"({"a":{"dtype":"F32","shape":[2])"sv,
        "{\"\xff\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}"sv,
@@ -195,7 +198,7 @@ TEST_CASE("a safetensors header that breaks a rule of the format is DataLoss") {
   CHECK(code_of([] { return read_safetensors_of(safetensors_file("{}", "", 3)); }) == Code::data_loss);
 }
 
-TEST_CASE("a tensor of a type that dflow has not is listed, and what is beside it is read") {
+TEST_CASE("a tensor of a type that dflow lacks is listed, and the tensors beside it are read") {
   const std::string_view header =
       R"({"a":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[],"data_offsets":[4,8]}})";
   dflow::MemoryFileSystem files;
@@ -206,8 +209,54 @@ TEST_CASE("a tensor of a type that dflow has not is listed, and what is beside i
   CHECK(reader.entries()[0].shape == Shape{4});
   CHECK(contains(error_of([&] { return reader.read("a"); }, Code::unimplemented), "F8_E4M3"));
   CHECK(bitwise_equal(reader.read("b"), Tensor<float>(1.0f)));
-  CHECK(code_of_safetensors(R"({"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,2],"data_offsets":[0,8]}})") ==
-        Code::unimplemented);
+  const std::vector<NamedTensor> all = dflow::read_safetensors(files, "/m");
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].name == "b");
+}
+
+// safetensors 0.8.0 opens each of these files, and gives "a" as float32 [2].
+TEST_CASE("members that the safetensors format does not have are passed over, and null is no metadata") {
+  for (
+      const std::string_view header :
+      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"quant":"x"}})"sv,
+       R"({"a":{"x":{"shape":[[1,null],{"dtype":true}],"dtype":"F64"},"dtype":"F32","shape":[2],"data_offsets":[0,8]}})"sv,
+       R"({"a":{"dtype":"F32","x":[],"shape":[2],"y":{},"data_offsets":[0,8],"z":-1.5e3,"w":false}})"sv,
+       R"({"__metadata__":null,"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})"sv}) {
+    INFO(header);
+    const std::vector<NamedTensor> all =
+        read_safetensors_of(safetensors_file(header, "\0\0\x80\x3f\0\0\0\x40"sv, header.size()));
+    REQUIRE(all.size() == 1);
+    CHECK(all[0].name == "a");
+    CHECK(bitwise_equal(all[0].tensor, Tensor<float>({2}, {1, 2})));
+  }
+  const std::string deep = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":)" + std::string(100, '[') +
+                           std::string(100, ']') + "}}";
+  CHECK(code_of_safetensors(deep) == Code::ok);
+}
+
+TEST_CASE("a safetensors file with a tensor of too many dimensions or a type of the future gives its other tensors") {
+  const std::string_view header = R"({"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,4]},)"
+                                  R"("b":{"dtype":"F32","shape":[],"data_offsets":[4,8]}})";
+  dflow::MemoryFileSystem files;
+  files.write_file_atomically("/m",
+                              std::string_view(safetensors_file(header, "\0\0\0\0\0\0\x80\x3f"sv, header.size())));
+  const dflow::SafetensorsReader reader(files, "/m");
+  REQUIRE(reader.entries().size() == 2);
+  CHECK(reader.entries()[0].problem.code() == Code::unimplemented);
+  CHECK(reader.entries()[0].dtype == dflow::DType::invalid);
+  CHECK(reader.entries()[1].problem.ok());
+  CHECK(contains(error_of([&] { return reader.read("a"); }, Code::unimplemented), "/m: tensor 'a' has 9 dimensions"));
+  CHECK(bitwise_equal(reader.read("b"), Tensor<float>(1.0f)));
+  CHECK(dflow::read_safetensors(files, "/m").size() == 1);
+  CHECK(code_of_safetensors(R"({"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,8]}})") ==
+        Code::data_loss);
+
+  // A damaged word for a type must not lose its tensor.
+  const std::string_view future = R"({"a":{"dtype":"F72","shape":[1],"data_offsets":[0,8]}})";
+  files.write_file_atomically("/future",
+                              std::string_view(safetensors_file(future, "\0\0\0\0\0\0\0\0"sv, future.size())));
+  CHECK(dflow::SafetensorsReader(files, "/future").entries()[0].problem.code() == Code::unimplemented);
+  CHECK(contains(error_of([&] { return dflow::read_safetensors(files, "/future"); }, Code::unimplemented), "F72"));
 }
 
 TEST_CASE("a truth value of a safetensors file but 0 and 1 is DataLoss") {

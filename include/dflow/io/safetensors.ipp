@@ -4,6 +4,7 @@
 #include <dflow/base/files/atomic_file.hpp>
 #include <dflow/base/files/byte_reader.hpp>
 #include <dflow/base/files/byte_writer.hpp>
+#include <dflow/base/files/file_kind.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/io/checkpoint/parts/missing_tensor.hpp>
 #include <dflow/io/json/reader.hpp>
@@ -33,21 +34,32 @@ struct SafetensorsType {
   int bits;
   DType dtype;
 };
-inline constexpr std::array<SafetensorsType, 20> safetensors_types{
-    {{"BOOL", 8, DType::boolean},    {"U8", 8, DType::uint8},        {"I8", 8, DType::int8},
-     {"U16", 16, DType::uint16},     {"I16", 16, DType::int16},      {"F16", 16, DType::float16},
-     {"BF16", 16, DType::bfloat16},  {"U32", 32, DType::uint32},     {"I32", 32, DType::int32},
-     {"F32", 32, DType::float32},    {"C64", 64, DType::complex64},  {"F64", 64, DType::float64},
-     {"I64", 64, DType::int64},      {"U64", 64, DType::uint64},     {"F4", 4, DType::invalid},
-     {"F6_E2M3", 6, DType::invalid}, {"F6_E3M2", 6, DType::invalid}, {"F8_E5M2", 8, DType::invalid},
-     {"F8_E4M3", 8, DType::invalid}, {"F8_E8M0", 8, DType::invalid}}};
+inline constexpr std::array<SafetensorsType, 22> safetensors_types{
+    {{"BOOL", 8, DType::boolean},       {"U8", 8, DType::uint8},        {"I8", 8, DType::int8},
+     {"U16", 16, DType::uint16},        {"I16", 16, DType::int16},      {"F16", 16, DType::float16},
+     {"BF16", 16, DType::bfloat16},     {"U32", 32, DType::uint32},     {"I32", 32, DType::int32},
+     {"F32", 32, DType::float32},       {"C64", 64, DType::complex64},  {"F64", 64, DType::float64},
+     {"I64", 64, DType::int64},         {"U64", 64, DType::uint64},     {"F4", 4, DType::invalid},
+     {"F6_E2M3", 6, DType::invalid},    {"F6_E3M2", 6, DType::invalid}, {"F8_E5M2", 8, DType::invalid},
+     {"F8_E4M3", 8, DType::invalid},    {"F8_E8M0", 8, DType::invalid}, {"F8_E4M3FNUZ", 8, DType::invalid},
+     {"F8_E5M2FNUZ", 8, DType::invalid}}};
+
+/// The type of that name; null if the format does not have it.
+const SafetensorsType* safetensors_type(std::string_view name) {
+  const auto type = std::find_if(safetensors_types.begin(), safetensors_types.end(),
+                                 [&](const SafetensorsType& candidate) { return candidate.name == name; });
+  return type == safetensors_types.end() ? nullptr : &*type;
+}
 
 inline constexpr std::string_view safetensors_metadata = "__metadata__";
 
 inline constexpr std::uint64_t safetensors_length_bytes = 8;  ///< of the header's length, before it
 
+Status safetensors_damage(std::string_view what, std::uint64_t offset) {
+  return Status::data_loss(str_cat("the safetensors file is damaged: ", what, ", at offset ", offset));
+}
 [[noreturn]] void fail_safetensors(std::string_view what, std::uint64_t offset) {
-  throw_error(Status::data_loss(str_cat("the safetensors file is damaged: ", what, ", at offset ", offset)));
+  throw_error(safetensors_damage(what, offset));
 }
 
 /// The content of the header; begin and end are counted from its end.
@@ -61,17 +73,23 @@ void settle_safetensors_entry(SafetensorsEntry& entry, std::span<const std::int6
   const auto bad = [&](std::string_view what) {
     fail_safetensors(str_cat("tensor '", entry.name, "' ", what), offset);
   };
-  if (extents.size() > static_cast<std::size_t>(max_rank)) {
-    throw_error(Status::unimplemented(str_cat("tensor '", entry.name, "' has ", extents.size(),
-                                              " dimensions, more than the ", max_rank, " of a tensor")));
-  }
+  const auto cannot_read = [&](std::string_view why) {
+    entry.dtype = DType::invalid;
+    entry.problem = Status::unimplemented(str_cat("tensor '", entry.name, "' ", why));
+  };
   const std::optional<std::int64_t> elements = try_product(extents);
   if (!elements) bad("has extents that multiply past 2^63");
-  entry.shape = Shape(extents);
-  const auto type = std::find_if(safetensors_types.begin(), safetensors_types.end(),
-                                 [&](const SafetensorsType& candidate) { return candidate.name == entry.type; });
-  if (type == safetensors_types.end()) return;  // a future type of unknown size
-  entry.dtype = type->dtype;
+  const SafetensorsType* const type = safetensors_type(entry.type);
+  if (type != nullptr) entry.dtype = type->dtype;
+  if (entry.dtype == DType::invalid) {
+    cannot_read(str_cat("is of type ", std::string_view(entry.type).substr(0, 80), ", which is not read"));
+  }
+  if (extents.size() <= static_cast<std::size_t>(max_rank)) {
+    entry.shape = Shape(extents);
+  } else {
+    cannot_read(str_cat("has ", extents.size(), " dimensions, more than the ", max_rank, " of a tensor"));
+  }
+  if (type == nullptr) return;  // a future type of unknown size
   const std::optional<std::uint64_t> bits =
       try_mul(static_cast<std::uint64_t>(*elements), static_cast<std::uint64_t>(type->bits));
   if (!bits || *bits % 8 != 0 || entry.begin > entry.end || entry.end - entry.begin != *bits / 8) {
@@ -85,9 +103,15 @@ class SafetensorsEvents final : public json::Events {
   /// `at`: the number of bytes that the reader has taken.
   SafetensorsEvents(SafetensorsHeader& header, const std::size_t& at) : header_(header), at_(at) {}
 
-  void null() override { unexpected(); }
-  void boolean(bool) override { unexpected(); }
+  void null() override {
+    const bool is_no_metadata = depth_ == 1 && name_ == safetensors_metadata;
+    if (!is_unknown() && !is_no_metadata) unexpected();
+  }
+  void boolean(bool) override {
+    if (!is_unknown()) unexpected();
+  }
   void number(std::string_view spelling) override {
+    if (is_unknown()) return;
     if (depth_ != 3) unexpected();
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(spelling.data(), spelling.data() + spelling.size(), value);
@@ -102,10 +126,12 @@ class SafetensorsEvents final : public json::Events {
     }
   }
   void string(std::string_view text) override {
+    if (is_unknown()) return;
     if (depth_ != 2 || (!is_metadata_ && field_ != dtype)) unexpected();
     (is_metadata_ ? header_.metadata[key_] : entry_.type) = text;
   }
   void begin_object() override {
+    if (is_unknown()) return void(++depth_);
     if (depth_++ > 1) unexpected();
     if (depth_ != 2) return;
     is_metadata_ = name_ == safetensors_metadata;
@@ -124,21 +150,25 @@ class SafetensorsEvents final : public json::Events {
     header_.entries.push_back(std::move(entry_));
   }
   void begin_array() override {
-    if (depth_++ != 2 || is_metadata_ || field_ == dtype) unexpected();
+    const bool is_list = depth_ == 2 && !is_metadata_ && field_ != dtype;
+    if (!is_unknown() && !is_list) unexpected();
+    ++depth_;
   }
   void end_array() override { --depth_; }
   void key(std::string_view text) override {
+    if (depth_ > 2) return;  // of a member that is not known
     if (depth_ == 1) return void(name_ = text);
     key_ = text;
     if (is_metadata_) return;
-    field_ = key_ == "dtype" ? dtype : key_ == "shape" ? shape : key_ == "data_offsets" ? data_offsets : 0u;
-    if (field_ == 0) fail(str_cat("'", text.substr(0, 80), "' of tensor '", name_, "' is not known"));
+    field_ = key_ == "dtype" ? dtype : key_ == "shape" ? shape : key_ == "data_offsets" ? data_offsets : unknown;
     fields_ |= field_;
   }
 
  private:
-  enum Field : unsigned { dtype = 1, shape = 2, data_offsets = 4 };
+  enum Field : unsigned { unknown = 0, dtype = 1, shape = 2, data_offsets = 4 };
 
+  /// In a member of a tensor's description that the format does not have, which is passed over.
+  bool is_unknown() const noexcept { return depth_ >= 2 && !is_metadata_ && field_ == unknown; }
   /// The position in the file after the last byte that the reader has seen.
   std::uint64_t offset() const noexcept { return safetensors_length_bytes + at_; }
   [[noreturn]] void fail(std::string_view what) const { fail_safetensors(what, offset()); }
@@ -153,7 +183,7 @@ class SafetensorsEvents final : public json::Events {
   SafetensorsEntry entry_;
   std::vector<std::int64_t> extents_;
   int depth_ = 0, offsets_ = 0;
-  unsigned field_ = 0, fields_ = 0;
+  unsigned field_ = unknown, fields_ = 0;
   bool is_metadata_ = false;
 };
 
@@ -162,7 +192,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view text) {
   SafetensorsHeader header;
   std::size_t at = 0;
   SafetensorsEvents events(header, at);
-  constexpr json::Limits limits{.max_depth = 3, .max_bytes = SafetensorsReader::max_header_bytes};
+  constexpr json::Limits limits{.max_depth = 128, .max_bytes = SafetensorsReader::max_header_bytes};
   if (const std::optional<json::Problem> problem = json::try_read(text, events, limits, at)) {
     fail_safetensors(str_cat("the header: ", problem->what), safetensors_length_bytes + problem->offset);
   }
@@ -204,7 +234,8 @@ SafetensorsReader::SafetensorsReader(FileSystem& files, std::string path)
     file_->read_exactly_at(0, std::as_writable_bytes(std::span(length)));
     const std::uint64_t header_size = ByteReader(length).u64();
     if (header_size > max_header_bytes) {
-      detail::fail_safetensors(str_cat("a header of ", header_size, " bytes"), 0);
+      const Status damage = detail::safetensors_damage(str_cat("a header of ", header_size, " bytes"), 0);
+      throw_error(with_kind_of_file(damage, *file_));
     }
     const std::uint64_t start = length.size() + header_size;
     if (start > size) {
@@ -219,6 +250,7 @@ SafetensorsReader::SafetensorsReader(FileSystem& files, std::string path)
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       entries_[i].begin += start;
       entries_[i].end += start;
+      entries_[i].problem = entries_[i].problem.with_prefix(str_cat(path_, ": "));
       by_name_.emplace(entries_[i].name, i);
     }
   } catch (const Error& error) {
@@ -245,10 +277,7 @@ AnyTensor SafetensorsReader::read(std::string_view name) const {
 
 AnyTensor SafetensorsReader::read(const SafetensorsEntry& entry) const {
   if (file_ == nullptr) throw_error(Status::failed_precondition("the safetensors reader was moved from"));
-  if (entry.dtype == DType::invalid) {
-    throw_error(Status::unimplemented(str_cat(path_, ": tensor '", entry.name, "' is of type ",
-                                              std::string_view(entry.type).substr(0, 80), ", which is not read")));
-  }
+  throw_if_error(entry.problem);
   AnyTensor tensor(entry.dtype, entry.shape);
   const std::span<std::byte> bytes(static_cast<std::byte*>(tensor.raw_data()), tensor.bytes());
   if (!bytes.empty()) {
@@ -272,7 +301,10 @@ std::vector<NamedTensor> read_safetensors(FileSystem& files, const std::string& 
   const SafetensorsReader reader(files, path);
   std::vector<NamedTensor> tensors;
   tensors.reserve(reader.entries().size());
-  for (const SafetensorsEntry& entry : reader.entries()) tensors.push_back({entry.name, reader.read(entry)});
+  for (const SafetensorsEntry& entry : reader.entries()) {
+    const bool is_left_out = !entry.problem.ok() && detail::safetensors_type(entry.type) != nullptr;
+    if (!is_left_out) tensors.push_back({entry.name, reader.read(entry)});
+  }
   return tensors;
 }
 
