@@ -16,6 +16,7 @@
 #include <dflow/core/memory/pool_allocator.ipp>
 #include <dflow/core/nested_elements.ipp>
 #include <dflow/core/partial_shape.ipp>
+#include <dflow/core/permuted.ipp>
 #include <dflow/core/rendezvous.ipp>
 #include <dflow/core/resource.ipp>
 #include <dflow/core/shape.ipp>
