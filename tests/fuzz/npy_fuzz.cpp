@@ -5,6 +5,7 @@
 #include <dflow/io/npy.hpp>
 #include <dflow/io/npz.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -50,6 +51,24 @@ void read_npz(dflow::FileSystem& files) {
   }
 }
 
+/// The tensors that a listing tells of have the listed type and shape.
+void list_npz(dflow::FileSystem& files) {
+  try {
+    const dflow::NpzReader reader(files, "/file.npz");
+    for (const dflow::NpzEntry& entry : reader.entries()) {
+      try {
+        const dflow::AnyTensor tensor = reader.read(entry.name);
+        const bool is_first = &entry == &*std::ranges::find(reader.entries(), entry.name, &dflow::NpzEntry::name);
+        require(!is_first || (tensor.dtype() == entry.dtype && tensor.shape() == entry.shape && entry.problem.ok()));
+      } catch (const dflow::Error& error) {
+        require_known(error);
+      }
+    }
+  } catch (const dflow::Error& error) {
+    require_known(error);
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -58,5 +77,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   read_npy(file);
   files.write_file_atomically("/file.npz", file);
   read_npz(files);
+  list_npz(files);
   return 0;
 }

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 using dflow::Code;
@@ -45,6 +46,34 @@ constexpr std::string_view compressed_npz =
     "oG6TaaGuo6Cell9UUpSYF59flJIKEndLzClOBYoXZyQWpAL5GsY6mjoKtQoUAC5GBghggtLMUBoAUEsBAi0DLQAAAAgAAAAhAJH059tQAAAAkAAA"
     "AAUAAAAAAAAAAAAAAIABAAAAAHcubnB5UEsBAi0DLQAAAAgAAAAhAAwtsbRGAAAAhAAAAAUAAAAAAAAAAAAAAIABhwAAAG4ubnB5UEsBAi0DLQAA"
     "CAgAAAAhALyRVY5NAAAAmAAAAAYAAAAAAAAAAAAAAIABBAEAAMOpLm5weVBLBQYAAAAAAwADAJoAAACJAQAAAAA=";
+
+// The file of the test of mixed entries below.
+constexpr std::string_view mixed_npz =
+    "UEsDBBQAAAAAAAAAIQC8kVWOmAAAAJgAAAAFAAAAeC5ucHmTTlVNUFkBAHYAeydkZXNjcic6ICc8aTgnLCAnZm9ydHJhbl9vcmRlcic6IEZhbHNl"
+    "LCAnc2hhcGUnOiAoMywpLCB9ICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgCgEAAAAA"
+    "AAAAAgAAAAAAAAADAAAAAAAAAFBLAwQUAAAAAAAAACEAr6wbVgcAAAAHAAAACQAAAG1ldGEuanNvbnsiYSI6MX1QSwMEFAAAAAAAAAAhAAAAAAAA"
+    "AAAAAAAAAAQAAABkaXIvUEsDBBQAAAAAAAAAIQCTAfBGGAEAABgBAAAFAAAAby5ucHmTTlVNUFkBAHYAeydkZXNjcic6ICd8TycsICdmb3J0cmFu"
+    "X29yZGVyJzogRmFsc2UsICdzaGFwZSc6ICgyLCksIH0gICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAg"
+    "ICAgICAgICAgCoAElY0AAAAAAAAAjBZudW1weS5fY29yZS5tdWx0aWFycmF5lIwMX3JlY29uc3RydWN0lJOUjAVudW1weZSMB25kYXJyYXmUk5RL"
+    "AIWUQwFilIeUUpQoSwFLAoWUaAOMBWR0eXBllJOUjAJPOJSJiIeUUpQoSwOMAXyUTk5OSv////9K/////0s/dJRiiV2UKH2UTmV0lGIuUEsDBD8A"
+    "AgAOAAAAIQCq+rscXgAAAIgAAAAFAAAAeS5ucHkJBAUAXQAAgAAASZOGpN7TgnlqWw0jODarnZ1MTe7jbcMd62ciZu4cpEC6+JnXSScm4hcteWkz"
+    "OW5HJTa8/PyVCJf4Ey5j+JRIAHrUyEFZFycJmOK1gshvk//+rUoAUEsBAhQDFAAAAAAAAAAhALyRVY6YAAAAmAAAAAUAAAAAAAAAAAAAAIABAAAA"
+    "AHgubnB5UEsBAhQDFAAAAAAAAAAhAK+sG1YHAAAABwAAAAkAAAAAAAAAAAAAAIABuwAAAG1ldGEuanNvblBLAQIUAxQAAAAAAAAAIQAAAAAAAAAA"
+    "AAAAAAAEAAAAAAAAAAAAAACAAekAAABkaXIvUEsBAhQDFAAAAAAAAAAhAJMB8EYYAQAAGAEAAAUAAAAAAAAAAAAAAIABCwEAAG8ubnB5UEsBAj8D"
+    "PwACAA4AAAAhAKr6uxxeAAAAiAAAAAUAAAAAAAAAAAAAAIABRgIAAHkubnB5UEsFBgAAAAAFAAUAAgEAAMcCAAAAAA==";
+
+// The same without the last entry.
+constexpr std::string_view objects_npz =
+    "UEsDBBQAAAAAAAAAIQC8kVWOmAAAAJgAAAAFAAAAeC5ucHmTTlVNUFkBAHYAeydkZXNjcic6ICc8aTgnLCAnZm9ydHJhbl9vcmRlcic6IEZhbHNl"
+    "LCAnc2hhcGUnOiAoMywpLCB9ICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgCgEAAAAA"
+    "AAAAAgAAAAAAAAADAAAAAAAAAFBLAwQUAAAAAAAAACEAr6wbVgcAAAAHAAAACQAAAG1ldGEuanNvbnsiYSI6MX1QSwMEFAAAAAAAAAAhAAAAAAAA"
+    "AAAAAAAAAAQAAABkaXIvUEsDBBQAAAAAAAAAIQCTAfBGGAEAABgBAAAFAAAAby5ucHmTTlVNUFkBAHYAeydkZXNjcic6ICd8TycsICdmb3J0cmFu"
+    "X29yZGVyJzogRmFsc2UsICdzaGFwZSc6ICgyLCksIH0gICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAg"
+    "ICAgICAgICAgCoAElY0AAAAAAAAAjBZudW1weS5fY29yZS5tdWx0aWFycmF5lIwMX3JlY29uc3RydWN0lJOUjAVudW1weZSMB25kYXJyYXmUk5RL"
+    "AIWUQwFilIeUUpQoSwFLAoWUaAOMBWR0eXBllJOUjAJPOJSJiIeUUpQoSwOMAXyUTk5OSv////9K/////0s/dJRiiV2UKH2UTmV0lGIuUEsBAhQD"
+    "FAAAAAAAAAAhALyRVY6YAAAAmAAAAAUAAAAAAAAAAAAAAIABAAAAAHgubnB5UEsBAhQDFAAAAAAAAAAhAK+sG1YHAAAABwAAAAkAAAAAAAAAAAAA"
+    "AIABuwAAAG1ldGEuanNvblBLAQIUAxQAAAAAAAAAIQAAAAAAAAAAAAAAAAAEAAAAAAAAAAAAAACAAekAAABkaXIvUEsBAhQDFAAAAAAAAAAhAJMB"
+    "8EYYAQAAGAEAAAUAAAAAAAAAAAAAAIABCwEAAG8ubnB5UEsFBgAAAAAEAAQAzwAAAEYCAAAAAA==";
 
 bool npz_has_zlib() {
   return code_of([] { return dflow::deflated({}, dflow::CompressionFormat::raw); }) != Code::unimplemented;
@@ -111,6 +140,71 @@ TEST_CASE("compressed texts of every number and kind are read, however few bytes
     CHECK(bitwise_equal(dflow::read_npz(files, "/t.npz", "same"), same));
     CHECK(bitwise_equal(dflow::read_npz(files, "/t.npz", "numbered"), numbered));
   }
+}
+
+// zipfile of Python 3.11, NumPy 2.4.6: "x.npy" with numpy.save of [1, 2, 3] of int64, "meta.json" with {"a":1}, a
+// folder "dir/", "o.npy" with numpy.save of an array of two objects, which is pickled, "y.npy" with numpy.save of
+// float32 [[1], [2]] by LZMA.
+TEST_CASE("an npz file with entries that cannot be read gives the others, and lists all") {
+  dflow::MemoryFileSystem files;
+  files.write_file_atomically("/m.npz", std::string_view(*dflow::from_base64(mixed_npz)));
+  const dflow::NpzReader reader(files, "/m.npz");
+  REQUIRE(reader.entries().size() == 5);
+  const auto& entries = reader.entries();
+  CHECK(entries[0].name == "x");
+  CHECK(entries[0].dtype == dflow::DType::int64);
+  CHECK(entries[0].shape == dflow::Shape{3});
+  CHECK(entries[0].problem.ok());
+  CHECK(entries[1].name == "meta.json");
+  CHECK(mentions(entries[1].problem, "/m.npz: entry 'meta.json' at offset"));
+  CHECK(mentions(entries[1].problem, "it is no array"));
+  CHECK(entries[2].name == "dir/");
+  CHECK(entries[3].name == "o");
+  CHECK(mentions(entries[3].problem, "'|O'"));
+  CHECK(entries[4].name == "y");
+  CHECK(mentions(entries[4].problem, "packed in way 14"));
+  for (std::size_t i = 1; i < 5; ++i) {
+    CHECK(entries[i].dtype == dflow::DType::invalid);
+    CHECK(status_of([&] { return reader.read(entries[i].name); }) == entries[i].problem);
+    CHECK(entries[i].problem.code() == Code::unimplemented);
+  }
+  const Tensor<std::int64_t> x({3}, {1, 2, 3});
+  CHECK(reader.contains("x"));
+  CHECK_FALSE(reader.contains("x.npy"));
+  CHECK(bitwise_equal(reader.read("x"), x));
+  CHECK(
+      contains(error_of([&] { return reader.read("z"); }, Code::not_found), "/m.npz: there is no array 'z', only 'x'"));
+  CHECK(bitwise_equal(dflow::read_npz(files, "/m.npz", "x"), x));
+
+  // An array that cannot be unpacked is no array that is left out.
+  CHECK(contains(error_of([&] { return dflow::read_npz(files, "/m.npz"); }, Code::unimplemented), "packed in way 14"));
+  files.write_file_atomically("/objects.npz", std::string_view(*dflow::from_base64(objects_npz)));
+  const std::vector<NamedTensor> others = dflow::read_npz(files, "/objects.npz");
+  REQUIRE(others.size() == 1);
+  CHECK(others[0].name == "x");
+  CHECK(bitwise_equal(others[0].tensor, x));
+}
+
+TEST_CASE("an array of an npz file is not left out because it is damaged") {
+  const std::string archive = *dflow::from_base64(objects_npz);
+  const auto code_with = [&](std::string_view text, char c) {
+    std::string damaged = archive;
+    damaged[archive.find(text) + 1] = c;
+    return code_of([&] { return read_archive(damaged); });
+  };
+  CHECK(code_with("\x93NUMPY", 'n') == Code::data_loss);  // the first entry is an array by its name
+  CHECK(code_with("<i8", 'g') == Code::data_loss);        // a type that dflow lacks, by a wrong checksum
+  CHECK(code_with("{\"a\":1}", 'b') == Code::data_loss);
+}
+
+TEST_CASE("a reader of an npz file that was moved from says so") {
+  dflow::MemoryFileSystem files;
+  files.write_file_atomically("/a.npz", std::string_view(*dflow::from_base64(stored_npz)));
+  dflow::NpzReader reader(files, "/a.npz");
+  const dflow::NpzReader moved = std::move(reader);
+  CHECK(bitwise_equal(moved.read("n"), Tensor<std::int32_t>(7)));
+  // NOLINTNEXTLINE(bugprone-use-after-move,hicpp-invalid-access-moved)
+  CHECK(code_of([&] { return reader.read("n"); }) == Code::failed_precondition);
 }
 
 TEST_CASE("an npz file cut short anywhere is DataLoss") {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace dflow {
 
@@ -26,9 +27,10 @@ struct NpyOptions {
 /// bytes ('S') and of text ('U', given as UTF-8) become strings; their padding of zeros is cut off as NumPy does.
 ///
 /// Errors: DataLoss for a file that is damaged or cut short, for bytes behind the elements, and for truth values other
-/// than 0 and 1. Unimplemented for element types that dflow lacks (objects, records, dates, long doubles), naming the
-/// type, and for more than `max_rank` dimensions. Nothing is allocated before the file is known to be long enough;
-/// strings take up to `sizeof(std::string)` times the bytes of the file.
+/// than 0 and 1. DataLoss that says so for a pointer of Git LFS, a web page and the like. Unimplemented for element
+/// types that dflow lacks (objects, records, dates, long doubles), naming the type, and for more than `max_rank`
+/// dimensions. Nothing is allocated before the file is known to be long enough; strings take up to
+/// `sizeof(std::string)` times the bytes of the file.
 AnyTensor parse_npy(std::span<const std::byte> bytes);
 
 /// The same from a file; its elements are read into the tensor. Blocks.
@@ -54,6 +56,17 @@ namespace detail {
 /// The tensor in an npy file of `size` bytes. `read` gives the bytes one after the other; all are read unless it
 /// throws.
 AnyTensor read_npy_stream(std::uint64_t size, FunctionRef<void(std::span<std::byte>)> read);
+
+/// The type and the shape of the tensor in such a file. Only its header is read. Errors: as `parse_npy`.
+struct NpyDescription {
+  DType dtype = DType::invalid;
+  Shape shape;
+};
+NpyDescription describe_npy_stream(std::uint64_t size, FunctionRef<void(std::span<std::byte>)> read);
+
+/// Whether a file that begins with these bytes is an npy file.
+bool is_npy(std::string_view start) noexcept;
+inline constexpr std::size_t npy_magic_bytes = 6;
 
 /// The two parts of the npy file of a tensor.
 struct NpyParts {

@@ -4,7 +4,9 @@
 #include <dflow/base/files/atomic_file.hpp>
 #include <dflow/base/files/byte_reader.hpp>
 #include <dflow/base/files/byte_writer.hpp>
+#include <dflow/base/files/file_kind.hpp>
 #include <dflow/base/status.hpp>
+#include <dflow/core/permuted.hpp>
 #include <dflow/io/npy.hpp>
 
 #include <algorithm>
@@ -24,6 +26,7 @@ static_assert(std::endian::native == std::endian::little, "elements are written 
 namespace detail {
 
 inline constexpr std::string_view npy_magic = "\x93NUMPY";
+static_assert(npy_magic.size() == npy_magic_bytes);
 /// The most bytes of the header's text. NumPy itself writes less than 200 bytes for the types read here, and refuses
 /// 10,000.
 inline constexpr std::uint32_t npy_max_header = 1 << 16;
@@ -196,26 +199,6 @@ void reverse_each(std::span<std::byte> bytes, std::size_t size) {
   }
 }
 
-/// A tensor of this shape, with elements from `from`; `steps` are the distances between neighbours in `from`.
-AnyTensor gathered(const AnyTensor& from, const Shape& shape, std::span<const std::int64_t> steps) {
-  AnyTensor to(from.dtype(), shape);
-  const auto copy = [&]<class T>(const T* source, T* target) {
-    std::array<std::int64_t, max_rank> index{};
-    for (std::int64_t i = 0; i < shape.num_elements(); ++i) {
-      *target++ = *source;
-      for (int d = shape.rank() - 1; d >= 0; --d) {
-        const auto at = static_cast<std::size_t>(d);
-        source += steps[at];
-        if (++index[at] < shape[d]) break;
-        source -= steps[at] * shape[d];
-        index[at] = 0;
-      }
-    }
-  };
-  visit_dtype<AllTypes>(from.dtype(), [&]<class T>() { copy(from.span<T>().data(), to.span<T>().data()); });
-  return to;
-}
-
 Shape reversed(const Shape& shape) {
   std::vector<std::int64_t> extents(shape.begin(), shape.end());
   std::reverse(extents.begin(), extents.end());
@@ -225,15 +208,15 @@ Shape reversed(const Shape& shape) {
 /// With the order of the indices reversed: the transpose.
 AnyTensor transposed(const AnyTensor& tensor) {
   if (tensor.rank() < 2 || tensor.num_elements() == 0) return tensor.reshaped(reversed(tensor.shape()));
-  const auto strides = row_major_strides(tensor.shape());
-  std::vector<std::int64_t> steps(strides.begin(), strides.begin() + tensor.rank());
-  std::reverse(steps.begin(), steps.end());
-  return gathered(tensor, reversed(tensor.shape()), steps);
+  std::array<int, max_rank> axes{};
+  for (int i = 0; i < tensor.rank(); ++i) axes[static_cast<std::size_t>(i)] = tensor.rank() - 1 - i;
+  return permuted(tensor, std::span(axes).first(static_cast<std::size_t>(tensor.rank())));
 }
 
-[[noreturn]] void fail_npy(std::string_view what, std::uint64_t offset) {
-  throw_error(Status::data_loss(str_cat(what, ", at offset ", offset)));
+Status npy_damage(std::string_view what, std::uint64_t offset) {
+  return Status::data_loss(str_cat(what, ", at offset ", offset));
 }
+[[noreturn]] void fail_npy(std::string_view what, std::uint64_t offset) { throw_error(npy_damage(what, offset)); }
 
 /// Code points of four bytes each, without the zeros at their end, as UTF-8 (RFC 3629). Errors: DataLoss; `offset` is
 /// the offset of the first code point.
@@ -277,6 +260,8 @@ void read_npy_strings(const NpyHeader& header, FunctionRef<void(std::span<std::b
   }
 }
 
+bool is_npy(std::string_view start) noexcept { return start.starts_with(npy_magic); }
+
 /// The header of a stream of `left` bytes; subtracts the header's bytes from `left`.
 NpyHeader read_npy_header(std::uint64_t& left, FunctionRef<void(std::span<std::byte>)> read) {
   const std::uint64_t whole = left;
@@ -291,7 +276,10 @@ NpyHeader read_npy_header(std::uint64_t& left, FunctionRef<void(std::span<std::b
     return bytes;
   };
   const std::string start = next(npy_magic.size() + 2);
-  if (!start.starts_with(npy_magic)) fail_npy("not an npy file: the magic number is wrong", 0);
+  if (!is_npy(start)) {
+    const std::string more = next(static_cast<std::size_t>(std::min<std::uint64_t>(left, file_kind_bytes)));
+    throw_error(with_kind_of_file(npy_damage("not an npy file: the magic number is wrong", 0), start + more));
+  }
   const auto major = static_cast<unsigned char>(start[6]), minor = static_cast<unsigned char>(start[7]);
   if (major < 1 || major > 3 || minor != 0) {
     throw_error(
@@ -306,9 +294,10 @@ NpyHeader read_npy_header(std::uint64_t& left, FunctionRef<void(std::span<std::b
   return NpyHeaderText(next(length), start.size() + length_bytes.size()).parse();
 }
 
-AnyTensor read_npy_stream(std::uint64_t size, FunctionRef<void(std::span<std::byte>)> read) {
-  std::uint64_t left = size;
-  const NpyHeader header = read_npy_header(left, read);
+/// The same; errors also: DataLoss unless the elements take the rest of the `left` bytes.
+NpyHeader read_checked_npy_header(std::uint64_t& left, FunctionRef<void(std::span<std::byte>)> read) {
+  const std::uint64_t size = left;
+  NpyHeader header = read_npy_header(left, read);
   const auto count = static_cast<std::uint64_t>(header.shape.num_elements());
   const std::optional<std::uint64_t> total = try_mul(count, header.width);
   if (!total || *total != left) {
@@ -316,6 +305,17 @@ AnyTensor read_npy_stream(std::uint64_t size, FunctionRef<void(std::span<std::by
                      " bytes of them"),
              size - left);
   }
+  return header;
+}
+
+NpyDescription describe_npy_stream(std::uint64_t size, FunctionRef<void(std::span<std::byte>)> read) {
+  const NpyHeader header = read_checked_npy_header(size, read);
+  return {header.dtype, header.shape};
+}
+
+AnyTensor read_npy_stream(std::uint64_t size, FunctionRef<void(std::span<std::byte>)> read) {
+  std::uint64_t left = size;
+  const NpyHeader header = read_checked_npy_header(left, read);
   AnyTensor tensor(header.dtype, header.is_fortran_order ? reversed(header.shape) : header.shape);
   if (header.dtype == DType::string) {
     read_npy_strings(header, read, tensor.span<std::string>(), size - left);

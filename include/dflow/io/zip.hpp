@@ -22,9 +22,10 @@ struct ZipEntry {
   std::uint64_t size = 0;         ///< bytes of its content
   std::uint64_t packed_size = 0;  ///< bytes in the archive
   std::uint32_t crc = 0;          ///< CRC-32 of its content
-  bool is_deflated = false;       ///< else stored as it is
-  std::uint64_t offset = 0;       ///< of its own header in the archive
-  std::uint64_t end = 0;          ///< the start of the next entry or of the directory
+  std::uint16_t method = 0;       ///< how it is packed, by the format's number
+  bool is_encrypted = false;
+  std::uint64_t offset = 0;  ///< of its own header in the archive
+  std::uint64_t end = 0;     ///< the start of the next entry or of the directory
 };
 
 /// The content of an entry, read once from first to last. The archive outlives it.
@@ -62,8 +63,8 @@ class ZipContent {
 /// nor the directory, and none claims more bytes than deflate could hold in its packed bytes.
 ///
 /// Thread safety: const functions may be called from any thread.
-/// Errors: DataLoss if the archive is damaged, cut short, or has a name twice. Unimplemented for archives of several
-/// parts, encrypted entries and other ways of packing. Errors of the file system. Messages name entry and offset.
+/// Errors: DataLoss if the archive is damaged, cut short, or has a name twice, or if the file is of another kind.
+/// Unimplemented for archives of several parts. Errors of the file system. Messages name entry and offset.
 class ZipReader {
  public:
   /// Blocks. Reads the directory.
@@ -73,13 +74,14 @@ class ZipReader {
   const std::vector<ZipEntry>& entries() const noexcept { return entries_; }
   /// The entry with this name, or null.
   const ZipEntry* find(std::string_view name) const noexcept;
-  /// Blocks. Reads the entry's own header. `entry` is one of `entries()`. Errors also: FailedPrecondition if the reader
-  /// was moved from.
+  /// Blocks. Reads the entry's own header. `entry` is one of `entries()`. Errors also: Unimplemented if the entry is
+  /// encrypted or neither stored nor deflated; FailedPrecondition if the reader was moved from.
   ZipContent open(const ZipEntry& entry) const;
 
  private:
   struct Directory;
   Directory find_directory() const;
+  [[noreturn]] void fail_without_end(std::string_view what) const;
   std::string read_at(std::uint64_t offset, std::uint64_t size) const;
 
   std::unique_ptr<RandomAccessFile> file_;

@@ -4,6 +4,7 @@
 #include <dflow/base/files/byte_reader.hpp>
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/files/crc32.hpp>
+#include <dflow/base/files/file_kind.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/io/zip.hpp>
 
@@ -29,9 +30,10 @@ inline constexpr std::uint16_t zip_version = 20, zip_version_64 = 45, zip_first_
 /// The most bytes that a deflated byte unpacks to: 258 bytes for two codes of one bit each.
 inline constexpr std::uint64_t zip_most_expansion = 1032;
 
-[[noreturn]] void fail_zip(std::string_view what, std::uint64_t offset) {
-  throw_error(Status::data_loss(str_cat("the ZIP archive is damaged: ", what, ", at offset ", offset)));
+Status zip_damage(std::string_view what, std::uint64_t offset) {
+  return Status::data_loss(str_cat("the ZIP archive is damaged: ", what, ", at offset ", offset));
 }
+[[noreturn]] void fail_zip(std::string_view what, std::uint64_t offset) { throw_error(zip_damage(what, offset)); }
 
 /// Replaces the numbers that are `zip_more_32`, in their order, by numbers of the 64-bit extra field.
 void read_zip_64(std::span<const std::byte> extra, std::span<std::uint64_t* const> numbers) {
@@ -51,14 +53,20 @@ void read_zip_64(std::span<const std::byte> extra, std::span<std::uint64_t* cons
   // Without the field, the number is really `zip_more_32`.
 }
 
+bool is_unreadable(const ZipEntry& entry) {
+  return entry.is_encrypted || (entry.method != zip_stored && entry.method != zip_deflated);
+}
+
 /// Errors also: DataLoss; the directory begins at `directory`.
 ZipEntry read_zip_entry(ByteReader& in, std::uint64_t directory) {
   const std::uint64_t at = directory + in.position();
   if (in.u32() != zip_entry_magic) fail_zip("no entry of the directory", at);
   in.skip(4);  // versions
-  const std::uint16_t flags = in.u16(), method = in.u16();
-  in.skip(4);  // time and date
+  const std::uint16_t flags = in.u16();
   ZipEntry entry;
+  entry.method = in.u16();
+  entry.is_encrypted = (flags & zip_encrypted_flag) != 0;
+  in.skip(4);  // time and date
   entry.crc = in.u32();
   entry.packed_size = in.u32();
   entry.size = in.u32();
@@ -71,14 +79,12 @@ ZipEntry read_zip_entry(ByteReader& in, std::uint64_t directory) {
   std::uint64_t* const numbers[] = {&entry.size, &entry.packed_size, &entry.offset};
   read_zip_64(extra, numbers);
 
-  const auto refuse = [&](std::string_view what) {
-    throw_error(Status::unimplemented(str_cat("entry '", entry.name, "' of the ZIP archive ", what)));
-  };
-  if (disk != 0) refuse("is in another part of it");
-  if ((flags & zip_encrypted_flag) != 0) refuse("is encrypted");
-  if (method != zip_stored && method != zip_deflated) refuse(str_cat("is packed in way ", method));
-  entry.is_deflated = method == zip_deflated;
-  if (entry.is_deflated ? entry.size / zip_most_expansion > entry.packed_size : entry.size != entry.packed_size) {
+  if (disk != 0) {
+    throw_error(Status::unimplemented(str_cat("entry '", entry.name, "' of the ZIP archive is in another part of it")));
+  }
+  const bool is_too_small = entry.method == zip_deflated ? entry.size / zip_most_expansion > entry.packed_size
+                                                         : entry.size != entry.packed_size;
+  if (!is_unreadable(entry) && is_too_small) {
     fail_zip(str_cat("entry '", entry.name, "' cannot hold ", entry.size, " bytes in ", entry.packed_size), at);
   }
   return entry;
@@ -116,10 +122,16 @@ std::string ZipReader::read_at(std::uint64_t offset, std::uint64_t size) const {
   return bytes;
 }
 
+void ZipReader::fail_without_end(std::string_view what) const {
+  const Status damage = detail::zip_damage(what, file_->size());
+  const std::string start = read_at(0, std::min<std::uint64_t>(file_->size(), file_kind_bytes));
+  throw_error(start.starts_with("PK") ? damage : with_kind_of_file(damage, start));
+}
+
 ZipReader::Directory ZipReader::find_directory() const {
   using namespace detail;
   const std::uint64_t size = file_->size();
-  if (size < zip_end_bytes) fail_zip("it is shorter than an empty one", size);
+  if (size < zip_end_bytes) fail_without_end("it is shorter than an empty one");
   const std::uint64_t tail_size = std::min<std::uint64_t>(size, zip_end_bytes + zip_more_16);
   const std::string tail = read_at(size - tail_size, tail_size);
   std::size_t found = tail.size() - zip_end_bytes;
@@ -130,7 +142,7 @@ ZipReader::Directory ZipReader::find_directory() const {
     return in.u16() == in.remaining();  // the comment's length
   };
   while (!is_end(found)) {
-    if (found-- == 0) fail_zip("its end is missing", size);
+    if (found-- == 0) fail_without_end("its end is missing");
   }
   std::uint64_t end = size - tail_size + found;  // of the directory
   ByteReader in(std::string_view(tail).substr(found + 4));
@@ -212,8 +224,8 @@ ZipContent ZipReader::open(const ZipEntry& entry) const {
   const std::uint32_t crc = in.u32(), packed_size = in.u32(), size = in.u32();
   const std::uint16_t name_size = in.u16(), extra_size = in.u16();
   const std::string_view name = std::string_view(bytes).substr(detail::zip_local_bytes);
-  if (name_size != entry.name.size() || name != entry.name ||
-      method != (entry.is_deflated ? detail::zip_deflated : detail::zip_stored)) {
+  if (name_size != entry.name.size() || name != entry.name || method != entry.method ||
+      entry.is_encrypted != ((flags & detail::zip_encrypted_flag) != 0)) {
     bad("is described in two ways");
   }
   const auto differs = [](std::uint32_t own, std::uint64_t listed) {
@@ -225,12 +237,17 @@ ZipContent ZipReader::open(const ZipEntry& entry) const {
   }
   const std::uint64_t begin = entry.offset + bytes.size() + extra_size;
   if (begin > entry.end || entry.end - begin < entry.packed_size) bad("reaches past its end");
+  if (detail::is_unreadable(entry)) {
+    throw_error(Status::unimplemented(
+        str_cat("entry '", entry.name, "' of the ZIP archive is ",
+                entry.is_encrypted ? std::string("encrypted") : str_cat("packed in way ", entry.method))));
+  }
   return {*file_, entry, begin};
 }
 
 ZipContent::ZipContent(const RandomAccessFile& file, const ZipEntry& entry, std::uint64_t begin)
     : file_(file), entry_(entry), at_(begin), left_(entry.packed_size) {
-  if (entry.is_deflated) inflater_.emplace(CompressionFormat::raw);
+  if (entry.method == detail::zip_deflated) inflater_.emplace(CompressionFormat::raw);
 }
 
 void ZipContent::fail(std::string_view what, std::uint64_t offset) const {
@@ -294,7 +311,7 @@ void write_zip_numbers(ByteWriter& out, const ZipEntry& entry, bool is_64, std::
       std::all_of(entry.name.begin(), entry.name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
   out.u16(is_64 ? zip_version_64 : zip_version);
   out.u16(is_ascii ? 0 : zip_utf8_flag);
-  out.u16(entry.is_deflated ? zip_deflated : zip_stored);
+  out.u16(entry.method);
   out.u16(0);  // midnight
   out.u16(zip_first_day);
   out.u32(entry.crc);
@@ -315,14 +332,14 @@ void ZipWriter::add(std::string_view name, std::span<const std::span<const std::
   }
   ZipEntry entry;
   entry.name = name;
-  entry.is_deflated = options_.is_deflated;
+  entry.method = options_.is_deflated ? detail::zip_deflated : detail::zip_stored;
   entry.offset = file_.size();
   for (const std::span<const std::byte> piece : pieces) {
     entry.crc = crc32_extend(entry.crc, piece);
     entry.size += piece.size();
   }
-  const std::string packed = entry.is_deflated ? deflated(pieces, CompressionFormat::raw) : std::string();
-  entry.packed_size = entry.is_deflated ? packed.size() : entry.size;
+  const std::string packed = options_.is_deflated ? deflated(pieces, CompressionFormat::raw) : std::string();
+  entry.packed_size = options_.is_deflated ? packed.size() : entry.size;
 
   const bool is_64 = options_.always_64_bit || std::max(entry.size, entry.packed_size) >= detail::zip_more_32;
   std::string header;
@@ -337,7 +354,7 @@ void ZipWriter::add(std::string_view name, std::span<const std::span<const std::
     out.u64(entry.packed_size);
   }
   file_.append(header);
-  if (entry.is_deflated) {
+  if (options_.is_deflated) {
     file_.append(packed);
   } else {
     for (const std::span<const std::byte> piece : pieces) file_.append(piece);
