@@ -13,6 +13,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 using dflow::Code;
@@ -172,6 +173,38 @@ TEST_CASE("elements of every type of version 1 checkpoints are read from the fie
           out.uint64(17, ~std::uint64_t{0});
           out.uint64(17, 0);
         }) == "uint64[2] [18446744073709551615, 0]");
+}
+
+TEST_CASE("a version 1 checkpoint with a tensor of too many dimensions gives the others") {
+  std::string meta, value, file;
+  ProtoWriter(meta).message(1, [&](ProtoWriter& about) {
+    for (const auto& [name, rank] : {std::pair("a", 1), std::pair("b", 9)}) {
+      about.message(1, [&, name = name, rank = rank](ProtoWriter& tensor) {
+        tensor.bytes(1, name);
+        tensor.message(2, [&](ProtoWriter& shape) {
+          for (int i = 0; i < rank; ++i) shape.message(2, [](ProtoWriter& dim) { dim.uint64(1, 1); });
+        });
+        tensor.uint64(3, 1);
+        tensor.message(4, [&](ProtoWriter& slice) {
+          for (int i = 0; i < rank; ++i) slice.message(1, [](ProtoWriter&) {});
+        });
+      });
+    }
+  });
+  ProtoWriter(value).message(2, [&](ProtoWriter& slice) {
+    slice.bytes(1, "a");
+    slice.message(3, [](ProtoWriter& tensor) { tensor.float32(5, 2); });
+  });
+  dflow::SortedTableWriter table(file);
+  table.add("", meta);
+  table.add(dflow::TensorSlice::whole(1).key("a"), value);
+  table.finish();
+  dflow::MemoryFileSystem files;
+  files.write_file_atomically("/v1", std::string_view(file));
+  const dflow::SavedSlicesReader reader(files, "/v1");
+  CHECK(bitwise_equal(reader.read("a"), Tensor<float>({1}, {2})));
+  CHECK(reader.find("b")->dtype == dflow::DType::invalid);
+  CHECK(contains(error_of([&] { return reader.read("b"); }, Code::unimplemented), "more than 8 dimensions"));
 }
 
 TEST_CASE("a version 1 checkpoint cut short anywhere is DataLoss") {

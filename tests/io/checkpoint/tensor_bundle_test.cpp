@@ -199,6 +199,37 @@ TEST_CASE("a tensor bundle is replaced by another one, or by none if that fails"
   }
 }
 
+TEST_CASE("a tensor bundle with a tensor that cannot be read gives the others") {
+  const auto of_many_dimensions = [](ProtoWriter& out) {
+    out.uint64(1, 1);
+    out.message(2, [&](ProtoWriter& shape) {
+      for (int i = 0; i < 9; ++i) shape.message(2, [](ProtoWriter& dim) { dim.int64(1, 1); });
+    });
+    out.uint64(4, 4);
+    out.uint64(5, 4);
+  };
+  const auto in_slices_of_many_dimensions = [](ProtoWriter& out) {
+    floats_in_slices({})(out);
+    out.message(7, [](ProtoWriter& slice) {
+      for (int i = 0; i < 9; ++i) slice.message(1, [](ProtoWriter&) {});
+    });
+  };
+  const auto of_8_bits = [](ProtoWriter& out) {
+    floats_at(0, 1)(out);
+    out.uint64(1, 24);
+  };
+  for (const BundleFields& field :
+       {BundleFields(of_many_dimensions), BundleFields(in_slices_of_many_dimensions), BundleFields(of_8_bits)}) {
+    BundleFiles bundle(bundle_index_of({{"a", field}, {"b", floats_at(4, 1)}}), std::string(8, '\1'));
+    const dflow::TensorBundleReader reader(bundle.files, "/m");
+    REQUIRE(reader.entries().size() == 2);
+    CHECK(reader.find("a")->dtype == dflow::DType::invalid);
+    CHECK(reader.find("a")->problem.code() == Code::unimplemented);
+    CHECK(contains(error_of([&] { return reader.read("a"); }, Code::unimplemented), "tensor 'a' of checkpoint '/m'"));
+    CHECK(reader.read("b").num_elements() == 1);
+  }
+}
+
 TEST_CASE("an index or a data file of a tensor bundle cut short anywhere is DataLoss") {
   const std::string index = *dflow::from_base64(bundle_index), data = *dflow::from_base64(bundle_data);
   for (std::size_t length = 0; length < index.size(); ++length) {

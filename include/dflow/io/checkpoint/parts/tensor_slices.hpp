@@ -1,5 +1,7 @@
 #pragma once
 
+#include <dflow/base/function_ref.hpp>
+#include <dflow/base/status.hpp>
 #include <dflow/core/any_tensor.hpp>
 #include <dflow/io/proto/proto_reader.hpp>
 
@@ -38,6 +40,13 @@ namespace detail {
 /// The shape in a TensorShapeProto. Errors: DataLoss if it is not a shape message or the shape is not known in full,
 /// Unimplemented for more than `max_rank` dimensions.
 Shape parse_tensor_shape(ProtoReader message);
+
+/// Calls `parse` for a part of a tensor's description. Unimplemented goes to `problem`, so that the other tensors of
+/// the checkpoint can be read.
+void parse_or_note(Status& problem, FunctionRef<void()> parse);
+
+/// The element type of TensorFlow's number, if dflow has it and `problem` is ok; else `problem` says what is wrong.
+DType dtype_or_note(Status& problem, std::uint32_t number);
 
 /// A part of a tensor, where it begins in the whole.
 struct TensorPart {

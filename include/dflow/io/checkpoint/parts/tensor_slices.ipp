@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 
 namespace dflow {
 
@@ -67,6 +68,23 @@ Shape parse_tensor_shape(ProtoReader message) {
   }
   if (!try_product(extents)) throw_error(Status::data_loss("a shape whose extents multiply past 2^63"));
   return Shape(std::span<const std::int64_t>(extents));
+}
+
+void parse_or_note(Status& problem, FunctionRef<void()> parse) {
+  try {
+    parse();
+  } catch (const Error& error) {
+    if (error.code() != Code::unimplemented) throw;
+    problem = error.status();
+  }
+}
+
+DType dtype_or_note(Status& problem, std::uint32_t number) {
+  if (!problem.ok()) return DType::invalid;
+  const std::optional<DType> dtype = dtype_from_number(number);
+  if (dtype && is_element(*dtype)) return *dtype;
+  problem = Status::unimplemented(str_cat("its elements are of TensorFlow's type ", number));
+  return DType::invalid;
 }
 
 AnyTensor assembled(DType dtype, const Shape& whole, std::span<const TensorPart> parts) {

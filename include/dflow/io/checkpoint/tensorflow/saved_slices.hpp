@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/files/file_system.hpp>
+#include <dflow/base/status.hpp>
 #include <dflow/io/checkpoint/parts/sorted_table.hpp>
 #include <dflow/io/checkpoint/parts/tensor_slices.hpp>
 
@@ -23,8 +24,9 @@ struct SavedSlicesEntry {
     std::size_t file = 0;
   };
 
-  DType dtype = DType::invalid;  ///< stays so for a type that dflow has not
+  DType dtype = DType::invalid;  ///< stays invalid for a tensor that cannot be read
   std::uint32_t dtype_number = 0;
+  Status problem;  ///< the error of `read` if dflow lacks the type or so many dimensions, else ok
   Shape shape;
   std::vector<Part> parts;
 };
@@ -36,9 +38,9 @@ struct SavedSlicesEntry {
 ///
 /// Thread safety: const functions may be called from any thread.
 /// Errors: NotFound for a checkpoint, a file or a tensor that is missing, naming it; DataLoss for damage, naming the
-/// file and the tensor. Unimplemented for a newer version, for types that dflow does not have and more than `max_rank`
-/// dimensions; the errors of the file system. All checksums are compared; a tensor takes no more memory than a small
-/// multiple of the bytes of its slices.
+/// file and the tensor. Unimplemented for a newer version; the errors of the file system. A tensor of a type that dflow
+/// lacks or of more than `max_rank` dimensions is listed; reading it is Unimplemented. All checksums are compared; a
+/// tensor takes no more memory than a small multiple of the bytes of its slices.
 class SavedSlicesReader {
  public:
   /// Blocks. Reads the descriptions of the tensors, in all files.

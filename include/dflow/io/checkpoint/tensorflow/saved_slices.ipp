@@ -144,12 +144,13 @@ SavedSlicesEntry parse_saved_tensor(ProtoReader in, std::string& name) {
   SavedSlicesEntry entry;
   while (in.next()) {
     if (in.number() == 1) name = in.bytes();
-    if (in.number() == 2) entry.shape = parse_tensor_shape(in.message());
+    if (in.number() == 2) parse_or_note(entry.problem, [&] { entry.shape = parse_tensor_shape(in.message()); });
     if (in.number() == 3) entry.dtype_number = in.uint32();
-    if (in.number() == 4) entry.parts.push_back({TensorSlice::parse(in.message()), 0});
+    if (in.number() == 4) {
+      parse_or_note(entry.problem, [&] { entry.parts.push_back({TensorSlice::parse(in.message()), 0}); });
+    }
   }
-  const std::optional<DType> dtype = dtype_from_number(entry.dtype_number);
-  if (dtype && is_element(*dtype)) entry.dtype = *dtype;
+  entry.dtype = dtype_or_note(entry.problem, entry.dtype_number);
   return entry;
 }
 
@@ -250,9 +251,7 @@ AnyTensor SavedSlicesReader::read(std::string_view name) const {
     detail::reject_missing_tensor(str_cat("checkpoint '", prefix_, "'"), name, names);
   }
   try {
-    if (entry->dtype == DType::invalid) {
-      throw_error(Status::unimplemented(str_cat("its elements are of TensorFlow's type ", entry->dtype_number)));
-    }
+    throw_if_error(entry->problem);
     std::vector<detail::TensorPart> parts;
     parts.reserve(entry->parts.size());
     std::set<std::string> seen;

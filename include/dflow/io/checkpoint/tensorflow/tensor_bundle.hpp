@@ -3,6 +3,7 @@
 /// Public: TensorFlow's checkpoints of version 2, read and written.
 
 #include <dflow/base/files/file_system.hpp>
+#include <dflow/base/status.hpp>
 #include <dflow/core/named_tensor.hpp>
 #include <dflow/io/checkpoint/parts/tensor_slices.hpp>
 
@@ -19,8 +20,9 @@ namespace dflow {
 
 /// A tensor in TensorFlow's checkpoint of version 2, or one slice of it.
 struct TensorBundleEntry {
-  DType dtype = DType::invalid;  ///< stays invalid for a type that dflow lacks
+  DType dtype = DType::invalid;  ///< stays invalid for a tensor that cannot be read
   std::uint32_t dtype_number = 0;
+  Status problem;                   ///< the error of `read` if dflow lacks the type or so many dimensions, else ok
   Shape shape;                      ///< of the tensor, or of the slice
   std::vector<TensorSlice> slices;  ///< of a tensor that is stored in slices, each an entry of its own
   std::uint32_t shard = 0;
@@ -39,9 +41,10 @@ struct TensorBundleEntry {
 /// ```
 /// Thread safety: const functions may be called from any thread.
 /// Errors: NotFound for a missing file or tensor, naming it. DataLoss for damage, naming the file, the offset in it
-/// and the tensor. Unimplemented for a checkpoint that was written on a big-endian machine or needs a newer reader,
-/// for types that dflow lacks, and for more than `max_rank` dimensions. Errors of the file system. All checksums are
-/// compared. Nothing is allocated before the files are known to be long enough for it; strings take up to
+/// and the tensor; it says so if a file is a pointer of Git LFS, a web page and the like. Unimplemented for a
+/// checkpoint that was written on a big-endian machine or needs a newer reader. Errors of the file system. A tensor of
+/// a type that dflow lacks or of more than `max_rank` dimensions is listed; reading it is Unimplemented. All checksums
+/// are compared. Nothing is allocated before the files are known to be long enough for it; strings take up to
 /// `sizeof(std::string)` times that.
 class TensorBundleReader {
  public:

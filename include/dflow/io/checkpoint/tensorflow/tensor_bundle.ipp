@@ -5,6 +5,7 @@
 #include <dflow/base/files/byte_reader.hpp>
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/files/crc32c.hpp>
+#include <dflow/base/files/file_kind.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/io/checkpoint/own/checkpoint_index.hpp>
 #include <dflow/io/checkpoint/parts/missing_tensor.hpp>
@@ -59,15 +60,16 @@ TensorBundleEntry parse_bundle_entry(std::string_view bytes) {
   ProtoReader in(bytes);
   while (in.next()) {
     if (in.number() == 1) entry.dtype_number = in.uint32();
-    if (in.number() == 2) entry.shape = parse_tensor_shape(in.message());
+    if (in.number() == 2) parse_or_note(entry.problem, [&] { entry.shape = parse_tensor_shape(in.message()); });
     if (in.number() == 3) shard = in.int32();
     if (in.number() == 4) offset = in.int64();
     if (in.number() == 5) size = in.int64();
     if (in.number() == 6) entry.crc = unmask_crc32c(in.fixed32());
-    if (in.number() == 7) entry.slices.push_back(TensorSlice::parse(in.message()));
+    if (in.number() == 7) {
+      parse_or_note(entry.problem, [&] { entry.slices.push_back(TensorSlice::parse(in.message())); });
+    }
   }
-  const std::optional<DType> dtype = dtype_from_number(entry.dtype_number);
-  if (dtype && is_element(*dtype)) entry.dtype = *dtype;
+  entry.dtype = dtype_or_note(entry.problem, entry.dtype_number);
   if (shard < 0 || offset < 0 || size < 0) throw_error(Status::data_loss("it lies nowhere"));
   entry.shard = static_cast<std::uint32_t>(shard);
   entry.offset = static_cast<std::uint64_t>(offset);
@@ -134,9 +136,10 @@ void TensorBundleReader::check_sizes() const {
         // Tensors that shared bytes could take far more memory than the files that hold them.
         if (entry.size > unclaimed[entry.shard]) throw_error(Status::data_loss("it shares bytes with others"));
       } catch (const Error& error) {
-        throw_error(error.status().with_prefix(str_cat("tensor '", name, "' of checkpoint '", prefix_, "': file '",
-                                                       data_path(entry), "' of ", sizes[entry.shard], " bytes, ",
-                                                       entry.size, " bytes at offset ", entry.offset, ": ")));
+        const Status damage = with_kind_of_file(error.status(), *shards_[entry.shard]);
+        throw_error(damage.with_prefix(str_cat("tensor '", name, "' of checkpoint '", prefix_, "': file '",
+                                               data_path(entry), "' of ", sizes[entry.shard], " bytes, ", entry.size,
+                                               " bytes at offset ", entry.offset, ": ")));
       }
       unclaimed[entry.shard] -= entry.size;
     }
@@ -157,9 +160,7 @@ AnyTensor TensorBundleReader::read(std::string_view name) const {
     detail::reject_missing_tensor(str_cat("checkpoint '", prefix_, "'"), name, names);
   }
   try {
-    if (entry->dtype == DType::invalid) {
-      throw_error(Status::unimplemented(str_cat("its elements are of TensorFlow's type ", entry->dtype_number)));
-    }
+    throw_if_error(entry->problem);
     if (entry->slices.empty()) return read_entry(*entry);
     std::vector<detail::TensorPart> parts;
     parts.reserve(entry->slices.size());
