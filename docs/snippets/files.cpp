@@ -34,6 +34,15 @@ void numpy(df::FileSystem& files) {
   df::AnyTensor one = df::read_npz(files, "model.npz", "bias");  // the others are not read
   // [npz]
   require(bitwise_equal(one, bias), "npz");
+
+  // [npz_reader]
+  df::NpzReader file(files, "model.npz");  // reads the headers alone
+  for (const df::NpzEntry& entry : file.entries()) {
+    std::printf("%s: %s\n", entry.name.c_str(), entry.shape.to_string().c_str());
+  }
+  df::Tensor<float> read = file.read("bias").as<float>();
+  // [npz_reader]
+  require(bitwise_equal(read, bias), "npz reader");
 }
 
 void safetensors(df::FileSystem& files) {

@@ -7,7 +7,10 @@
 #include <dflow/core/tensor.hpp>
 #include <dflow/io/checkpoint/own/checkpoint_writer.hpp>
 #include <dflow/io/checkpoint/tensorflow/tensor_bundle.hpp>
+#include <dflow/io/npz.hpp>
+#include <dflow/io/safetensors.hpp>
 
+#include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <string>
@@ -60,6 +63,48 @@ TEST_CASE("checkpoints that TensorFlow published with its models are read, of bo
                                                                                      {"conv2d_2/bias", 0},
                                                                                      {"conv2d_2/kernel", 1.5779432f}});
   CHECK(floats_of_golden(data + "v1_bad_half_plus_two/export") == Values{{"Variable", 0.5f}, {"Variable_1", 2}});
+}
+
+TEST_CASE("npz and safetensors files are opened as checkpoints are") {
+  dflow::MemoryFileSystem files;
+  const Tensor<float> w({2, 2}, {1, 2, 3, 4});
+  const std::vector<dflow::NamedTensor> tensors{{"w", w}, {"n", Tensor<std::int64_t>(7)}};
+  dflow::write_npz(files, "/m.npz", tensors);
+  dflow::write_safetensors(files, "/m.safetensors", tensors);
+  for (const std::string path : {"/m.npz", "/m.safetensors"}) {
+    const auto saved = dflow::open_saved_tensors(files, path);
+    CHECK(saved->source() == path);
+    CHECK(saved->names() == std::vector<std::string>{"n", "w"});
+    REQUIRE(saved->find("w").has_value());
+    CHECK(saved->find("w")->dtype == dflow::DType::float32);
+    CHECK(saved->find("w")->shape == Shape{2, 2});
+    CHECK_FALSE(saved->find("v").has_value());
+    CHECK(bitwise_equal(saved->read("w"), w));
+    CHECK(code_of([&] { return saved->read("v"); }) == Code::not_found);
+    const auto parts = saved->read_slices("w", std::vector{dflow::CheckpointSlice::parse("2 2 1,1:-")});
+    REQUIRE(parts.size() == 1);
+    CHECK(bitwise_equal(parts[0], Tensor<float>({1, 2}, {3, 4})));
+    CHECK(code_of([&] { return saved->read_slices("w", std::vector{dflow::CheckpointSlice::parse("3 2 1,1:-")}); }) ==
+          Code::invalid_argument);
+  }
+}
+
+TEST_CASE("tensors in memory are read as those of a file") {
+  const Tensor<float> w({2}, {1, 2});
+  const auto held = dflow::held_tensors(std::vector<dflow::NamedTensor>{{"w", w}, {"b", Tensor<float>(3.0f)}}, "my.h5");
+  CHECK(held->source() == "my.h5");
+  CHECK(held->names() == std::vector<std::string>{"b", "w"});
+  CHECK(held->find("w")->shape == Shape{2});
+  CHECK(bitwise_equal(held->read("w"), w));
+  CHECK_FALSE(held->read("w").shares_buffer_with(w));
+  CHECK(contains(error_of([&] { return held->read("v"); }, Code::not_found), "my.h5 has no tensor 'v', only 'b', 'w'"));
+  CHECK(contains(error_of([&] {
+                   return dflow::held_tensors(std::vector<dflow::NamedTensor>{{"w", w}, {"w", w}});
+                 }),
+                 "'w' is there twice"));
+  CHECK(code_of([] {
+          return dflow::held_tensors(std::vector<dflow::NamedTensor>{{"w", {}}});
+        }) == Code::invalid_argument);
 }
 
 TEST_CASE("a tensor that a checkpoint lacks is answered with those that it has") {

@@ -1,13 +1,18 @@
 #pragma once
 
 #include <dflow/io/checkpoint/own/checkpoint_reader.hpp>
+#include <dflow/io/checkpoint/parts/missing_tensor.hpp>
 #include <dflow/io/checkpoint/parts/sorted_table.hpp>
 #include <dflow/io/checkpoint/saved_tensors.hpp>
 #include <dflow/io/checkpoint/tensorflow/saved_slices.hpp>
 #include <dflow/io/checkpoint/tensorflow/tensor_bundle.hpp>
+#include <dflow/io/npz.hpp>
+#include <dflow/io/safetensors.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <utility>
 
 namespace dflow {
@@ -16,7 +21,8 @@ namespace detail {
 
 class OwnSavedTensors final : public SavedTensors {
  public:
-  OwnSavedTensors(FileSystem& files, const std::string& prefix) : reader_(files, prefix) {}
+  OwnSavedTensors(FileSystem& files, const std::string& prefix) : prefix_(prefix), reader_(files, prefix) {}
+  std::string source() const override { return prefix_; }
   std::vector<std::string> names() const override {
     std::vector<std::string> names;
     for (const CheckpointEntry& entry : reader_.index().entries) {
@@ -35,6 +41,7 @@ class OwnSavedTensors final : public SavedTensors {
   }
 
  private:
+  std::string prefix_;
   CheckpointReader reader_;
 };
 
@@ -42,7 +49,8 @@ class OwnSavedTensors final : public SavedTensors {
 template <class Reader>
 class TensorFlowSavedTensors final : public SavedTensors {
  public:
-  TensorFlowSavedTensors(FileSystem& files, const std::string& prefix) : reader_(files, prefix) {}
+  TensorFlowSavedTensors(FileSystem& files, const std::string& prefix) : prefix_(prefix), reader_(files, prefix) {}
+  std::string source() const override { return prefix_; }
   std::vector<std::string> names() const override {
     std::vector<std::string> names;
     for (const auto& [name, entry] : reader_.entries()) names.push_back(name);
@@ -54,17 +62,69 @@ class TensorFlowSavedTensors final : public SavedTensors {
     return Description{entry->dtype, entry->shape};
   }
   AnyTensor read(std::string_view name) const override { return reader_.read(name); }
-  std::vector<AnyTensor> read_slices(std::string_view name, std::span<const CheckpointSlice> slices) const override {
-    if (const auto* entry = reader_.find(name); entry != nullptr) require_slices_of(name, entry->shape, slices);
-    const AnyTensor whole = reader_.read(name);
-    std::vector<AnyTensor> parts;
-    parts.reserve(slices.size());
-    for (const CheckpointSlice& slice : slices) parts.push_back(slice.cut_from(whole));
-    return parts;
+
+ private:
+  std::string prefix_;
+  Reader reader_;
+};
+
+/// Tensors from a reader that lists its entries.
+template <class Reader>
+class ListedSavedTensors final : public SavedTensors {
+ public:
+  ListedSavedTensors(FileSystem& files, const std::string& path) : path_(path), reader_(files, path) {
+    for (const auto& entry : reader_.entries()) {
+      descriptions_.try_emplace(entry.name, Description{entry.dtype, entry.shape});
+    }
+  }
+  std::string source() const override { return path_; }
+  std::vector<std::string> names() const override {
+    std::vector<std::string> names;
+    for (const auto& [name, description] : descriptions_) names.push_back(name);
+    return names;
+  }
+  std::optional<Description> find(std::string_view name) const override {
+    const auto found = descriptions_.find(name);
+    return found == descriptions_.end() ? std::nullopt : std::optional(found->second);
+  }
+  AnyTensor read(std::string_view name) const override { return reader_.read(name); }
+
+ private:
+  std::string path_;
+  Reader reader_;
+  std::map<std::string, Description, std::less<>> descriptions_;
+};
+
+class HeldSavedTensors final : public SavedTensors {
+ public:
+  HeldSavedTensors(std::span<const NamedTensor> tensors, std::string source) : source_(std::move(source)) {
+    for (const auto& [name, tensor] : tensors) {
+      if (!tensor.is_initialized() || !tensors_.try_emplace(name, tensor).second) {
+        throw_error(Status::invalid_argument(
+            str_cat(source_, ": tensor '", name, tensor.is_initialized() ? "' is there twice" : "' has no elements")));
+      }
+    }
+  }
+  std::string source() const override { return source_; }
+  std::vector<std::string> names() const override {
+    std::vector<std::string> names;
+    for (const auto& [name, tensor] : tensors_) names.push_back(name);
+    return names;
+  }
+  std::optional<Description> find(std::string_view name) const override {
+    const auto found = tensors_.find(name);
+    if (found == tensors_.end()) return std::nullopt;
+    return Description{found->second.dtype(), found->second.shape()};
+  }
+  AnyTensor read(std::string_view name) const override {
+    const auto found = tensors_.find(name);
+    if (found == tensors_.end()) reject_missing_tensor(source_, name, names());
+    return found->second.deep_copy();
   }
 
  private:
-  Reader reader_;
+  std::string source_;
+  std::map<std::string, AnyTensor, std::less<>> tensors_;
 };
 
 /// Errors: InvalidArgument if the path is of a file beside PREFIX.index, or of the state of a directory.
@@ -91,6 +151,15 @@ void check_prefix(FileSystem& files, const std::string& path) {
 
 SavedTensors::~SavedTensors() = default;
 
+std::vector<AnyTensor> SavedTensors::read_slices(std::string_view name, std::span<const CheckpointSlice> slices) const {
+  if (const auto found = find(name)) detail::require_slices_of(name, found->shape, slices);
+  const AnyTensor whole = read(name);
+  std::vector<AnyTensor> parts;
+  parts.reserve(slices.size());
+  for (const CheckpointSlice& slice : slices) parts.push_back(slice.cut_from(whole));
+  return parts;
+}
+
 bool has_saved_tensors(FileSystem& files, const std::string& prefix) {
   return files.exists(checkpoint_index_path(prefix)) || !SavedSlicesReader::paths(files, prefix).empty();
 }
@@ -105,7 +174,17 @@ std::unique_ptr<SavedTensors> open_saved_tensors(FileSystem& files, const std::s
   if (SavedSlicesReader::paths(files, prefix).empty()) {
     return std::make_unique<detail::OwnSavedTensors>(files, prefix);  // its error says what is missing
   }
+  const bool is_npz = prefix.ends_with(".npz"), is_safetensors = prefix.ends_with(".safetensors");
+  const bool is_file = (is_npz || is_safetensors) && files.exists(prefix) && !files.is_directory(prefix);
+  if (is_file && !SortedTableReader::is_table(files, prefix)) {
+    if (is_npz) return std::make_unique<detail::ListedSavedTensors<NpzReader>>(files, prefix);
+    return std::make_unique<detail::ListedSavedTensors<SafetensorsReader>>(files, prefix);
+  }
   return std::make_unique<detail::TensorFlowSavedTensors<SavedSlicesReader>>(files, prefix);
+}
+
+std::unique_ptr<SavedTensors> held_tensors(std::span<const NamedTensor> tensors, std::string source) {
+  return std::make_unique<detail::HeldSavedTensors>(tensors, std::move(source));
 }
 
 }  // namespace dflow

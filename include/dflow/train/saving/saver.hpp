@@ -113,7 +113,8 @@ class Saver {
   std::string save(Session& session, const std::string& prefix, std::optional<std::int64_t> step = {});
 
   /// Sets variables, streams, queues and states to the checkpoint's values. Reads everything before it sets anything.
-  /// A Saver of variables alone also reads TensorFlow's checkpoints of version 1 or 2 (docs/files.md).
+  /// A Saver of variables alone also reads TensorFlow's checkpoints of version 1 or 2, and npz and safetensors files
+  /// (docs/files.md); `load_weights` also changes layouts.
   ///
   /// Errors: NotFound, naming it, for a missing checkpoint or variable; InvalidArgument for another type or shape, or
   /// for a queue that cannot hold its saved elements; DataLoss for a damaged file. Also errors of the file system, of
