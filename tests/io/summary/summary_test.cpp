@@ -4,11 +4,13 @@
 #include "support/errors.hpp"
 
 #include <dflow/core/tensor.hpp>
+#include <dflow/io/proto/proto_writer.hpp>
 #include <dflow/io/summary/png.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -156,6 +158,81 @@ TEST_CASE("a summary is read as it was written", "[summary]") {
   CHECK(read.values[4].description == "described");
   CHECK(read.values[4].data_class == SummaryDataClass::tensor);
   CHECK(serialize(Summary()).empty());
+}
+
+namespace {
+
+/// A Summary of one value: its tag "t", a TensorProto, and the name of its plugin.
+std::string summary_of_tensor(std::string_view tensor, std::string_view plugin) {
+  std::string bytes;
+  ProtoWriter(bytes).message(1, [&](ProtoWriter& value) {
+    value.bytes(1, "t");
+    value.bytes(8, tensor);
+    value.message(
+        9, [&](ProtoWriter& metadata) { metadata.message(1, [&](ProtoWriter& data) { data.bytes(1, plugin); }); });
+  });
+  return bytes;
+}
+
+/// The scalar that a TensorProto is read as.
+std::optional<float> scalar_of_tensor(std::string_view tensor) {
+  const Summary summary = parse_summary(summary_of_tensor(tensor, "scalars"));
+  REQUIRE(summary.values.size() == 1);
+  CHECK(summary.values[0].plugin == "scalars");
+  const float* scalar = std::get_if<float>(&summary.values[0].value);
+  return scalar == nullptr ? std::nullopt : std::optional(*scalar);
+}
+
+}  // namespace
+
+TEST_CASE("a scalar that TensorFlow 2 wrote as a tensor is read as a scalar, of every real type", "[summary]") {
+  // {dtype, shape [], tensor_content}, and the fields float_val, double_val, int_val, int64_val, half_val, uint32_val.
+  CHECK(scalar_of_tensor("\x08\1\x12\0\x22\4\0\0\x80\x3e"sv) == 0.25f);
+  CHECK(scalar_of_tensor("\x08\1\x12\0\x2a\4\0\0\x80\x3e"sv) == 0.25f);
+  CHECK(scalar_of_tensor("\x08\1\x12\0\x2d\0\0\x80\x3e"sv) == 0.25f);  // not packed
+  CHECK(scalar_of_tensor("\x08\2\x12\0\x22\x08\0\0\0\0\0\0\xd0\x3f"sv) == 0.25f);
+  CHECK(scalar_of_tensor("\x08\2\x12\0\x32\x08\0\0\0\0\0\0\xd0\x3f"sv) == 0.25f);
+  CHECK(scalar_of_tensor("\x08\x13\x12\0\x22\2\0\x34"sv) == 0.25f);
+  CHECK(scalar_of_tensor("\x08\x13\x12\0\x6a\2\x80\x68"sv) == 0.25f);
+  CHECK(scalar_of_tensor("\x08\x0e\x12\0\x22\2\x80\x3e"sv) == 0.25f);
+  CHECK(scalar_of_tensor("\x08\3\x12\0\x3a\1\7"sv) == 7.0f);
+  CHECK(scalar_of_tensor("\x08\3\x12\0\x22\4\xff\xff\xff\xff"sv) == -1.0f);
+  CHECK(scalar_of_tensor("\x08\x09\x12\0\x52\1\7"sv) == 7.0f);
+  CHECK(scalar_of_tensor("\x08\4\x12\0\x3a\2\xc8\1"sv) == 200.0f);
+  CHECK(scalar_of_tensor("\x08\x16\x12\0\x82\1\1\7"sv) == 7.0f);
+  CHECK(scalar_of_tensor("\x08\1\x12\0"sv) == 0.0f);                                 // no value is zero
+  CHECK(scalar_of_tensor("\x08\1\x12\4\x12\2\x08\1\x22\4\0\0\x80\x3e"sv) == 0.25f);  // [1]
+  // Two numbers, a text, a truth value, and a complex number are no scalars.
+  CHECK_FALSE(scalar_of_tensor("\x08\1\x12\4\x12\2\x08\2\x22\x08\0\0\x80\x3e\0\0\x80\x3e"sv));
+  CHECK_FALSE(scalar_of_tensor("\x08\7\x12\0\x42\1\x61"sv));
+  CHECK_FALSE(scalar_of_tensor("\x08\x0a\x12\0\x5a\1\1"sv));
+  CHECK_FALSE(scalar_of_tensor("\x08\x08\x12\0\x4a\x08\0\0\x80\x3f\0\0\0\x40"sv));
+
+  // Only the plugin says that a tensor is a scalar, and what was read is written and read again as it was.
+  const std::string_view quarter = "\x08\1\x12\0\x22\4\0\0\x80\x3e"sv;
+  CHECK(std::holds_alternative<AnyTensor>(parse_summary(summary_of_tensor(quarter, "text")).values.at(0).value));
+  const Summary again = parse_summary(serialize(parse_summary(summary_of_tensor(quarter, "scalars"))));
+  CHECK(std::get<float>(again.values.at(0).value) == 0.25f);
+  CHECK(again.values[0].plugin == "scalars");
+}
+
+TEST_CASE("a value that dflow has no tensor for is empty, and the values beside it are read", "[summary]") {
+  std::string bytes = summary_of_tensor("\x08\x14\x12\0"sv, "handles");
+  bytes += summary_of_tensor(
+      "\x08\1\x12\x24" +
+          [] {
+            std::string dims;
+            for (int i = 0; i < 9; ++i) dims += "\x12\2\x08\1";
+            return dims;
+          }(),
+      "of nine dimensions");
+  bytes += summary_of_tensor("\x08\1\x12\0\x22\4\0\0\x80\x3e"sv, "scalars");
+  const Summary read = parse_summary(bytes);
+  REQUIRE(read.values.size() == 3);
+  CHECK(std::holds_alternative<std::monostate>(read.values[0].value));
+  CHECK(std::holds_alternative<std::monostate>(read.values[1].value));
+  CHECK(read.values[1].plugin == "of nine dimensions");
+  CHECK(std::get<float>(read.values[2].value) == 0.25f);
 }
 
 TEST_CASE("a histogram whose limits and buckets differ in number is DataLoss", "[summary]") {

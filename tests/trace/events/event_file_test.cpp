@@ -5,6 +5,7 @@
 #include "support/held_files.hpp"
 #include "support/temporary_folder.hpp"
 
+#include <dflow/base/files/base64.hpp>
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/core/tensor.hpp>
 #include <dflow/graph/graph.hpp>
@@ -17,6 +18,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -35,6 +37,14 @@ std::vector<Event> read_events(FileSystem& files, const std::string& path) {
   while (std::optional<Event> event = reader.next()) events.push_back(*std::move(event));
   return events;
 }
+
+// The first four records of an event file by TensorFlow 2: with tf.summary.create_file_writer(folder).as_default(),
+// tf.summary.scalar("loss", 1 / (step + 1), step) for steps 0 to 2.
+constexpr std::string_view tensorflow_2_scalars =
+    "PgAAAAAAAADZ0kDnCQAAQH2/wtpBGg1icmFpbi5FdmVudDoyUiQKInRlbnNvcmZsb3cuY29yZS51dGlsLmV2ZW50c193cml0ZXIyIrgELAAAAAAA"
+    "AAD0rsxFCefHW32/wtpBKiEKHwoEbG9zc0IKCAESACIEAACAP0oLCgkKB3NjYWxhcnPJ3FIELgAAAAAAAADFy1f6CQrYW32/wtpBEAEqIQofCgRs"
+    "b3NzQgoIARIAIgQAAAA/SgsKCQoHc2NhbGFyc0fOEKguAAAAAAAAAMXLV/oJ7N1bfb/C2kEQAiohCh8KBGxvc3NCCggBEgAiBKuqqj5KCwoJCgdz"
+    "Y2FsYXJzaECuPA==";
 
 /// "tag@step" of all scalars, in order.
 std::string scalars(const std::vector<Event>& events) {
@@ -65,6 +75,21 @@ TEST_CASE("an event file has TensorFlow's name, and its first event says the ver
   CHECK(events[1].step == 7);
   CHECK(events[1].wall_time == 123456789.25);
   CHECK(std::get<float>(std::get<Summary>(events[1].content).values[0].value) == 0.5f);
+}
+
+TEST_CASE("the scalars in an event file of TensorFlow 2 are read", "[event_file]") {
+  MemoryFileSystem files;
+  files.write_file_atomically("/events", std::string_view(*from_base64(tensorflow_2_scalars)));
+  const std::vector<Event> events = read_events(files, "/events");
+  REQUIRE(events.size() == 4);
+  const std::vector<float> losses{1.0f, 0.5f, 1.0f / 3};
+  for (std::size_t step = 0; step < 3; ++step) {
+    CHECK(events[step + 1].step == static_cast<std::int64_t>(step));
+    const SummaryValue& value = std::get<Summary>(events[step + 1].content).values.at(0);
+    CHECK(value.tag == "loss");
+    REQUIRE(std::holds_alternative<float>(value.value));
+    CHECK(std::get<float>(value.value) == losses[step]);
+  }
 }
 
 TEST_CASE("a machine has a name", "[event_file]") {

@@ -42,6 +42,8 @@ struct SummaryAudio {
 enum class SummaryDataClass : std::int32_t { unknown = 0, scalar = 1, tensor = 2, blob_sequence = 3 };
 
 /// One value under one tag: a scalar, a histogram, an image, a sound, or a tensor that a plugin of TensorBoard shows.
+/// TensorFlow 2 and Keras write each scalar as a tensor of the plugin "scalars": such a tensor of one real number is
+/// read as a float, to which doubles and large integers are rounded.
 struct SummaryValue {
   std::string tag;
   std::variant<std::monostate, float, Histogram, SummaryImage, SummaryAudio, AnyTensor> value;
@@ -85,6 +87,8 @@ SummaryValue text_summary(std::string_view tag, std::string_view text);
 /// U+FFFD. Errors: InvalidArgument for a tensor with elements that no TensorProto has.
 std::string serialize(const Summary& summary);
 
+/// A tensor of a type that dflow lacks, or of more than `max_rank` dimensions, is left out: its value is empty.
+///
 /// Errors: DataLoss with the offset; also for tensors that have more than `max_filled_elements` all together and fewer
 /// values.
 Summary parse_summary(std::string_view bytes);

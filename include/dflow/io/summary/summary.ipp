@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -269,6 +270,22 @@ void read_summary_metadata(ProtoReader in, SummaryValue& value) {
   }
 }
 
+/// Nothing for a tensor that dflow lacks.
+std::optional<AnyTensor> read_summary_tensor(ProtoReader in, std::int64_t& elements_left) {
+  try {
+    return read_tensor_proto(in, elements_left);
+  } catch (const Error& error) {
+    if (error.code() != Code::unimplemented) throw;
+    return std::nullopt;
+  }
+}
+
+/// The scalar in a tensor of the plugin "scalars"; nothing for any other tensor.
+std::optional<float> scalar_of(const AnyTensor& tensor) {
+  if (tensor.num_elements() != 1 || !is_real(tensor.dtype())) return std::nullopt;
+  return visit_dtype<RealTypes>(tensor.dtype(), [&]<class T>() { return static_cast<float>(tensor.span<T>()[0]); });
+}
+
 SummaryValue read_summary_value(ProtoReader in, std::int64_t& elements_left) {
   SummaryValue value;
   while (in.next()) {
@@ -277,8 +294,13 @@ SummaryValue read_summary_value(ProtoReader in, std::int64_t& elements_left) {
     if (in.number() == 4) value.value = read_summary_image(in.message());
     if (in.number() == 5) value.value = read_histogram(in.message());
     if (in.number() == 6) value.value = read_summary_audio(in.message());
-    if (in.number() == 8) value.value = read_tensor_proto(in.message(), elements_left);
+    if (in.number() == 8) {
+      if (auto tensor = read_summary_tensor(in.message(), elements_left)) value.value = *std::move(tensor);
+    }
     if (in.number() == 9) read_summary_metadata(in.message(), value);
+  }
+  if (const auto* tensor = std::get_if<AnyTensor>(&value.value); tensor != nullptr && value.plugin == "scalars") {
+    if (const std::optional<float> scalar = scalar_of(*tensor)) value.value = *scalar;
   }
   return value;
 }

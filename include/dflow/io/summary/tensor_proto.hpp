@@ -17,7 +17,8 @@ void write_tensor_proto(ProtoWriter& out, const AnyTensor& tensor);
 /// are none, elements are zeros. This fills at most `max_filled_elements`: otherwise the bytes in the message bound
 /// the memory.
 ///
-/// Errors: DataLoss with the offset: another element type, extents or a number of values that do not fit.
+/// Errors: DataLoss with the offset: no element type, extents or a number of values that do not fit. Unimplemented for
+/// an element type that dflow lacks, and for more than `max_rank` dimensions.
 AnyTensor read_tensor_proto(ProtoReader in);
 inline constexpr std::int64_t max_filled_elements = std::int64_t{1} << 20;
 /// The same for one of several tensors, which together fill at most `elements_left` elements: counts them down.

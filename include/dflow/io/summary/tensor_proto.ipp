@@ -33,7 +33,9 @@ void read_extents(ProtoReader shape, std::vector<std::int64_t>& extents) {
   while (shape.next()) {
     if (shape.number() == 3 && shape.boolean()) shape.fail("a tensor of unknown rank");
     if (shape.number() != 2) continue;
-    if (extents.size() == static_cast<std::size_t>(max_rank)) shape.fail(str_cat("a tensor of a rank over ", max_rank));
+    if (extents.size() == static_cast<std::size_t>(max_rank)) {
+      throw_error(Status::unimplemented(str_cat("a tensor of more than ", max_rank, " dimensions")));
+    }
     std::int64_t extent = 0;
     for (ProtoReader dim = shape.message(); dim.next();) {
       if (dim.number() == 1) extent = dim.int64();
@@ -155,7 +157,10 @@ AnyTensor read_tensor_proto(ProtoReader in, std::int64_t& elements_left) {
   const ProtoReader start = in;
   const detail::TensorProtoFields fields = detail::read_tensor_fields(in);
   const std::optional<DType> dtype = dtype_from_number(fields.dtype);
-  if (!dtype || !is_element(*dtype)) start.fail(str_cat("no tensor has element type ", fields.dtype));
+  if (fields.dtype == 0) start.fail("a tensor without an element type");
+  if (!dtype || !is_element(*dtype)) {
+    throw_error(Status::unimplemented(str_cat("a tensor of TensorFlow's type ", fields.dtype)));
+  }
   return visit_dtype<AllTypes>(*dtype,
                                [&]<class T>() { return detail::tensor_of_fields<T>(fields, start, elements_left); });
 }
