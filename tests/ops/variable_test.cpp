@@ -85,6 +85,19 @@ TEST_CASE("A number stands for a scalar of the variable's element type") {
   CHECK(code_of([] { return df::Variable<float>().assign(1.0f); }) == df::Code::invalid_argument);
 }
 
+TEST_CASE("A variable is assigned a tensor") {
+  df::Graph graph;
+  const df::Variable<float> w(graph, df::Tensor<float>::zeros({2, 2}), {.name = "w"});
+  const df::Operation set = w.assign(df::Tensor<float>({2, 2}, {1, 2, 3, 4}));
+  CHECK(code_of([&] { return w.assign(df::Tensor<float>({2}, {1, 2})); }) == df::Code::invalid_argument);
+  CHECK(code_of([] {
+          return df::Variable<float>().assign(df::Tensor<float>({2}, {1, 2}));
+        }) == df::Code::invalid_argument);
+  df::Session session(graph);
+  session.run(set);
+  CHECK(session.run(w)(1, 0) == 3.0f);
+}
+
 TEST_CASE("A read after a control dependency sees the update") {
   df::Graph graph;
   df::Variable<float> w(graph, 1.0f, {.name = "w"});

@@ -63,6 +63,9 @@ class Variable : public Output<T> {
   /// ```
   Output<T> initialized_value(const At& at = {}) const { return Output<T>::unchecked(variable_.initialized_value(at)); }
   Operation assign(const Output<T>& value, const At& at = {}) const { return variable_.assign(value, at); }
+  /// The same with a tensor, which becomes a constant of the graph: its elements must not be written any more. To set a
+  /// variable once, use `train::assign`.
+  Operation assign(const Tensor<T>& value, const At& at = {}) const { return assign(constant_tensor(value, at), at); }
   Operation assign_add(const Output<T>& delta, const At& at = {}) const
     requires AllowedFor<T, AssignAdd>
   {
@@ -134,9 +137,11 @@ class Variable : public Output<T> {
   /// An empty edge if the variable is empty.
   template <class V>
   Output<T> constant_of(const V& value, const At& at) const {
+    return constant_tensor(Tensor<T>(detail::convert_literal<T>(value)), at);
+  }
+  Output<T> constant_tensor(const Tensor<T>& value, const At& at) const {
     if (!this->is_valid()) return {};
-    const Tensor<T> scalar(detail::convert_literal<T>(value));
-    return Output<T>::unchecked(detail::any_constant(*this->graph(), scalar, {.where = at.where}));
+    return Output<T>::unchecked(detail::any_constant(*this->graph(), value, {.where = at.where}));
   }
 
   AnyVariable variable_;
