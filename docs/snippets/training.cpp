@@ -87,12 +87,11 @@ void save_weights(df::Session& session, const df::Graph& graph, df::FileSystem& 
 void load_weights(df::Session& session, df::Graph& graph, df::FileSystem& files, const std::string& path) {
   const df::Graph weights = df::import_graph(df::load_graph(files, path), df::standard_op_table());
   df::Session reader(weights);
-  std::vector<df::Operation> assigned;
+  std::vector<df::train::VariableValue> values;
   for (const df::AnyVariable& variable : df::global_variables(graph)) {
-    const df::AnyTensor value = reader.run(weights.output(variable.name()));  // NotFound: it was not saved
-    assigned.push_back(variable.assign(df::constant(graph, value)));          // InvalidArgument: another shape
+    values.push_back({variable, reader.run(weights.output(variable.name()))});  // NotFound: it was not saved
   }
-  session.run(df::group(assigned));
+  df::train::assign(session, values);  // InvalidArgument: another shape
 }
 // [load]
 

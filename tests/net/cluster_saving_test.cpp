@@ -104,6 +104,48 @@ TEST_CASE("each parameter server writes its shard, and new ones go on from there
   CHECK(again.run(session, 5) == expected);
 }
 
+TEST_CASE("weights of others go into the variables of all parameter servers, and into the parts of one variable") {
+  SavingCluster cluster;
+  ReplicaModel model(cluster, 0);
+  df::PartitionedVariable<float> table;
+  {
+    const auto on = model.graph.device(df::train::replica_device(cluster.cluster.spec_of("worker", 0)));
+    table = df::partitioned_variable<float>(model.graph, {5, 2}, 2, {.name = "table"});
+  }
+  const auto task_of = [](const df::AnyVariable& variable) { return variable.handle().node().device; };
+  CHECK(task_of(table[0].any_variable()) != task_of(table[1].any_variable()));
+  df::Session session(model.graph, {.target = cluster.cluster.server("worker", 0).target()});
+  session.run(df::initialize_variables(model.graph));
+
+  std::vector<df::NamedTensor> tensors;
+  std::vector<df::train::Weight> weights;
+  for (const df::AnyVariable& variable : df::trainable_variables(model.graph)) {
+    const bool is_part = !variable.slice().empty();
+    weights.push_back({variable, is_part ? "table" : variable.name()});
+    if (!is_part)
+      tensors.push_back({variable.name(), df::AnyTensor::zeros(variable.dtype(), variable.shape().to_shape())});
+  }
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    for (float& element : tensors[i].tensor.span<float>()) element = static_cast<float>(i) + 0.5f;
+  }
+  const df::Tensor<float> whole({5, 2}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  tensors.push_back({"table", whole});
+  df::write_safetensors(*cluster.files, "/m.safetensors", tensors);
+  const auto report =
+      df::train::load_weights(session, *df::open_saved_tensors(*cluster.files, "/m.safetensors"), weights);
+  CHECK(report.loaded.size() == tensors.size());
+  CHECK(report.unused.empty());
+  CHECK(report.kept.empty());
+  for (const df::train::Weight& weight : weights) {
+    if (!weight.variable.slice().empty()) continue;
+    const df::AnyTensor value = session.run(weight.variable.read_edge());
+    for (const auto& [name, tensor] : tensors) {
+      if (name == weight.variable.name()) CHECK(bitwise_equal(value, tensor));
+    }
+  }
+  CHECK(bitwise_equal(session.run(table.as_tensor()), whole));
+}
+
 TEST_CASE("a shard that cannot be written is reported with its task, and the session goes on") {
   SavingCluster cluster;
   ReplicaModel model(cluster, 0);

@@ -33,6 +33,7 @@
 #include <dflow/train/saving/saved_state.hpp>
 #include <dflow/train/saving/saver.hpp>
 #include <dflow/train/saving/variable_values.hpp>
+#include <dflow/train/saving/weights.hpp>
 #include <dflow/train/schedules.hpp>
 #include <dflow/train/variables/variable_scope.hpp>
 #include <dflow/train/weight_decay.hpp>

@@ -14,3 +14,5 @@
 #include <dflow/train/saving/saved_state.ipp>
 #include <dflow/train/saving/saver.ipp>
 #include <dflow/train/saving/variable_values.ipp>
+#include <dflow/train/saving/weight_layouts.ipp>
+#include <dflow/train/saving/weights.ipp>
