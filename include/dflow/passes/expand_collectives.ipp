@@ -37,7 +37,7 @@ class CollectiveNodes {
 
   /// The element type in which elements of type `dtype` are summed and multiplied; their results have type `dtype`.
   static DType wide_type(DType dtype, ReduceBy reduction) {
-    if (is_16_bit_float(dtype) && reduction <= ReduceBy::product) return DType::float32;
+    if (reduction <= ReduceBy::product && sum_type(dtype) != dtype) return sum_type(dtype);
     if (reduction == ReduceBy::mean && in_mask(dtype, dtype_mask<IntTypes>)) {
       return dtype == DType::uint64 ? dtype : DType::int64;
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/core/sum_type.hpp>
 #include <dflow/op/build.hpp>
 
 namespace dflow {
@@ -34,8 +35,8 @@ namespace detail {
 /// The same for edges with an element type known only at run time.
 AnyOutput cast_to(const AnyOutput& x, DType to, const At& at = {});
 
-constexpr bool is_16_bit_float(DType dtype) noexcept { return dtype == DType::float16 || dtype == DType::bfloat16; }
-/// x as float if its elements have 16 bits: squares, sums and factors of 16-bit floats may be beyond their range.
+/// x in the type of sums of its elements: as float if its elements have 16 bits. Squares and factors of 16-bit floats
+/// may be beyond their range, too.
 AnyOutput widened(const AnyOutput& x);
 }  // namespace detail
 

@@ -22,6 +22,6 @@ AnyOutput detail::cast_to(const AnyOutput& x, DType to, const At& at) {
   return build<Cast>({x}, {}, at, types);
 }
 
-AnyOutput detail::widened(const AnyOutput& x) { return is_16_bit_float(x.dtype()) ? cast_to(x, DType::float32) : x; }
+AnyOutput detail::widened(const AnyOutput& x) { return cast_to(x, sum_type(x.dtype())); }
 
 }  // namespace dflow

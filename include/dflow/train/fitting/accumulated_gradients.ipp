@@ -51,7 +51,7 @@ AccumulatedGradients::AccumulatedGradients(const Optimizer& optimizer, const Any
   std::vector<GradientAndVariable> means;
   for (const auto& [gradient, variable] : gradients) {
     if (!gradient.exists()) continue;
-    const DType dtype = dflow::detail::is_16_bit_float(variable.dtype()) ? DType::float32 : variable.dtype();
+    const DType dtype = dflow::detail::sum_type(variable.dtype());
     const AnyVariable& sum = sums.emplace_back(make_slot(variable, "accumulated", dtype));
     const ScopeGuard with = enter_colocation(graph, variable.handle().operation());
     adds.push_back(gradient.slices

@@ -90,7 +90,7 @@ ExponentialMovingAverage::Average& ExponentialMovingAverage::average_for(const A
     return dflow::detail::any_fill(graph, IndexList(shape), AnyTensor::zeros(dtype, {}), {});
   };
   // Updates of 16-bit values are less than their last digit: the running values are floats.
-  const DType running = dflow::detail::is_16_bit_float(value.dtype()) ? DType::float32 : value.dtype();
+  const DType running = dflow::detail::sum_type(value.dtype());
   Average average{key, variable != nullptr, {}, {}, {}, {}};
   const Shape shape = value.shape().to_shape();
   if (variable != nullptr) {
