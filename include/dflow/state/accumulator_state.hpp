@@ -20,7 +20,7 @@ struct AccumulatedGradient {
   std::int64_t rank = -1;  ///< of the replica that it comes from; -1: no replica is named
   std::int64_t local_step = 0;
   AnyTensor indices;  ///< empty if the gradient is of all elements
-  AnyTensor values;
+  AnyTensor values;   ///< of a sum: of the type of sums (`sum_type`)
 };
 
 /// The gradients that a call takes out of an accumulator, in the order of their ranks. Gradients without a rank come
@@ -58,7 +58,8 @@ class AccumulatorState final : public AwaitedResource {
   const PartialShape& shape() const noexcept { return shape_; }
   const Kind& kind() const noexcept { return kind_; }
   std::string debug_string() const override;
-  /// Its step and the waiting gradients: int64 [n], and the gradients' indices, int64, and values, flat.
+  /// Its step and the waiting gradients: int64 [n], and the gradients' indices, int64, and values in the type of sums,
+  /// flat.
   std::vector<AnyTensor> saved_state() const override;
   /// Replaces the waiting gradients with the saved ones.
   void restore_state(std::span<const AnyTensor> state) override;

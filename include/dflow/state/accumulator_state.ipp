@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
+#include <dflow/core/sum_type.hpp>
 #include <dflow/core/tensor.hpp>
 #include <dflow/state/accumulator_state.hpp>
 #include <dflow/state/flat_state.hpp>
@@ -107,6 +108,20 @@ AnyTensor with_index_type(const AnyTensor& indices, DType wanted) {
   return to;
 }
 
+/// 16-bit floats as float, and back.
+AnyTensor with_value_type(const AnyTensor& values, DType wanted) {
+  if (values.dtype() == wanted) return values;
+  AnyTensor to(wanted, values.shape());
+  using Types = TypeList<float, Half, BFloat16>;
+  visit_dtype<Types>(values.dtype(), [&]<class From>() {
+    visit_dtype<Types>(wanted, [&]<class To>() {
+      std::transform(Tensor<From>::of(values).begin(), Tensor<From>::of(values).end(), Tensor<To>::of(to).data(),
+                     [](From value) { return static_cast<To>(static_cast<float>(value)); });
+    });
+  });
+  return to;
+}
+
 }  // namespace detail
 
 std::vector<AnyTensor> AccumulatorState::saved_state() const {
@@ -124,18 +139,19 @@ std::vector<AnyTensor> AccumulatorState::saved_state() const {
   for (const AccumulatedGradient& gradient : held) {
     numbers.insert(numbers.end(), {gradient.rank, gradient.local_step});
     detail::put_shape(numbers, gradient.values.shape());
-    values.push_back(gradient.values);
+    values.push_back(detail::with_value_type(gradient.values, detail::sum_type(dtype_)));
     if (!kind_.is_sparse) continue;
     numbers.push_back(gradient.indices.dtype() == DType::int32 ? 0 : 1);
     indices.push_back(detail::with_index_type(gradient.indices, DType::int64));
   }
-  return {detail::numbers_tensor(numbers), detail::flattened(DType::int64, indices), detail::flattened(dtype_, values)};
+  return {detail::numbers_tensor(numbers), detail::flattened(DType::int64, indices),
+          detail::flattened(detail::sum_type(dtype_), values)};
 }
 
 void AccumulatorState::restore_state(std::span<const AnyTensor> state) {
   // With room to count up from there.
   constexpr std::int64_t most = std::int64_t{1} << 62, least = -most;
-  detail::FlatState saved(debug_string(), state, std::array{DType::int64, dtype_});
+  detail::FlatState saved(debug_string(), state, std::array{DType::int64, detail::sum_type(dtype_)});
   const std::int64_t global_step = saved.number(least, most);
   const std::int64_t num_unranked = saved.number(0, most), new_rows = saved.number(0, most);
   const std::int64_t num_ranked = saved.number(0, most), num_sums = saved.number(0, num_unranked);
@@ -147,6 +163,7 @@ void AccumulatorState::restore_state(std::span<const AnyTensor> state) {
     gradient.local_step = saved.number(least, most);
     const Shape shape = saved.shape();
     gradient.values = saved.tensor(1, shape);
+    if (gradient.rank >= 0) gradient.values = detail::with_value_type(gradient.values, dtype_);  // no sum
     if (!kind_.is_sparse) {
       if (!shape_.is_compatible_with(shape)) saved.fail(str_cat("a gradient of shape ", shape.to_string()));
       return gradient;

@@ -4,6 +4,7 @@
 #include "support/errors.hpp"
 
 #include <dflow/dflow.hpp>
+#include <dflow/ops/checkpoint/resource_state.hpp>
 #include <dflow/state/accumulator_state.hpp>
 
 #include <atomic>
@@ -263,6 +264,65 @@ TEST_CASE("Rows are gathered one behind the other, and added up as they get many
       code_of([&] {
         session.run({{indices, Tensor<std::int64_t>::full({1}, 0)}, {values, Tensor<float>::full({1, 3}, 1.0f)}}, give);
       }) == Code::invalid_argument);
+}
+
+TEMPLATE_TEST_CASE("Sums of 16-bit gradients are rounded once, when they are taken, also from a saved state", "", Half,
+                   BFloat16) {
+  // In the element type they stand still at 2048, and at 256.
+  Gathered<TestType> gathered("SUM");
+  const std::vector<DType> types{DType::int64, DType::int64, DType::float32};
+  const BuiltNode read = build<ReadResourceState>({gathered.handle}, {.dtypes = types});
+  const Output<std::int64_t> numbers(read.output(0)), rows(read.output(1));
+  const Output<float> values(read.output(2));
+  const auto numbers_again = placeholder<std::int64_t>(gathered.graph, {dynamic}),
+             rows_again = placeholder<std::int64_t>(gathered.graph, {dynamic});
+  const auto values_again = placeholder<float>(gathered.graph, {dynamic});
+  const Operation restore =
+      build<AssignResourceState>({gathered.handle, numbers_again, rows_again, values_again}, {.dtypes = types});
+  gathered.give(1, 0, 2);
+  for (int i = 0; i < 2999; ++i) gathered.give(1);
+  const auto [saved_numbers, saved_rows, saved_values] = gathered.session.run(numbers, rows, values);
+  gathered.session.run({{gathered.step, std::int64_t{0}}}, gathered.reset);
+  gathered.give(9);
+  gathered.session.run({{numbers_again, saved_numbers}, {rows_again, saved_rows}, {values_again, saved_values}},
+                       restore);
+  CHECK(gathered.size() == 3000);
+  for (int i = 0; i < 1000; ++i) gathered.give(1);
+  CHECK(gathered.take(4000) == 4000);
+  // A state of one gradient.
+  gathered.give(3, 1);
+  const auto [one_number, no_row, one_value] = gathered.session.run(numbers, rows, values);
+  gathered.session.run({{gathered.step, std::int64_t{1}}}, gathered.reset);
+  gathered.session.run({{numbers_again, one_number}, {rows_again, no_row}, {values_again, one_value}}, restore);
+  CHECK(gathered.take(1) == 3);
+  Gathered<TestType> mean;
+  for (int i = 0; i < 4000; ++i) mean.give(i % 2 == 0 ? 1 : 2);
+  CHECK(mean.take(4000) == 1.5);
+}
+
+TEMPLATE_TEST_CASE("Sums of rows of 16-bit gradients are rounded once, when they are taken", "", Half, BFloat16) {
+  Graph graph;
+  const AnyOutput handle = build<SparseConditionalAccumulator>(
+      *graph.store(), {}, {.shape = {2, 1}, .reduction_type = "SUM"}, {.name = "rows"}, type_args<TestType>());
+  const auto indices = placeholder<std::int32_t>(graph, {dynamic});
+  const auto values = placeholder<TestType>(graph, {dynamic, 1});
+  const Operation give =
+      build<SparseAccumulatorApplyGradient>({handle, constant(graph, std::int64_t{0}), indices, values});
+  const BuiltNode take =
+      build<SparseAccumulatorTakeGradient>({handle, constant(graph, 1)}, {}, {}, type_args<TestType, std::int32_t>());
+  const Output<TestType> taken(take.output(1));
+  Session session(graph);
+  const auto put = [&](std::int64_t rows, float value) {
+    session.run({{indices, Tensor<std::int32_t>::full({rows}, 1)},
+                 {values, Tensor<TestType>::full({rows, 1}, TestType(value))}},
+                give);
+  };
+  put(1, 256);
+  for (int i = 0; i < 16; ++i) put(1152, 1.0f / 1024);  // they are summed each time: 1.125
+  const Tensor<TestType> all = session.run(taken);
+  float sum = 0;
+  for (const TestType each : all) sum += static_cast<float>(each);
+  CHECK(sum == 274);
 }
 
 TEST_CASE("What does not fit an accumulator is refused, and leaves it as it was") {

@@ -302,6 +302,16 @@ TEST_CASE("An accumulator's state holds its step and the gradients that wait") {
     AccumulatorState smaller("s", DType::float64, PartialShape{8, 2}, rows);
     CHECK(code_of([&] { smaller.restore_state(sparse.saved_state()); }) == Code::invalid_argument);
   }
+  // Sums of 16-bit gradients are float, and so are all values that are saved.
+  AccumulatorState half("h", DType::float16, PartialShape{2}, {}), half_again("h", DType::float16, PartialShape{2}, {});
+  give(half, {3, 0, {}, Tensor<Half>({2}, {Half(1.0f), Half(2.0f)})});
+  give(half, {-1, 0, {}, Tensor<float>({2}, {4097, 1})});
+  CHECK(half.saved_state()[2].dtype() == DType::float32);
+  half_again.restore_state(half.saved_state());
+  half_again.take_async(2, {}, [&](const Status&, const TakenGradients& gradients) {
+    CHECK(bitwise_equal(gradients.gradients.at(0).values, Tensor<Half>({2}, {Half(1.0f), Half(2.0f)})));
+    CHECK(bitwise_equal(gradients.gradients.at(1).values, Tensor<float>({2}, {4097, 1})));
+  });
   AccumulatorState wider("a", DType::float32, PartialShape{3}, {}), of_double("a", DType::float64, PartialShape{2}, {});
   CHECK(code_of([&] { wider.restore_state(dense.saved_state()); }) == Code::invalid_argument);
   CHECK(code_of([&] { of_double.restore_state(dense.saved_state()); }) == Code::invalid_argument);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/core/sum_type.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/data_flow/accumulator.hpp>
 #include <dflow/ops/data_flow/barrier.hpp>
@@ -40,7 +41,7 @@ bool is_reader(const Node& node) {
 std::vector<DType> saved_types_of(const Node& node) {
   if (node.op == &op_def<TokenBarrier> || node.op == &op_def<StalenessClock>) return {DType::boolean};
   if (node.op == &op_def<ConditionalAccumulator> || node.op == &op_def<SparseConditionalAccumulator>) {
-    return {DType::int64, DType::int64, node.types[0]};
+    return {DType::int64, DType::int64, dflow::detail::sum_type(node.types[0])};
   }
   if (node.op == &op_def<MutableHashTableOp> || node.op == &op_def<HashTableOp>) {
     const auto& table = node.attrs_as<MutableHashTableOp>();

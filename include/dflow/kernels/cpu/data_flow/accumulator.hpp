@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/core/sum_type.hpp>
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/array/rows.hpp>
 #include <dflow/kernels/state/handle_kernel.hpp>
@@ -11,7 +12,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -54,28 +54,32 @@ class AccumulatorKernel : public HandleKernel<AccumulatorKernel<O, is_sparse>, O
   bool is_mean_;
 };
 
-/// The type in which gradients are added: float for 16-bit floats.
-template <class T>
-using WideSum = std::conditional_t<sizeof(T) == 2, float, T>;
+/// Calls `use` with the first element of values of type T, or of a sum of such values, of type SumType<T>.
+template <class T, class Use>
+void with_values(const AnyTensor& values, const Use& use) {
+  values.dtype() == dtype_of<T> ? use(Tensor<T>::of(values).data()) : use(Tensor<SumType<T>>::of(values).data());
+}
 
 /// to[i] = (from[0][i] + from[1][i] + ...) / divisor, added in this order; blocks are read before they are written, so
-/// `to` may be one of them.
-template <class T>
-void sum_arrays(ThreadPool& pool, std::int64_t n, const std::vector<const T*>& from, std::int64_t divisor, T* to) {
+/// `to` may be one of them. From: values of type T, or sums.
+template <class T, class To>
+void sum_arrays(ThreadPool& pool, const std::vector<const AnyTensor*>& from, std::int64_t divisor, To* to) {
+  using Sum = SumType<T>;
   constexpr std::int64_t block = 1024;
-  pool.parallel_for(n, 0.1 * sizeof(T) * static_cast<double>(from.size()), [&](std::int64_t begin, std::int64_t end) {
-    std::array<WideSum<T>, block> sums;
+  const double cost_ns = 0.1 * sizeof(T) * static_cast<double>(from.size());
+  pool.parallel_for(from.front()->num_elements(), cost_ns, [&](std::int64_t begin, std::int64_t end) {
+    std::array<Sum, block> sums;
     for (std::int64_t first = begin; first < end; first += block) {
-      const std::int64_t size = std::min(block, end - first);
-      for (std::int64_t i = 0; i < size; ++i)
-        sums[static_cast<std::size_t>(i)] = static_cast<WideSum<T>>(from[0][first + i]);
-      for (std::size_t k = 1; k < from.size(); ++k) {
-        const T* x = from[k] + first;
-        for (std::int64_t i = 0; i < size; ++i) sums[static_cast<std::size_t>(i)] += static_cast<WideSum<T>>(x[i]);
+      const auto size = static_cast<std::size_t>(std::min(block, end - first));
+      for (std::size_t k = 0; k < from.size(); ++k) {
+        with_values<T>(*from[k], [&](const auto* x) {
+          const auto* const terms = x + first;
+          for (std::size_t i = 0; k == 0 && i < size; ++i) sums[i] = static_cast<Sum>(terms[i]);
+          for (std::size_t i = 0; k != 0 && i < size; ++i) sums[i] += static_cast<Sum>(terms[i]);
+        });
       }
-      for (std::int64_t i = 0; i < size; ++i) {
-        to[first + i] = static_cast<T>(sums[static_cast<std::size_t>(i)] / static_cast<WideSum<T>>(divisor));
-      }
+      for (std::size_t i = 0; i < size; ++i)
+        to[first + static_cast<std::int64_t>(i)] = static_cast<To>(sums[i] / static_cast<Sum>(divisor));
     }
   });
 }
@@ -84,18 +88,18 @@ void sum_arrays(ThreadPool& pool, std::int64_t n, const std::vector<const T*>& f
 template <class T>
 void set_dense_output(KernelContext& context, const AccumulatorState& state, const TakenGradients& taken) {
   const AnyTensor& first = taken.gradients.front().values;
-  if (taken.count == 1) return context.set_output(0, first);
-  std::vector<const T*> from;
+  if (taken.count == 1 && first.dtype() == dtype_of<T>) return context.set_output(0, first);
+  std::vector<const AnyTensor*> from;
   from.reserve(taken.gradients.size());
   for (const AccumulatedGradient& gradient : taken.gradients) {
     if (gradient.values.shape() != first.shape()) {
       context.fail(str_cat("gradients of shapes ", first.shape().to_string(), " and ",
                            gradient.values.shape().to_string(), " meet in ", state.debug_string()));
     }
-    from.push_back(Tensor<T>::of(gradient.values).data());
+    from.push_back(&gradient.values);
   }
   T* to = context.allocate_output<T>(0, first.shape()).data();
-  sum_arrays<T>(context.pool(), first.num_elements(), from, state.kind().is_mean ? taken.count : 1, to);
+  sum_arrays<T>(context.pool(), from, state.kind().is_mean ? taken.count : 1, to);
 }
 
 inline Shape row_shape(const AccumulatedGradient& gradient) {
@@ -114,7 +118,7 @@ void set_rows_output(KernelContext& context, const AccumulatorState& state, cons
     rows += gradient.indices.num_elements();
   }
   const std::int64_t divisor = state.kind().is_mean ? taken.count : 1;
-  if (taken.gradients.size() == 1 && divisor == 1) {
+  if (taken.gradients.size() == 1 && divisor == 1 && taken.gradients[0].values.dtype() == dtype_of<T>) {
     context.set_output(0, taken.gradients[0].indices);
     return context.set_output(1, taken.gradients[0].values);
   }
@@ -122,9 +126,8 @@ void set_rows_output(KernelContext& context, const AccumulatorState& state, cons
   T* values = context.allocate_output<T>(1, Shape({rows}).concatenated(row)).data();
   for (const AccumulatedGradient& gradient : taken.gradients) {
     indices = std::copy_n(Tensor<Index>::of(gradient.indices).data(), gradient.indices.num_elements(), indices);
-    const std::int64_t n = gradient.values.num_elements();
-    sum_arrays<T>(context.pool(), n, {Tensor<T>::of(gradient.values).data()}, divisor, values);
-    values += n;
+    sum_arrays<T>(context.pool(), {&gradient.values}, divisor, values);
+    values += gradient.values.num_elements();
   }
 }
 
@@ -135,7 +138,7 @@ void set_sparse_output(KernelContext& context, const AccumulatorState& state, co
                           [&]<class Index>() { set_rows_output<T, Index>(context, state, taken); });
 }
 
-/// Adds the last gradient to the first one.
+/// Adds the last gradient to the first one, which becomes a sum of type SumType<T>.
 template <class T>
 void add_dense(KernelContext& context, std::vector<AccumulatedGradient>& gradients) {
   if (gradients.size() < 2) return;
@@ -144,15 +147,16 @@ void add_dense(KernelContext& context, std::vector<AccumulatedGradient>& gradien
     context.fail(
         str_cat("a gradient of shape ", more.shape().to_string(), " meets others of shape ", sum.shape().to_string()));
   }
-  AnyTensor to = sum.buffer_is_unique() ? sum : AnyTensor(sum.dtype(), sum.shape(), *context.device().allocator);
-  sum_arrays<T>(context.pool(), sum.num_elements(), {Tensor<T>::of(sum).data(), Tensor<T>::of(more).data()}, 1,
-                Tensor<T>::of(to).data());
+  constexpr DType dtype = dtype_of<SumType<T>>;
+  const bool is_own = sum.dtype() == dtype && sum.buffer_is_unique();
+  AnyTensor to = is_own ? sum : AnyTensor(dtype, sum.shape(), *context.device().allocator);
+  sum_arrays<T>(context.pool(), {&sum, &more}, 1, Tensor<SumType<T>>::of(to).data());
   sum = std::move(to);
   gradients.pop_back();
 }
 
-/// Merges the gradients into one when there are more new rows than old ones. Each row is then moved a bounded number
-/// of times, and at most twice the possible number of rows is kept.
+/// Merges the gradients into one, of type SumType<T>, when there are more new rows than old ones. Each row is then
+/// moved a bounded number of times, and at most twice the possible number of rows is kept.
 template <class T, class Index>
 void add_sparse(KernelContext& context, std::vector<AccumulatedGradient>& gradients, std::int64_t& new_rows) {
   const AccumulatedGradient &front = gradients.front(), &back = gradients.back();
@@ -167,25 +171,29 @@ void add_sparse(KernelContext& context, std::vector<AccumulatedGradient>& gradie
   const std::int64_t rows = old_rows + new_rows;
   const Shape row = row_shape(front);
   const std::int64_t row_size = row.num_elements();
+  using Sum = SumType<T>;
   Allocator& allocator = *context.device().allocator;
   std::vector<Index> indices, unique(static_cast<std::size_t>(rows));
   indices.reserve(static_cast<std::size_t>(rows));
-  AnyTensor values(dtype_of<T>, {rows, row_size}, allocator), summed(dtype_of<T>, {rows, row_size}, allocator);
-  T* to = Tensor<T>::of(values).data();
+  AnyTensor values(dtype_of<Sum>, {rows, row_size}, allocator), summed(dtype_of<Sum>, {rows, row_size}, allocator);
+  Sum* to = Tensor<Sum>::of(values).data();
   for (const AccumulatedGradient& gradient : gradients) {
     const Tensor<Index>& held = Tensor<Index>::of(gradient.indices);
     indices.insert(indices.end(), held.begin(), held.end());
-    to = std::copy_n(Tensor<T>::of(gradient.values).data(), gradient.values.num_elements(), to);
+    with_values<T>(gradient.values, [&](const auto* from) {
+      const std::int64_t n = gradient.values.num_elements();
+      to = std::transform(from, from + n, to, [](auto value) { return static_cast<Sum>(value); });
+    });
   }
   const std::int64_t num_unique =
-      cpu::sum_duplicate_rows(context.pool(), rows, row_size, indices.data(), Tensor<T>::of(values).data(),
-                              unique.data(), Tensor<T>::of(summed).data(), cpu_options(context));
+      cpu::sum_duplicate_rows(context.pool(), rows, row_size, indices.data(), Tensor<Sum>::of(values).data(),
+                              unique.data(), Tensor<Sum>::of(summed).data(), cpu_options(context));
   const Shape shape = Shape({num_unique}).concatenated(row);
   AccumulatedGradient sum;
   sum.indices = AnyTensor(dtype_of<Index>, {num_unique}, allocator);
-  sum.values = AnyTensor(dtype_of<T>, shape, allocator);
+  sum.values = AnyTensor(dtype_of<Sum>, shape, allocator);
   std::copy_n(unique.data(), num_unique, Tensor<Index>::of(sum.indices).data());
-  std::copy_n(Tensor<T>::of(summed).data(), shape.num_elements(), Tensor<T>::of(sum.values).data());
+  std::copy_n(Tensor<Sum>::of(summed).data(), shape.num_elements(), Tensor<Sum>::of(sum.values).data());
   gradients.clear();
   gradients.push_back(std::move(sum));
   new_rows = 0;
