@@ -10,19 +10,22 @@
 
 namespace dflow {
 
-/// A list of tensors, some of which may not be set. It is a value: a copy shares the tensors.
+/// A list of tensors, some of which may not be set. It is a value: a copy shares the tensors. Lists may be nested in
+/// lists to any depth, for the calls of a function that calls itself keep such lists: no stack grows with the depth.
 ///
 /// Thread safety: const member functions from any thread.
 class TensorList {
  public:
   /// Bounds the size that a number in a graph may ask for.
   static constexpr std::int64_t max_size = (std::int64_t{1} << 31) - 1;
-  /// The most levels of lists in lists.
-  static constexpr int max_depth = 256;
 
   TensorList() = default;
-  /// Errors: ResourceExhausted for lists that are nested deeper than `max_depth`.
   explicit TensorList(std::vector<AnyTensor> all);
+  TensorList(const TensorList&) = default;
+  TensorList(TensorList&&) = default;
+  TensorList& operator=(const TensorList&) = default;
+  TensorList& operator=(TensorList&&) = default;
+  ~TensorList();
 
   std::int64_t size() const noexcept { return size_; }
   /// At most so many elements are set.
@@ -30,7 +33,7 @@ class TensorList {
   /// Null for an element that is not set, and outside of the list.
   const AnyTensor* find(std::int64_t i) const noexcept;
   /// Makes the list long enough. Takes memory for the elements between the first and the last set one.
-  /// Errors: ResourceExhausted beyond `max_size`, far from all others, and beyond `max_depth`.
+  /// Errors: ResourceExhausted beyond `max_size`, and far from all others.
   void set(std::int64_t i, AnyTensor element);
   void unset(std::int64_t i) noexcept;
   /// Drops the elements behind; new elements are not set. Errors: as `set`; InvalidArgument for a negative size.
@@ -41,10 +44,9 @@ class TensorList {
 
  private:
   void require_near(std::int64_t i) const;
-  void note_depth(const AnyTensor& element);
+  void move_lists_to(std::vector<AnyTensor>& to) noexcept;
 
   std::int64_t size_ = 0;
-  int depth_ = 1;                    ///< 1 for a list of tensors
   std::int64_t first_ = 0;           ///< the number of `elements_[0]`
   std::vector<AnyTensor> elements_;  ///< not initialised: not set
 };

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace dflow {
 
@@ -38,35 +40,45 @@ void add_list_elements(AnyTensor& sum, const AnyTensor& more, Allocator& allocat
   sum = std::move(to);
 }
 
-using AddElements = FunctionRef<void(AnyTensor&, const AnyTensor&)>;
+void require_alike(const AnyTensor& sum, const AnyTensor& more) {
+  if (sum.dtype() == more.dtype() && sum.shape() == more.shape()) return;
+  throw_error(Status::invalid_argument(str_cat("elements of lists are added: ", dtype_name(sum.dtype()),
+                                               sum.shape().to_string(), " and ", dtype_name(more.dtype()),
+                                               more.shape().to_string())));
+}
 
-/// Lists are added element by element.
-void add_to_element(AnyTensor& sum, const AnyTensor& more, AddElements add_elements) {
-  if (sum.dtype() != more.dtype() || sum.shape() != more.shape()) {
-    throw_error(Status::invalid_argument(str_cat("elements of lists are added: ", dtype_name(sum.dtype()),
-                                                 sum.shape().to_string(), " and ", dtype_name(more.dtype()),
-                                                 more.shape().to_string())));
-  }
-  if (sum.dtype() != DType::variant) return add_elements(sum, more);
-  TensorList all = list_of(sum);
-  sum.reset();
-  all.add(list_of(more), add_elements);
-  sum = make_list(std::move(all));
+/// The list that the tensor carries; the tensor gets a list of its own if others have it too.
+TensorList& own_list_of(AnyTensor& tensor) {
+  const TensorList& list = list_of(tensor);
+  if (!tensor.buffer_is_unique()) tensor = make_list(list);
+  return *static_cast<TensorList*>(tensor.raw_data());
 }
 
 }  // namespace detail
 
 TensorList::TensorList(std::vector<AnyTensor> all)
-    : size_(static_cast<std::int64_t>(all.size())), elements_(std::move(all)) {
-  for (const AnyTensor& element : elements_) note_depth(element);
+    : size_(static_cast<std::int64_t>(all.size())), elements_(std::move(all)) {}
+
+/// Destroys lists in lists one after the other, for a thread's stack is too small for deep ones.
+TensorList::~TensorList() {
+  std::vector<AnyTensor> lists;
+  move_lists_to(lists);
+  while (!lists.empty()) {
+    AnyTensor list = std::move(lists.back());
+    lists.pop_back();
+    if (list.buffer_is_unique()) static_cast<TensorList*>(list.raw_data())->move_lists_to(lists);
+  }
 }
 
-/// A thread's stack is too small to destroy deeper lists.
-void TensorList::note_depth(const AnyTensor& element) {
-  if (element.dtype() != DType::variant) return;
-  depth_ = std::max(depth_, list_of(element).depth_ + 1);
-  if (depth_ <= max_depth) return;
-  throw_error(Status::resource_exhausted(str_cat("lists in lists are nested deeper than ", max_depth)));
+void TensorList::move_lists_to(std::vector<AnyTensor>& to) noexcept {
+  for (AnyTensor& element : elements_) {
+    if (element.dtype() != DType::variant || element.rank() != 0 || element.raw_data() == nullptr) continue;
+    try {
+      to.push_back(std::move(element));
+    } catch (const std::bad_alloc&) {
+      return;  // these are destroyed with this list
+    }
+  }
 }
 
 const AnyTensor* TensorList::find(std::int64_t i) const noexcept {
@@ -87,7 +99,6 @@ void TensorList::require_near(std::int64_t i) const {
 void TensorList::set(std::int64_t i, AnyTensor element) {
   if (i < 0) throw_error(Status::invalid_argument(str_cat("element ", i, " of a list")));
   if (i >= max_size) throw_error(Status::resource_exhausted(str_cat("a list of more than ", max_size, " elements")));
-  note_depth(element);
   if (elements_.empty()) first_ = i;
   require_near(i);
   if (i < first_) {  // at least as many again, so that a list which grows downwards is not moved each time
@@ -113,18 +124,29 @@ void TensorList::resize(std::int64_t size) {
   if (static_cast<std::int64_t>(elements_.size()) > room) elements_.resize(static_cast<std::size_t>(room));
 }
 
-void TensorList::add(const TensorList& more, detail::AddElements add_elements) {
-  for (std::size_t k = 0; k < more.elements_.size(); ++k) {
-    const AnyTensor& element = more.elements_[k];
-    if (!element.is_initialized()) continue;
-    const std::int64_t i = more.first_ + static_cast<std::int64_t>(k);
-    if (find(i) == nullptr) {
-      set(i, element);
-    } else {
-      detail::add_to_element(elements_[static_cast<std::size_t>(i - first_)], element, add_elements);
+void TensorList::add(const TensorList& more, FunctionRef<void(AnyTensor& sum, const AnyTensor& more)> add_elements) {
+  std::vector<std::pair<TensorList*, const TensorList*>> left{{this, &more}};  // lists in lists are added later
+  while (!left.empty()) {
+    const auto [sum, terms] = left.back();
+    left.pop_back();
+    for (std::size_t k = 0; k < terms->elements_.size(); ++k) {
+      const AnyTensor& term = terms->elements_[k];
+      if (!term.is_initialized()) continue;
+      const std::int64_t i = terms->first_ + static_cast<std::int64_t>(k);
+      if (sum->find(i) == nullptr) {
+        sum->set(i, term);
+        continue;
+      }
+      AnyTensor& element = sum->elements_[static_cast<std::size_t>(i - sum->first_)];
+      detail::require_alike(element, term);
+      if (term.dtype() == DType::variant) {
+        left.emplace_back(&detail::own_list_of(element), &list_of(term));
+      } else {
+        add_elements(element, term);
+      }
     }
+    sum->size_ = std::max(sum->size_, terms->size_);
   }
-  size_ = std::max(size_, more.size_);
 }
 
 // A scalar of element type `variant` is a TensorList, owned by the buffer that borrows it.

@@ -271,7 +271,7 @@ TEST_CASE("what is wrong with rows is an error of the line that maps them") {
   }
 }
 
-TEST_CASE("lists in lists end at a depth") {
+TEST_CASE("lists in lists may be deep") {
   df::Graph graph;
   auto n = df::placeholder<std::int32_t>(graph, {});
   const df::AnyOutput zero = df::constant(graph, std::int64_t{0});
@@ -284,7 +284,7 @@ TEST_CASE("lists in lists end at a depth") {
   auto size = nested.size();
   df::Session session(graph, {.passes = df::testing::each_form()});
   CHECK(session.run({{n, df::Tensor<std::int32_t>(100)}}, size).scalar() == 1);
-  CHECK(code_of([&] { session.run({{n, df::Tensor<std::int32_t>(100'000)}}, size); }) == df::Code::resource_exhausted);
+  CHECK(session.run({{n, df::Tensor<std::int32_t>(100'000)}}, size).scalar() == 1);
 }
 
 // Values and errors: TensorFlow 2.21's TensorArray.concat and TensorArray.split.
