@@ -203,7 +203,11 @@ class GraphMerger {
     const NodeId id = from_.find(name);
     if (!id.is_valid() || id.position() >= nodes_.size()) return;
     const NodeId copy = copies_[id.position()];
-    if (copy.is_valid()) name = into_.node(copy).name;
+    if (copy.is_valid()) {
+      name = into_.node(copy).name;
+    } else if (is_changed_.empty() || (is_changed_[id.position()] && is_needed_[id.position()])) {
+      name = outer_.name_prefix + name;  // a later node, whose copy gets this name
+    }
   }
 
   void finish() {

@@ -123,9 +123,6 @@ class BodyAttacher {
       }
       call->around.push_back(-1);
       call->bodies.push_back(body_of(node, names[b], *call, of_body, call->around.back()));
-      if (call->bodies.back() == nullptr && !of_body.empty()) {
-        throw_error(Status::unimplemented(str_cat("of a call of '", names[b], "' in itself no values can be kept")));
-      }
     }
     if (node.op->role == OpRole::call) {
       call->is_inlined = attr_or<bool>(*node, "is_inlined", false) ||
@@ -179,7 +176,8 @@ class BodyAttacher {
     std::for_each(step.fetches.begin(), step.fetches.end(), move);
   }
 
-  /// The body of a function; null for a body that the call stands in: `around` is then its number.
+  /// The body of a function; null for a body that the call stands in: `around` is then its number. That body gives the
+  /// same kept values.
   std::shared_ptr<const StepGraph> body_of(const StepNode& node, const std::string& name, const StepCall& call,
                                            const std::vector<Endpoint>& kept, std::int32_t& around) {
     const NodeId begin = graph_.find(name);

@@ -246,8 +246,10 @@ class CallSplitter {
       if (device != devices.front()) devices.push_back(device);
     }
     std::vector<const Parts*> bodies;
+    std::vector<const std::vector<std::size_t>*> kept_at;
     for (std::size_t b = 0; b < call.bodies.size(); ++b) {
       bodies.push_back(call.bodies[b] == nullptr ? nullptr : &parts_of(node, call, b, devices, needs));
+      kept_at.push_back(bodies[b] == nullptr ? &kept_at_of_recursion_[call.around_of(b)] : &bodies[b]->kept_at);
     }
     Now now;
     now.outputs.resize(static_cast<std::size_t>(node.num_outputs));
@@ -279,9 +281,9 @@ class CallSplitter {
       for (std::size_t i = 0; is_first && i < num_results; ++i) outputs.push_back(i);
       for (std::size_t k = 0; k < call.kept.size(); ++k) {
         const auto [b, result] = call.kept[k];
-        if (result < 0 ? !is_first : bodies[b]->kept_at[static_cast<std::size_t>(result)] != device) continue;
+        if (result < 0 ? !is_first : (*kept_at[b])[static_cast<std::size_t>(result)] != device) continue;
         outputs.push_back(num_results + k);
-        part->kept.push_back({b, result < 0 ? -1 : position_among_kept(*bodies[b], result, device)});
+        part->kept.push_back({b, result < 0 ? -1 : position_among_kept(*kept_at[b], result, device)});
       }
       made.outputs.clear();
       for (const std::size_t output : outputs) made.outputs.push_back(node->outputs[output]);
@@ -392,6 +394,7 @@ class CallSplitter {
       parts.kept_at.push_back(is_on_device(kept) ? kept_device(body, body.fetches[f]) : devices.front());
       edges.fetches_at.push_back({parts.kept_at.back()});
     }
+    if (body.recursion >= 0) kept_at_of_recursion_[body.recursion] = parts.kept_at;
     std::vector<StepGraph> graphs = partition_body(expand(body), edges, devices_, kernels_);
     for (std::size_t d = 0; d < devices.size(); ++d) {
       graphs[d].recursion = body.recursion;
@@ -410,14 +413,19 @@ class CallSplitter {
     if (output < num_results) return device_of(node);
     const auto [b, result] = call->kept[output - num_results];
     if (result < 0) return device_of(node);
+    if (call->bodies[b] == nullptr) {
+      const auto found = kept_at_of_recursion_.find(call->around_of(b));
+      return found == kept_at_of_recursion_.end() ? device_of(node) : found->second[static_cast<std::size_t>(result)];
+    }
     const StepGraph& inner = *call->bodies[b];
     const bool asks = node.op->role == OpRole::loop && b == 0;
     const StepEndpoint kept = inner.fetches[(asks ? 1 : num_results) + static_cast<std::size_t>(result)];
     return is_on_device(inner.node(kept.node)) ? kept_device(inner, kept) : device_of(node);
   }
 
-  static std::ptrdiff_t position_among_kept(const Parts& body, std::ptrdiff_t result, std::size_t device) {
-    return std::count(body.kept_at.begin(), body.kept_at.begin() + result, device);
+  static std::ptrdiff_t position_among_kept(const std::vector<std::size_t>& kept_at, std::ptrdiff_t result,
+                                            std::size_t device) {
+    return std::count(kept_at.begin(), kept_at.begin() + result, device);
   }
 
   std::span<const DeviceInfo> devices_;
@@ -427,6 +435,7 @@ class CallSplitter {
   std::set<std::tuple<const StepGraph*, OpRole, bool>> seen_;
   std::map<const StepGraph*, Needs> of_body_;
   std::map<std::int32_t, Needs> of_recursion_;
+  std::map<std::int32_t, std::vector<std::size_t>> kept_at_of_recursion_;  ///< of bodies that are, or were, divided
   std::map<PartsKey, Parts> parts_;
   std::map<const StepGraph*, bool> changes_;
 };

@@ -119,9 +119,12 @@ class StepGraphWriter {
     for (std::size_t k = 0; k < call.kept.size(); ++k) {
       NodeDef kept = kept_node(call.kept[k], node->outputs[first + k].dtype, node.op->role == OpRole::loop);
       if (const auto [body, result] = call.kept[k]; result >= 0) {
-        const std::size_t before = num_results(node, call, body);
-        const EdgeName& edge = bodies[body]->fetches[before + static_cast<std::size_t>(result)];
-        kept.attrs = {{"node", edge.node}, {"output", std::int64_t{edge.output}}};
+        const std::size_t fetch = num_results(node, call, body) + static_cast<std::size_t>(result);
+        if (call.bodies[body] == nullptr) {
+          unnamed_[call.around_of(body)].push_back({def_.graph.nodes.size(), fetch});
+        } else {
+          set_kept_edge(kept, bodies[body]->fetches[fetch]);
+        }
       }
       kept.name = unique(str_cat(def.name, "/kept"));
       kept.inputs = {first == 0 ? "^" + def.name : def.name};
@@ -151,6 +154,10 @@ class StepGraphWriter {
     return def;
   }
 
+  static void set_kept_edge(NodeDef& kept, const EdgeName& edge) {
+    kept.attrs = {{"node", edge.node}, {"output", std::int64_t{edge.output}}};
+  }
+
   /// Once, however many call it.
   const Written& write_body(const std::shared_ptr<const StepGraph>& body, const std::string& name,
                             std::size_t num_results) {
@@ -173,6 +180,10 @@ class StepGraphWriter {
     for (std::size_t i = 0; i < num_results; ++i) results.inputs.push_back(written.fetches[i].text());
     for (const StepNodeId target : body->targets) results.inputs.push_back("^" + names[target]);
     open_.erase(body->recursion);
+    for (const Unnamed& each : unnamed_[body->recursion]) {
+      set_kept_edge(def_.graph.nodes[each.node], written.fetches[each.fetch]);
+    }
+    unnamed_.erase(body->recursion);
     return written_.emplace(body, std::move(written)).first->second;
   }
 
@@ -195,6 +206,13 @@ class StepGraphWriter {
   std::unordered_set<std::string> used_;
   std::map<std::shared_ptr<const StepGraph>, Written> written_;
   std::map<std::int32_t, const Written*> open_;  ///< by `recursion`
+  /// A node for a value that a call keeps of a body that the call stands in: the names of the body's fetches come
+  /// later.
+  struct Unnamed {
+    std::size_t node;  ///< among those of the graph
+    std::size_t fetch;
+  };
+  std::map<std::int32_t, std::vector<Unnamed>> unnamed_;  ///< by `recursion`
 };
 
 }  // namespace detail
