@@ -21,7 +21,7 @@ struct OpWithoutRows {
   std::string_view op, reason;
 };
 
-constexpr std::array<OpWithoutRows, 150> ops_without_rows{{
+constexpr std::array<OpWithoutRows, 151> ops_without_rows{{
     {"Function", "begins a body; tests/session/control_flow/control_flow_test.cpp"},
     {"FunctionArgument", "stands in a body; tests/session/control_flow/control_flow_test.cpp"},
     {"FunctionResults", "ends a body; tests/session/control_flow/control_flow_test.cpp"},
@@ -61,6 +61,7 @@ constexpr std::array<OpWithoutRows, 150> ops_without_rows{{
     {"KeptList", "stands for what a function has made; tests/session/control_flow/control_flow_test.cpp"},
     {"KeptListPush", "takes any value; tests/session/kept_in_frames_test.cpp"},
     {"KeptCount", "tells what ran before; tests/session/control_flow/control_flow_test.cpp"},
+    {"CallTape", "takes any values; tests/session/control_flow/recursion_test.cpp"},
     {"KeptElement", "reads what a loop has kept; tests/session/control_flow/control_flow_test.cpp"},
     {"KeptHandleElement", "reads what a loop has kept; tests/session/control_flow/control_flow_test.cpp"},
     {"Print", "passes on what it is given; tests/ops/print_test.cpp"},

@@ -1,12 +1,13 @@
 #pragma once
 
+#include <dflow/autodiff/body_edges.hpp>
 #include <dflow/autodiff/call_gradients.hpp>
 #include <dflow/autodiff/loop_sums.hpp>
 #include <dflow/op/expr.hpp>
 #include <dflow/ops/array/constant.hpp>
-#include <dflow/ops/control/check.hpp>
 #include <dflow/ops/control/function_builders.hpp>
 #include <dflow/ops/control/tensor_list.hpp>
+#include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/math/compare.hpp>
 
 #include <algorithm>
@@ -21,158 +22,25 @@
 
 namespace dflow::detail {
 
+/// The gradient of a function that calls itself: a function too.
+struct KnownGradient {
+  NodeId function;
+  std::vector<Endpoint> kept;       ///< edges of the function's body that have gradients besides those of its results
+  std::vector<Endpoint> constants;  ///< as in `call_gradients`
+  FunctionHandle gradient;
+  std::string tape;  ///< the node of the function's body that lists what the gradient reads
+};
+
 /// A function, and the scope in which a call of it is being differentiated. The function may call itself inside its
 /// body: the gradient of each of the inner calls is a call too.
 struct OpenGradient final : ScopeExtension {
-  OpenGradient(NodeId of, std::optional<FunctionHandle> known, std::shared_ptr<OpenGradient> around)
-      : function(of), gradient(std::move(known)), outer(std::move(around)) {}
+  OpenGradient(NodeId of, bool gradient, std::shared_ptr<OpenGradient> around)
+      : function(of), is_gradient(gradient), outer(std::move(around)) {}
 
   NodeId function;
-  std::optional<FunctionHandle> gradient;  ///< once there is one
+  bool is_gradient;  ///< the scope is the body of a gradient, which may be built again: nothing outside knows its nodes
+  std::vector<KnownGradient> known;
   std::shared_ptr<OpenGradient> outer;
-};
-
-/// Restores the parts of the shape that may have been lost on the way.
-inline AnyOutput with_shape(const AnyOutput& x, const PartialShape& shape) {
-  if (is_handle(x.dtype()) || shape == x.shape() || !shape.has_rank()) return x;
-  return build<EnsureShape>({x}, {.shape = shape});
-}
-
-/// Gives the body of a gradient the edges that it reads from the bodies of a call. The gradient stands outside of
-/// them.
-class KeptEdges final : public GraphStore::ForeignEdges {
- public:
-  KeptEdges(GraphStore& graph, NodeId call) : graph_(graph), call_(call) {
-    for (const std::string& name : called_functions(node())) add(name);
-    captured_ = captured_edges(graph_, node(), true);
-    if (!captured_.empty() && captured_.size() + parts_[0].arguments.size() != node().inputs.size()) {
-      throw_error(Status::invalid_argument(str_cat("it says of ", captured_.size(), " captures what they stand for")));
-    }
-  }
-
-  const Node& node() const { return graph_.node(call_); }
-  NodeId function(std::size_t i) const { return functions_.at(i); }
-  std::size_t num_functions() const noexcept { return functions_.size(); }
-  const GraphStore::Function& parts(std::size_t i) const { return parts_.at(i); }
-  /// The edges in the call's body that its captures stand for. Empty: they stand for its inputs.
-  std::span<const Endpoint> captured() const noexcept { return captured_; }
-
-  /// Until the guard goes, all nodes built in the body that was begun read the call's bodies through this object.
-  /// `iteration`: for a loop, the iteration of the loop that the body reads.
-  [[nodiscard]] ScopeGuard enter(const AnyOutput& iteration = {}) {
-    GraphStore::Scope scope = graph_.scope();
-    outer_ = scope.foreign;
-    scope.foreign = std::shared_ptr<KeptEdges>(std::shared_ptr<void>(), this);  // lives as long as the guard
-    iteration_ = iteration;
-    body_ = scope;
-    brought_.clear();
-    return graph_.enter(std::move(scope));
-  }
-
-  /// Edges that leave the body that is being built.
-  AnyOutput seen(const AnyOutput& edge) {
-    return graph_.is_inside(body_.function, edge.node().function) ? edge : bring(edge);
-  }
-
-  AnyOutput bring(const AnyOutput& edge) override {
-    const NodeId of = edge.node().function;
-    if (std::find(functions_.begin(), functions_.end(), of) == functions_.end()) {
-      const auto found = std::find(captured_.begin(), captured_.end(), edge.endpoint());
-      if (found != captured_.end()) {
-        const std::size_t input = parts_[0].arguments.size() + static_cast<std::size_t>(found - captured_.begin());
-        return out_of_call(AnyOutput(&graph_, node().inputs[input]));
-      }
-      return outer_ == nullptr ? edge : outer_->bring(edge);
-    }
-    const auto key = std::pair(edge.node_id(), edge.endpoint().index);
-    if (const auto found = brought_.find(key); found != brought_.end()) return found->second;
-    const AnyOutput made = make(edge);
-    brought_.emplace(key, made);
-    return made;
-  }
-
-  std::size_t depth() const noexcept override { return 1 + (outer_ == nullptr ? 0 : outer_->depth()); }
-  std::size_t count_call() noexcept override { return outer_ == nullptr ? ++num_calls_ : outer_->count_call(); }
-
-  /// How many iterations the loop has had, for nodes built in the current scope.
-  AnyOutput count() { return out_of_call(build_beside<KeptCount>({}, {})); }
-
- private:
-  /// Errors: InvalidArgument unless the call can run it.
-  void add(const std::string& name) {
-    const NodeId begin = graph_.find_appended(name);
-    const GraphStore::Function parts = require_function(graph_, begin, name);
-    const bool asks = node().op->role == OpRole::loop && functions_.empty();
-    const std::size_t num_given = node().inputs.size() - (node().op->role == OpRole::branch ? 1 : 0);
-    const std::size_t num_results = graph_.node(parts.results).inputs.size();
-    if (parts.arguments.size() > num_given || num_results != (asks ? 1 : node().outputs.size())) {
-      throw_error(
-          Status::invalid_argument(str_cat("function '", name, "' takes ", parts.arguments.size(), " arguments of ",
-                                           num_given, ", and gives ", num_results, " results")));
-    }
-    functions_.push_back(begin);
-    parts_.push_back(parts);
-  }
-
-  template <class O>
-  AnyOutput build_beside(KeptValueAttrs attrs, const TypeArgs& types) {
-    GraphStore::Scope scope = graph_.scope();
-    scope.function = node().function;
-    scope.control_inputs.clear();
-    scope.foreign = nullptr;
-    scope.device = node().device;
-    scope.device_rule = nullptr;
-    scope.colocated_with = node().colocated_with;
-    const ScopeGuard beside = graph_.enter(std::move(scope));
-    return build<O>(graph_, std::vector<AnyOutput>{AnyOutput(&graph_, {call_, 0})}, std::move(attrs), {}, types);
-  }
-
-  /// An edge that was built beside the call may be in another body that the current scope does not see.
-  AnyOutput out_of_call(const AnyOutput& edge) {
-    if (graph_.is_inside(graph_.scope().function, edge.node().function) || outer_ == nullptr) return edge;
-    return outer_->bring(edge);
-  }
-
-  AnyOutput make(const AnyOutput& edge) {
-    const Node& source = edge.node();
-    // Builds in the body itself, also for a scope inside of it: the whole body sees the edge.
-    GraphStore::Scope scope = body_;
-    scope.where = graph_.scope().where;
-    scope.foreign = nullptr;
-    // A node that reads a list is placed where the list is.
-    scope.device.clear();
-    scope.device_rule = nullptr;
-    scope.colocated_with = {};
-    const ScopeGuard inside = graph_.enter(std::move(scope));
-    if (source.op->role == OpRole::argument && node().op->role == OpRole::call) {
-      return out_of_call(AnyOutput(&graph_, node().inputs.at(argument_number(source))));
-    }
-    if (source.op->role == OpRole::constant) {
-      return AnyOutput(&graph_,
-                       {append_node(graph_, {source.op, {}, source.types, source.attrs, {}, source.where}), 0});
-    }
-    TypeArgs types;
-    types.push_back(edge.dtype());
-    const KeptValueAttrs attrs{source.name, edge.endpoint().index};
-    if (node().op->role != OpRole::loop) {
-      return with_shape(out_of_call(build_beside<KeptValue>(attrs, types)), edge.shape());
-    }
-    const std::vector<AnyOutput> element{out_of_call(build_beside<KeptList>(attrs, {})), iteration_};
-    if (edge.dtype() == DType::resource) return build<KeptHandleElement>(graph_, element);
-    if (edge.dtype() == DType::variant) return build<KeptListElement>(graph_, element);
-    return build<KeptElement>(graph_, element, {.shape = edge.shape()}, {}, types);
-  }
-
-  GraphStore& graph_;
-  const NodeId call_;
-  std::vector<NodeId> functions_;
-  std::vector<GraphStore::Function> parts_;
-  std::vector<Endpoint> captured_;
-  std::shared_ptr<GraphStore::ForeignEdges> outer_;
-  std::size_t num_calls_ = 0;  ///< of the outermost
-  GraphStore::Scope body_;
-  AnyOutput iteration_;
-  std::map<std::pair<NodeId, std::int32_t>, AnyOutput> brought_;
 };
 
 /// The gradient of one call.
@@ -229,33 +97,69 @@ class CallGradient {
 
   // ---- functions that call themselves ----
 
-  /// A call inside of a body may call a function with a gradient that is being built: then it calls that gradient.
+  /// A call inside of a body may call a function that is being differentiated: then it calls a gradient.
   std::vector<AnyOutput> build_call(std::vector<AnyOutput> dxs) {
     const NodeId function = edges_.function(0);
-    const std::shared_ptr<OpenGradient> open = find_open(function);
-    const bool is_own_call = open != nullptr && open->gradient && graph_.node(call_).function == open->gradient->begin;
-    if (open == nullptr || is_own_call || !kept_.empty()) {
-      const ScopeGuard inside = enter_open(function, open == nullptr ? std::nullopt : open->gradient);
+    if (find_open(function) == nullptr) {
+      const ScopeGuard inside = enter_open(function, false);
       return build_of_bodies(std::move(dxs));
     }
-    if (!open->gradient) open->gradient = define_gradient(function);
-    return call_gradient(*open->gradient, std::move(dxs));
+    std::map<std::pair<NodeId, std::int32_t>, std::vector<AnyOutput>> dys_of;
+    for (const KeptGradient& each : kept_) {
+      const Endpoint of = kept_edge(each.node).endpoint();
+      if (is_differentiable(edge(of).dtype())) dys_of[{of.node, of.index}].push_back(each.dy);
+    }
+    std::vector<Endpoint> kept;
+    std::vector<AnyOutput> dkept;
+    for (const auto& [of, all] : dys_of) {
+      kept.push_back({of.first, of.second});
+      dkept.push_back(all.size() == 1 ? all[0] : sum_of_gradients(all));
+    }
+    const KnownGradient* known = find_known(function, kept);
+    if (known == nullptr) known = &remember(define_gradient(function, std::move(kept)));
+    return call_gradient(*known, dkept, std::move(dxs));
   }
 
-  ScopeGuard enter_open(NodeId function, std::optional<FunctionHandle> gradient) {
+  std::shared_ptr<OpenGradient> innermost() const { return graph_.scope().extensions.find<OpenGradient>(); }
+
+  ScopeGuard enter_open(NodeId function, bool is_gradient) {
     GraphStore::Scope scope = graph_.scope();
-    scope.extensions.set(
-        std::make_shared<OpenGradient>(function, std::move(gradient), scope.extensions.find<OpenGradient>()));
+    scope.extensions.set(std::make_shared<OpenGradient>(function, is_gradient, innermost()));
     return graph_.enter(std::move(scope));
   }
 
-  std::shared_ptr<OpenGradient> find_open(NodeId function) const {
-    for (auto open = graph_.scope().extensions.find<OpenGradient>(); open != nullptr; open = open->outer) {
-      if (open->function == function) return open;
-      // A function that is part of that function's body is a different function in each call of it.
-      if (graph_.is_inside(graph_.node(function).function, open->function)) break;
+  /// A function that is part of another function's body is a different function in each call of the other one.
+  bool is_part_of(NodeId function, const OpenGradient& open) const {
+    return graph_.is_inside(graph_.node(function).function, open.function);
+  }
+
+  const OpenGradient* find_open(NodeId function) const {
+    for (auto open = innermost(); open != nullptr; open = open->outer) {
+      if (open->function == function) return open.get();
+      if (is_part_of(function, *open)) break;
     }
     return nullptr;
+  }
+
+  const KnownGradient* find_known(NodeId function, const std::vector<Endpoint>& kept) const {
+    for (auto open = innermost(); open != nullptr; open = open->outer) {
+      for (const KnownGradient& each : open->known) {
+        const bool is_it =
+            each.function == function && each.kept == kept &&
+            std::equal(each.constants.begin(), each.constants.end(), constants_.begin(), constants_.end());
+        if (is_it) return &each;
+      }
+      if (is_part_of(function, *open)) break;
+    }
+    return nullptr;
+  }
+
+  /// Precondition: the function is open.
+  const KnownGradient& remember(KnownGradient made) {
+    auto open = innermost();
+    while (!open->is_gradient && open->function != made.function) open = open->outer;
+    open->known.push_back(std::move(made));
+    return open->known.back();
   }
 
   /// And constants behind them.
@@ -267,56 +171,41 @@ class CallGradient {
     return inputs;
   }
 
-  /// Arguments: the arguments of the function, then the gradients of all results that have any. Results: the gradients
-  /// of all arguments, captures and constants that have any. It computes the function again, for the values that its
-  /// body needs.
-  FunctionHandle define_gradient(NodeId function) {
+  /// Arguments: the tape of a call (`TapeEdges`), the gradients of all results that have any, then of the kept edges.
+  /// Results: the gradients of all arguments, captures and constants that have any. Gradients of 16-bit floats are
+  /// sums over the calls on the way.
+  KnownGradient define_gradient(NodeId function, std::vector<Endpoint> kept) {
     const GraphStore::Function& parts = edges_.parts(0);
-    const std::size_t num_arguments = parts.arguments.size();
-    FunctionHandle forward{&graph_, function, graph_.node(function).name, {}, {}, {}, {}};
+    KnownGradient made{function, std::move(kept), {constants_.begin(), constants_.end()}, {}, {}};
+    std::vector<AnyOutput> ys;
+    for (const Endpoint result : graph_.node(parts.results).inputs) {
+      if (is_differentiable(edge(result).dtype())) ys.push_back(edge(result));
+    }
+    for (const Endpoint each : made.kept) ys.push_back(edge(each));
     Recursion known;
-    for (const NodeId argument : parts.arguments) {
-      const OutputInfo& info = graph_.node(argument).outputs[0];
-      forward.argument_types.push_back(info.dtype);
-      forward.argument_shapes.push_back(info.shape);
-    }
-    for (std::size_t i = num_arguments; i < graph_.node(call_).inputs.size(); ++i) {
-      forward.captures.push_back(inside(0, i).endpoint());
-    }
-    known.argument_types = forward.argument_types;
-    known.argument_shapes = forward.argument_shapes;
-    known.captures = forward.captures;
-    for (const OutputInfo& result : graph_.node(call_).outputs) {
-      forward.result_types.push_back(result.dtype);
-      if (!is_differentiable(result.dtype)) continue;
-      known.argument_types.push_back(result.dtype);
-      known.argument_shapes.push_back(PartialShape::unknown());
+    known.argument_types.push_back(DType::variant);
+    for (const AnyOutput& y : ys) known.argument_types.push_back(sum_type(y.dtype()));
+    for (std::size_t i = parts.arguments.size(); i < num_inputs(); ++i) {
+      known.captures.push_back(inside(0, i).endpoint());
     }
     const std::vector<std::size_t> of = differentiable_inputs();
     for (const std::size_t i : of) {
-      const AnyOutput x = i < graph_.node(call_).inputs.size() ? inside(0, i) : input(i);
-      known.result_types.push_back(x.dtype());
+      const AnyOutput x = inside(0, i);
+      known.result_types.push_back(sum_type(x.dtype()));
       known.result_shapes.push_back(x.dtype() == DType::variant ? PartialShape::unknown() : x.shape());
     }
     const auto build_it = [&](const FunctionHandle& self, std::span<const AnyOutput> given) {
-      const ScopeGuard inside_of = enter_open(function, self);
-      const BuiltNode y = forward.call(given.first(num_arguments), {});
-      std::vector<AnyOutput> ys, xs, stops(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(num_arguments));
-      for (const Endpoint capture : forward.captures) stops.push_back(edge(capture));
-      for (std::size_t o = 0; o < forward.result_types.size(); ++o) {
-        if (is_differentiable(forward.result_types[o])) ys.push_back(y.output(static_cast<int>(o)));
+      made.gradient = self;
+      made.tape = TapeEdges::new_name(graph_, function);
+      const ScopeGuard inside_of = enter_open(function, true);
+      innermost()->known.push_back(made);
+      TapeEdges edges(graph_, edges_, given[0]);
+      const ScopeGuard reading = edges.enter();
+      BodyResults results{differentiate(edges, 0, ys, given.subspan(1), of), {}};
+      for (std::size_t i = 0; i < results.edges.size(); ++i) {
+        results.edges[i] = with_shape(widened(results.edges[i]), known.result_shapes[i]);
       }
-      std::size_t num_given = 0;
-      for (const std::size_t i : of) {
-        num_given += i < stops.size() ? 1 : 0;
-        xs.push_back(i < stops.size() ? stops[i] : input(i));
-      }
-      const std::vector<Gradient> all =
-          gradients_in_body(ys, xs, num_given, options_of(given.subspan(num_arguments), stops));
-      BodyResults results;
-      for (std::size_t i = 0; i < xs.size(); ++i) {
-        results.edges.push_back(with_shape(densify(all[i], xs[i]), known.result_shapes[i]));
-      }
+      edges.build_tape(made.tape);
       return results;
     };
     // Beside the function, in any body that calls it.
@@ -325,18 +214,19 @@ class CallGradient {
     scope.foreign = nullptr;
     scope.control_inputs.clear();
     const ScopeGuard beside = graph_.enter(std::move(scope));
-    return define_recursion(graph_, "gradient", known, build_it, {});
+    made.gradient = define_recursion(graph_, "gradient", known, build_it, {});
+    return made;
   }
 
-  std::vector<AnyOutput> call_gradient(const FunctionHandle& gradient, std::vector<AnyOutput> dxs) const {
-    const std::size_t num_arguments = edges_.parts(0).arguments.size();
-    std::vector<AnyOutput> given;
-    for (std::size_t i = 0; i < num_arguments; ++i) given.push_back(input(i));
+  std::vector<AnyOutput> call_gradient(const KnownGradient& known, std::span<const AnyOutput> dkept,
+                                       std::vector<AnyOutput> dxs) {
+    std::vector<AnyOutput> given{edges_.tape(known.tape)};
     for (std::size_t o = 0; o < dys_.size(); ++o) {
       const AnyOutput y = edge({call_, static_cast<std::int32_t>(o)});
-      if (is_differentiable(y.dtype())) given.push_back(dys_[o].is_valid() ? dys_[o] : zero_gradient(y));
+      if (is_differentiable(y.dtype())) given.push_back(widened(dys_[o].is_valid() ? dys_[o] : zero_gradient(y)));
     }
-    const BuiltNode node = gradient.call(given, {});
+    for (const AnyOutput& dy : dkept) given.push_back(widened(dy));
+    const BuiltNode node = known.gradient.call(given, {});
     int next = 0;
     for (const std::size_t i : differentiable_inputs()) dxs[i] = with_shape(node.output(next++), input(i).shape());
     return dxs;
@@ -368,10 +258,10 @@ class CallGradient {
     return edges_.captured().empty() ? input(i) : edge(edges_.captured()[argument - parts.arguments.size()]);
   }
 
-  /// In the body of the gradient of function `f`: differentiates with respect to the edges that the wanted inputs are
-  /// there.
-  std::vector<AnyOutput> differentiate(std::size_t f, std::span<const AnyOutput> ys, std::span<const AnyOutput> grad_ys,
-                                       std::span<const std::size_t> inputs) {
+  /// In the body of the gradient of function `f`, which reads the function by `edges`: differentiates with respect to
+  /// the edges that the wanted inputs are there. The gradients may be in the type of sums.
+  std::vector<AnyOutput> differentiate(BodyEdges& edges, std::size_t f, std::span<const AnyOutput> ys,
+                                       std::span<const AnyOutput> grad_ys, std::span<const std::size_t> inputs) {
     std::vector<AnyOutput> xs, dxs;
     for (const std::size_t i : inputs) xs.push_back(inside(f, i));
     if (ys.empty()) {
@@ -385,7 +275,7 @@ class CallGradient {
       const std::vector<Gradient> all = gradients_in_body(ys, xs, num_given, options_of(grad_ys, stops));
       for (std::size_t i = 0; i < xs.size(); ++i) dxs.push_back(densify(all[i], xs[i]));
     }
-    for (AnyOutput& dx : dxs) dx = edges_.seen(dx);
+    for (AnyOutput& dx : dxs) dx = edges.seen(dx);
     return dxs;
   }
 
@@ -405,10 +295,15 @@ class CallGradient {
         ys.push_back(of);
         grad_ys.push_back(each.dy);
       }
-      return BodyResults{differentiate(f, ys, grad_ys, wanted_), {}};
+      return BodyResults{differentiate(edges_, f, ys, grad_ys, wanted_), {}};
     };
     if (graph_.node(call_).op->role == OpRole::branch) {
-      return any_branch(input(0), numbered_branches(edges_.num_functions()), build_one, "gradient", {});
+      const auto build_wide = [&](std::size_t f) {  // all branches give the same types
+        BodyResults results = build_one(f);
+        for (AnyOutput& dx : results.edges) dx = widened(dx);
+        return results;
+      };
+      return any_branch(input(0), numbered_branches(edges_.num_functions()), build_wide, "gradient", {});
     }
     return any_call(
         graph_, [&](std::span<const AnyOutput>) { return build_one(0); }, "gradient", {}, attrs_of_function());
@@ -439,6 +334,9 @@ class CallGradient {
 
   // ---- loops: backwards over the iterations, with the variables' gradients and the sums of the captures' ----
 
+  // A variable's gradient is a sum over the iterations too if the variable only passes through them. So it has the type
+  // of sums.
+
   std::size_t num_variables() const { return graph_.node(call_).outputs.size(); }
 
   static constexpr std::size_t loop_body = 1;
@@ -461,11 +359,11 @@ class CallGradient {
     for (const std::size_t v : variables_) {
       const AnyOutput output = edge({call_, static_cast<std::int32_t>(v)});
       // If a variable grows, the gradient of its last value may have a shape that no other gradient has.
-      add(with_shape(dys_[v].is_valid() ? dys_[v] : zero_gradient(output), output.shape()),
+      add(with_shape(widened(dys_[v].is_valid() ? dys_[v] : zero_gradient(output)), output.shape()),
           inside(loop_body, v).shape());
     }
     for (const std::size_t i : captures_) {
-      const AnyOutput zeros = zero_gradient(input(i));
+      const AnyOutput zeros = widened(zero_gradient(input(i)));
       add(zeros, zeros.shape());
     }
     const auto goes_on = [&](std::span<const AnyOutput> state) {
@@ -500,11 +398,12 @@ class CallGradient {
     }
     std::vector<std::size_t> inputs = variables_;
     inputs.insert(inputs.end(), captures_.begin(), captures_.end());
-    const std::vector<AnyOutput> dxs = differentiate(loop_body, ys, dys, inputs);
+    const std::vector<AnyOutput> dxs = differentiate(edges_, loop_body, ys, dys, inputs);
     BodyResults next{{AnyOutput(Expr(state[0]) - 1.0)}, {}};
     for (std::size_t k = 0; k < dxs.size(); ++k) {
       const bool is_variable = k < variables_.size();
-      next.edges.push_back(with_shape(is_variable ? dxs[k] : sums_.add(k, state[k + 1], dxs[k]), shapes[k + 1]));
+      const AnyOutput dx = is_variable ? widened(dxs[k]) : sums_.add(k, state[k + 1], dxs[k]);
+      next.edges.push_back(with_shape(dx, shapes[k + 1]));
     }
     return next;
   }
@@ -513,8 +412,7 @@ class CallGradient {
   /// that kept the values.
   static AnyOutput kept_gradient(const AnyOutput& gradients, const AnyOutput& of, const AnyOutput& iteration) {
     if (of.dtype() == DType::variant) return dflow::build<KeptListElement>({gradients, iteration});
-    return dflow::build<TensorListGetItem>({gradients, iteration, shape_of(of)}, {.zero_if_missing = true}, {},
-                                           two_types(of.dtype(), iteration.dtype()));
+    return gradient_element(gradients, iteration, of);
   }
 
   AnyOutput edges_count() {

@@ -76,7 +76,8 @@ namespace detail {
 
 /// The same for ys in a body. The first `num_given` xs are the edges that the body was given; each stands for that
 /// edge alone, even if it reads a variable. The other xs lie around the body. They get the gradients that flow to none
-/// of the given edges.
+/// of the given edges. A gradient that is given (`GradientOptions::grad_ys`), or that is the result, may have the type
+/// of sums of the edge's elements (`sum_type`).
 std::vector<Gradient> gradients_in_body(std::span<const AnyOutput> ys, std::span<const AnyOutput> xs,
                                         std::size_t num_given, const GradientOptions& options);
 

@@ -20,11 +20,21 @@ namespace dflow {
 namespace detail {
 
 /// Reverse accumulation over one graph. Node ids are a topological order, so the sweeps are loops over ids.
+///
+/// Gradients that bodies of loops and functions give are sums over iterations and calls, in the type `sum_type`. They
+/// stay so on their way into bodies and out of them. An op takes them rounded to the type of its output.
 class GradientBuilder {
  public:
+  /// `is_body`: in a body, the gradients that are given may be in the type of sums, and so may the results.
   GradientBuilder(GraphStore& graph, std::span<const AnyOutput> ys, std::span<const AnyOutput> xs,
-                  std::size_t num_given, const GradientOptions& options)
-      : graph_(graph), ys_(ys), xs_(xs), num_given_(num_given), all_xs_(xs.begin(), xs.end()), options_(options) {}
+                  std::size_t num_given, bool is_body, const GradientOptions& options)
+      : graph_(graph),
+        ys_(ys),
+        xs_(xs),
+        num_given_(num_given),
+        is_body_(is_body),
+        all_xs_(xs.begin(), xs.end()),
+        options_(options) {}
 
   std::vector<Gradient> build() {
     find_other_reads();
@@ -36,7 +46,8 @@ class GradientBuilder {
     std::vector<Gradient> result;
     result.reserve(xs_.size());
     for (std::size_t i = 0; i < xs_.size(); ++i) {
-      result.push_back(i < num_given_ ? collect(xs_[i].endpoint()) : collect_reads(xs_[i]));
+      Gradient gradient = i < num_given_ ? collect(xs_[i].endpoint()) : collect_reads(xs_[i]);
+      result.push_back(is_body_ ? std::move(gradient) : rounded(std::move(gradient), xs_[i]));
     }
     return result;
   }
@@ -196,6 +207,12 @@ class GradientBuilder {
     return graph_.enter(std::move(scope));
   }
 
+  /// Whether dy may be given as the gradient of y.
+  bool fits(const AnyOutput& dy, const AnyOutput& y) const {
+    const bool has_type = dy.dtype() == y.dtype() || (is_body_ && dy.dtype() == sum_type(y.dtype()));
+    return has_type && dy.shape().is_compatible_with(y.shape());
+  }
+
   void seed() {
     for (std::size_t i = 0; i < ys_.size(); ++i) {
       AnyOutput dy = i < options_.grad_ys.size() ? options_.grad_ys[i] : AnyOutput();
@@ -203,7 +220,7 @@ class GradientBuilder {
       if (!dy.is_valid()) {
         const ScopeGuard guard = enter_node(y.node());
         dy = ones_like(y);
-      } else if (dy.dtype() != y.dtype() || !dy.shape().is_compatible_with(y.shape())) {
+      } else if (!fits(dy, y)) {
         throw_error(Status::invalid_argument(str_cat("the gradient given for '", y.name(), "' is ",
                                                      dtype_name(dy.dtype()), " ", dy.shape().to_string(), ", not ",
                                                      dtype_name(y.dtype()), " ", y.shape().to_string()))
@@ -218,12 +235,14 @@ class GradientBuilder {
     const Node& node = graph_.node(id);
     const ScopeGuard guard = enter_node(node);
     std::vector<AnyOutput> dys(node.outputs.size());
+    const bool takes_sums = calls_functions(node.op->role) || node.op->role == OpRole::kept_value;
     bool any = false;
     for (std::size_t o = 0; o < dys.size(); ++o) {
       const Endpoint edge{id, static_cast<std::int32_t>(o)};
+      const AnyOutput y(&graph_, edge);
       const Gradient gradient = is_stopped(edge) ? Gradient{} : collect(edge);
       if (!gradient.exists()) continue;
-      dys[o] = densify(gradient, AnyOutput(&graph_, edge));
+      dys[o] = densify(takes_sums ? gradient : rounded(gradient, y), y);
       any = true;
     }
     if (node.op->role == OpRole::kept_value) {
@@ -297,11 +316,20 @@ class GradientBuilder {
           std::find_if(parts.begin(), parts.end(), [](const Gradient& each) { return each.dense.is_valid(); });
       if (sum != parts.end()) {
         const ScopeGuard guard = enter_node(graph_.node(edge.node));
-        sum->dense = sum_of_gradients({sum->dense, part.dense});
+        sum->dense = sum_of_gradients({widened(sum->dense), part.dense});
         return;
       }
     }
     parts.push_back(std::move(part));
+  }
+
+  /// The gradient of x in the type of x.
+  Gradient rounded(Gradient gradient, const AnyOutput& x) {
+    if (gradient.dense.is_valid() && gradient.dense.dtype() != x.dtype()) {
+      const ScopeGuard guard = enter_node(x.node());
+      gradient.dense = cast_to(gradient.dense, x.dtype());
+    }
+    return gradient;
   }
 
   /// The sum of all gradients that have flowed into an edge: dense if any part is, else all rows together.
@@ -340,7 +368,7 @@ class GradientBuilder {
       for (const Gradient& part : parts) {
         values.push_back(densify(part, x));
         if (options_.aggregation == GradientAggregation::accumulate && values.size() == 2) {
-          values = {sum_of_gradients(values)};
+          values = {sum_of_gradients({widened(values[0]), values[1]})};
         }
       }
       return {values.size() == 1 ? values.front() : sum_of_gradients(values), std::nullopt};
@@ -360,7 +388,8 @@ class GradientBuilder {
   GraphStore& graph_;
   std::span<const AnyOutput> ys_;
   std::span<const AnyOutput> xs_;
-  const std::size_t num_given_;    ///< of the xs, the first ones
+  const std::size_t num_given_;  ///< of the xs, the first ones
+  const bool is_body_;
   std::vector<AnyOutput> all_xs_;  ///< with the other reads of variables
   const GradientOptions& options_;
   NodeId first_, last_;
@@ -420,13 +449,10 @@ std::vector<Gradient> gate(std::span<const Gradient> gradients) {
   return gated;
 }
 
-std::vector<Gradient> gradients(std::span<const AnyOutput> ys, std::span<const AnyOutput> xs,
-                                const GradientOptions& options) {
-  return detail::gradients_in_body(ys, xs, 0, options);
-}
+namespace detail {
 
-std::vector<Gradient> detail::gradients_in_body(std::span<const AnyOutput> ys, std::span<const AnyOutput> xs,
-                                                std::size_t num_given, const GradientOptions& options) {
+std::vector<Gradient> build_gradients(std::span<const AnyOutput> ys, std::span<const AnyOutput> xs,
+                                      std::size_t num_given, bool is_body, const GradientOptions& options) {
   if (xs.empty()) return {};
   if (ys.empty()) {
     throw_error(Status::invalid_argument("gradients: there is nothing to differentiate").with_location(options.where));
@@ -450,9 +476,21 @@ std::vector<Gradient> detail::gradients_in_body(std::span<const AnyOutput> ys, s
   require(options.grad_ys, true);
   GraphStore::Draft draft(*graph);
   const ScopeGuard guard = enter_name_scope(*graph, "gradients", options.where);
-  std::vector<Gradient> dxs = detail::GradientBuilder(*graph, ys, xs, num_given, options).build();
+  std::vector<Gradient> dxs = GradientBuilder(*graph, ys, xs, num_given, is_body, options).build();
   draft.publish();
   return dxs;
+}
+
+std::vector<Gradient> gradients_in_body(std::span<const AnyOutput> ys, std::span<const AnyOutput> xs,
+                                        std::size_t num_given, const GradientOptions& options) {
+  return build_gradients(ys, xs, num_given, true, options);
+}
+
+}  // namespace detail
+
+std::vector<Gradient> gradients(std::span<const AnyOutput> ys, std::span<const AnyOutput> xs,
+                                const GradientOptions& options) {
+  return detail::build_gradients(ys, xs, 0, false, options);
 }
 
 }  // namespace dflow

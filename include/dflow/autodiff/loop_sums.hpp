@@ -13,10 +13,11 @@
 namespace dflow::detail {
 
 /// Sums over the iterations of a loop that is being built. Nothing reads a sum before the end of the loop; each sum is
-/// a variable of the loop. Some terms are products of matrices a^T b, a: [n, k], b: [n, m], as gradients with respect
-/// to weights are. They become one product after the loop, of the rows of all iterations. It takes as many
-/// multiplications, and a copy of all rows instead of reading and writing [k, m] in each iteration. A term stays in
-/// the loop unless it is known that n (k + m) <= k m: an iteration then keeps no more than it would add.
+/// a variable of the loop, in the type `sum_type` of its terms' elements. Some terms are products of matrices a^T b,
+/// a: [n, k], b: [n, m], as gradients with respect to weights are. They become one product after the loop, of the rows
+/// of all iterations. It takes as many multiplications, and a copy of all rows instead of reading and writing [k, m] in
+/// each iteration. A term stays in the loop unless it is known that n (k + m) <= k m: an iteration then keeps no more
+/// than it would add.
 ///
 /// Thread safety: builds; see Graph.
 class LoopSums {

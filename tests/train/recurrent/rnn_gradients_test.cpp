@@ -147,3 +147,38 @@ TEST_CASE("gradients of recurrent networks are those of finite differences, twic
     check_all_gradients([] { return df::StackedCells(df::GruCell(2), df::LstmCell(2)); });
   }
 }
+
+TEST_CASE("the gradients of a cell that computes in 16 bits are summed over the steps in float") {
+  constexpr std::int64_t time = 1000;
+  for (const df::DType compute : {df::DType::float32, df::DType::bfloat16, df::DType::float16}) {
+    for (const bool is_dynamic : {true, false}) {
+      df::Graph graph({.seed = 3});
+      const auto x = df::placeholder<float>(graph, {1, is_dynamic ? df::dynamic : time, 1});
+      df::Output<float> loss;
+      {
+        const df::VariableScope scope(graph, "", {.compute = compute});
+        const df::BasicRnnCell cell(1);
+        if (is_dynamic) {
+          loss = df::reduce_sum(std::get<0>(df::dynamic_rnn(cell, x)));
+        } else {
+          loss = df::reduce_sum(df::pack(std::get<0>(df::static_rnn(cell, df::unpack(x, time, 1)))));
+        }
+      }
+      df::Session session(graph);
+      session.run(df::initialize_variables(graph));
+      for (const df::AnyVariable& variable : df::trainable_variables(graph)) {
+        const auto typed = variable.as<float>();
+        df::Tensor<float> zeros = session.run(typed).copy();
+        for (float& each : zeros) each = 0;
+        session.run(typed.assign(df::constant(graph, zeros)));
+      }
+      for (const df::AnyVariable& variable : df::trainable_variables(graph)) {
+        INFO(variable.name() << " in " << df::dtype_name(compute));
+        // The state is 0, and tanh'(0) = 1: each step adds 1.
+        const auto slope =
+            session.run({{x, df::Tensor<float>::full({1, time, 1}, 1.0f)}}, df::gradients(loss, variable.as<float>()));
+        CHECK(slope.data()[0] == time);
+      }
+    }
+  }
+}

@@ -6,8 +6,10 @@
 #include <dflow/ops/control/functional.hpp>
 #include <dflow/ops/control/tensor_list.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 /// The kernels of lists; a device derives its own kernels from them. `Elements`: of
 /// <dflow/kernels/shared/list_elements.hpp>.
@@ -116,7 +118,7 @@ struct ConcatListKernel {
   void operator()(KernelContext& context) const { ListConcat<Elements>(context).run(); }
 };
 
-// The kernels for gradients of loops.
+// The kernels for gradients of loops, and of functions that call themselves.
 
 struct KeptListKernel {
   static constexpr bool splits = false;
@@ -127,6 +129,14 @@ struct PushKeptKernel : KeptListKernel {
   void operator()(KernelContext& context) const {
     TensorList& list = forward_or_copy_list(context, 0, 0);
     list.set(list.size(), context.input(1));
+  }
+};
+struct CallTapeKernel : KeptListKernel {
+  void operator()(KernelContext& context) const {
+    std::vector<AnyTensor> values;
+    values.reserve(static_cast<std::size_t>(context.num_inputs()));
+    for (int i = 0; i < context.num_inputs(); ++i) values.push_back(context.input(i));
+    context.set_output(0, make_list(TensorList(std::move(values))));
   }
 };
 struct KeptElementKernel : KeptListKernel {

@@ -173,8 +173,16 @@ struct KeptListPush : StandardOp<"KeptListPush"> {
   using Outputs = Out<TensorListHandle>;
   static void infer(InferContext& context);
 };
-/// An element of a KeptList: list, iteration [] -> the value. Errors: InvalidArgument for an iteration that did not
-/// run, and for a value of another element type or shape.
+/// values of any types -> the list of them. A function that calls itself has such a node for its gradient: the list of
+/// one call, which is kept, has all that the gradient of that call reads.
+struct CallTape : StandardOp<"CallTape"> {
+  using Inputs = In<AnyList>;
+  using Outputs = Out<TensorListHandle>;
+  static void infer(InferContext& context);
+  static void gradient(GradientContext& context);
+};
+/// An element of a KeptList, or of a CallTape: list, iteration [] -> the value. Errors: InvalidArgument for an
+/// iteration that did not run, and for a value of another element type or shape.
 struct KeptElement : StandardOp<"KeptElement", AllTypes> {
   struct Attrs {
     PartialShape shape;

@@ -2,8 +2,10 @@
 
 #include <dflow/graph/infer_context.hpp>
 #include <dflow/op/expr.hpp>
+#include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/control/functional.hpp>
 #include <dflow/ops/control/tensor_list.hpp>
+#include <dflow/ops/math/cast.hpp>
 
 namespace dflow {
 
@@ -67,6 +69,19 @@ void KeptListPush::infer(InferContext& context) {
   context.set_output(0, PartialShape::unknown());
 }
 
+void CallTape::infer(InferContext& context) { context.set_output(0, PartialShape::unknown()); }
+void CallTape::gradient(GradientContext& context) {
+  for (int i = 0; i < context.num_inputs(); ++i) {
+    const AnyOutput value = context.input(i);
+    const AnyOutput number = detail::any_constant(context.graph(), Tensor<std::int64_t>(std::int64_t{i}), {});
+    if (value.dtype() == DType::variant) {
+      context.set_dx(i, build<KeptListElement>({context.dy(), number}));
+    } else if (is_floating(value.dtype()) || is_complex(value.dtype())) {
+      context.set_dx(i, detail::cast_to(detail::gradient_element(context.dy(), number, value), value.dtype()));
+    }
+  }
+}
+
 void KeptHandleElement::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   context.set_output(0, PartialShape::unknown());
@@ -81,7 +96,7 @@ void KeptElement::infer(InferContext& context) {
 }
 
 void KeptElement::gradient(GradientContext& context) {
-  context.set_dx(0, build<TensorListOne>({context.input(1), context.dy()}));
+  context.set_dx(0, build<TensorListOne>({context.input(1), detail::widened(context.dy())}));
 }
 void KeptListElement::gradient(GradientContext& context) {
   context.set_dx(0, build<TensorListOneList>({context.input(1), context.dy()}));

@@ -20,10 +20,10 @@ namespace dflow {
 using ControlOps =
     TypeList<NoOp, Assert, CheckNumerics, EnsureShape, Print, FunctionBegin, FunctionArgument, FunctionResults,
              CallFunction, If, Case, While, Frames, Switch, Merge, Enter, Exit, NextIteration, LoopCond, KeptValue,
-             KeptList, KeptListPush, KeptCount, KeptElement, KeptHandleElement, KeptListElement, EmptyTensorList,
-             TensorListReserve, TensorListLength, TensorListResize, TensorListFromTensor, TensorListStack,
-             TensorListConcatV2, TensorListSplit, TensorListToTensor, TensorListGetItem, TensorListSetItem,
-             TensorListPushBack, TensorListPopBack, TensorListGather, TensorListGatherRows, TensorListScatter,
-             TensorListSum, TensorListOne, TensorListOneList, TensorListUnset>;
+             KeptList, KeptListPush, KeptCount, CallTape, KeptElement, KeptHandleElement, KeptListElement,
+             EmptyTensorList, TensorListReserve, TensorListLength, TensorListResize, TensorListFromTensor,
+             TensorListStack, TensorListConcatV2, TensorListSplit, TensorListToTensor, TensorListGetItem,
+             TensorListSetItem, TensorListPushBack, TensorListPopBack, TensorListGather, TensorListGatherRows,
+             TensorListScatter, TensorListSum, TensorListOne, TensorListOneList, TensorListUnset>;
 
 }  // namespace dflow

@@ -199,7 +199,10 @@ struct TensorListUnset : StandardOp<"TensorListUnset", IndexTypes> {
 namespace detail {
 /// The gradient of an edge that has got none: zeros, or an empty list. Errors: as `zeros_like`.
 AnyOutput zero_gradient(const AnyOutput& edge);
-/// The sum of gradients of one edge.
+/// The element of a list's gradient that belongs to an element like `like`, in the type of sums of its elements; zeros
+/// if there is none.
+AnyOutput gradient_element(const AnyOutput& list, const AnyOutput& index, const AnyOutput& like);
+/// The sum of gradients of one edge. If some of them are in the type of sums (`widened`), the sum is too.
 AnyOutput sum_of_gradients(const std::vector<AnyOutput>& gradients);
 }  // namespace detail
 

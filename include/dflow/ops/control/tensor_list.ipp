@@ -10,6 +10,7 @@
 #include <dflow/ops/array/slice.hpp>
 #include <dflow/ops/control/functional.hpp>
 #include <dflow/ops/control/tensor_list.hpp>
+#include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/reduction/add_n.hpp>
 
 #include <algorithm>
@@ -74,10 +75,18 @@ inline AnyOutput element_extents(const AnyOutput& x) {
   return any_concat(0, dims);
 }
 
-/// The element of a list's gradient that belongs to an element like `like`.
-inline AnyOutput gradient_element(const AnyOutput& list, const AnyOutput& index, const Expr& like) {
-  return build<TensorListGetItem>({list, index, shape_of(like)}, {.zero_if_missing = true}, {},
-                                  two_types(like.dtype(), index.dtype()));
+// The gradient of a list is a list of sums, for an element may be read in each iteration of a loop. The sums have the
+// type `sum_type`. They are rounded where a tensor takes them.
+
+/// The elements of a list's gradient as the gradient of a tensor like `like`. Op O makes one tensor of them.
+template <class O>
+AnyOutput gradient_rows(const std::vector<AnyOutput>& inputs, const AnyOutput& like) {
+  return cast_to(dflow::build<O>(inputs, {}, {}, one_type(sum_type(like.dtype()))).output(0), like.dtype());
+}
+
+/// The element of a list's gradient that belongs to an element like `like`, in its type.
+inline AnyOutput rounded_element(const AnyOutput& list, const AnyOutput& index, const AnyOutput& like) {
+  return cast_to(gradient_element(list, index, like), like.dtype());
 }
 
 AnyOutput zero_gradient(const AnyOutput& edge) {
@@ -85,9 +94,21 @@ AnyOutput zero_gradient(const AnyOutput& edge) {
   return dflow::zeros_like(edge);
 }
 
+AnyOutput gradient_element(const AnyOutput& list, const AnyOutput& index, const AnyOutput& like) {
+  return build<TensorListGetItem>({list, index, shape_of(like)}, {.zero_if_missing = true}, {},
+                                  two_types(sum_type(like.dtype()), index.dtype()));
+}
+
 AnyOutput sum_of_gradients(const std::vector<AnyOutput>& gradients) {
-  if (gradients.front().dtype() == DType::variant) return build<TensorListSum>(gradients);
-  return build<AddN>(gradients);
+  const DType first = gradients.front().dtype();
+  if (first == DType::variant) return build<TensorListSum>(gradients);
+  const bool are_alike =
+      std::all_of(gradients.begin(), gradients.end(), [&](const AnyOutput& each) { return each.dtype() == first; });
+  if (are_alike) return build<AddN>(gradients);
+  std::vector<AnyOutput> wide;
+  wide.reserve(gradients.size());
+  for (const AnyOutput& each : gradients) wide.push_back(widened(each));
+  return build<AddN>(wide);
 }
 
 }  // namespace detail
@@ -115,8 +136,8 @@ void TensorListFromTensor::infer(InferContext& context) {
   detail::infer_list(context, detail::without_leading_dim(context.with_rank_at_least(0, 1)));
 }
 void TensorListFromTensor::gradient(GradientContext& context) {
-  const Expr x = context.input(0);
-  context.set_dx(0, build<TensorListToTensor>({context.dy(), shape_of(x)}, {}, {}, detail::one_type(x.dtype())));
+  const AnyOutput x = context.input(0);
+  context.set_dx(0, detail::gradient_rows<TensorListToTensor>({context.dy(), shape_of(x)}, x));
 }
 
 void TensorListStack::infer(InferContext& context) {
@@ -126,12 +147,12 @@ void TensorListStack::infer(InferContext& context) {
   context.set_output(0, detail::with_leading_dim(count < 0 ? dynamic : count, element));
 }
 void TensorListStack::gradient(GradientContext& context) {
-  context.set_dx(0, build<TensorListFromTensor>({context.dy()}));
+  context.set_dx(0, build<TensorListFromTensor>({detail::widened(context.dy())}));
 }
 
 void TensorListToTensor::infer(InferContext& context) { detail::infer_dense(context, 1); }
 void TensorListToTensor::gradient(GradientContext& context) {
-  context.set_dx(0, build<TensorListFromTensor>({context.dy()}));
+  context.set_dx(0, build<TensorListFromTensor>({detail::widened(context.dy())}));
 }
 
 void TensorListConcatV2::infer(InferContext& context) {
@@ -145,7 +166,7 @@ void TensorListConcatV2::infer(InferContext& context) {
 }
 void TensorListConcatV2::gradient(GradientContext& context) {
   if (!context.has_dy(0)) return;
-  context.set_dx(0, build<TensorListSplit>({context.dy(), context.input(1), context.output(1)}));
+  context.set_dx(0, build<TensorListSplit>({detail::widened(context.dy()), context.input(1), context.output(1)}));
 }
 
 void TensorListSplit::infer(InferContext& context) {
@@ -155,12 +176,11 @@ void TensorListSplit::infer(InferContext& context) {
   detail::infer_list(context, context.merge(detail::with_any_rows(x), detail::with_any_rows(asked)));
 }
 void TensorListSplit::gradient(GradientContext& context) {
-  const Expr x = context.input(0);
+  const AnyOutput x = context.input(0);
   const AnyOutput lengths = context.input(2);
   const Expr count = shape_of(lengths);  // [1]
   const AnyOutput all = build<TensorListResize>({context.dy(), detail::any_reshape(count, {}, {})});
-  context.set_dx(
-      0, build<TensorListConcatV2>({all, detail::element_extents(x), lengths}, {}, {}, detail::one_type(x.dtype())));
+  context.set_dx(0, detail::gradient_rows<TensorListConcatV2>({all, detail::element_extents(x), lengths}, x));
 }
 
 void TensorListGetItem::infer(InferContext& context) {
@@ -168,7 +188,7 @@ void TensorListGetItem::infer(InferContext& context) {
   context.set_output(0, context.merge(context.input(0), detail::listed_element_shape(context, 2)));
 }
 void TensorListGetItem::gradient(GradientContext& context) {
-  context.set_dx(0, build<TensorListOne>({context.input(1), context.dy()}));
+  context.set_dx(0, build<TensorListOne>({context.input(1), detail::widened(context.dy())}));
 }
 
 void TensorListSetItem::infer(InferContext& context) {
@@ -178,7 +198,7 @@ void TensorListSetItem::infer(InferContext& context) {
 }
 void TensorListSetItem::gradient(GradientContext& context) {
   // The reader of the list comes first, so that the other node may change the list in place.
-  context.set_dx(2, detail::gradient_element(context.dy(), context.input(1), context.input(2)));
+  context.set_dx(2, detail::rounded_element(context.dy(), context.input(1), context.input(2)));
   context.set_dx(0, build<TensorListUnset>({context.dy(), context.input(1)}));
 }
 
@@ -189,7 +209,7 @@ void TensorListPushBack::infer(InferContext& context) {
 }
 void TensorListPushBack::gradient(GradientContext& context) {
   if (!context.has_dy(0)) return;
-  context.set_dx(1, detail::gradient_element(context.dy(), context.output(1), context.input(1)));
+  context.set_dx(1, detail::rounded_element(context.dy(), context.output(1), context.input(1)));
   context.set_dx(0, build<TensorListUnset>({context.dy(), context.output(1)}));
 }
 
@@ -201,7 +221,7 @@ void TensorListPopBack::infer(InferContext& context) {
 void TensorListPopBack::gradient(GradientContext& context) {
   std::vector<AnyOutput> parts;
   if (context.has_dy(0)) parts.push_back(build<TensorListUnset>({context.dy(0), context.output(2)}));
-  if (context.has_dy(1)) parts.push_back(build<TensorListOne>({context.output(2), context.dy(1)}));
+  if (context.has_dy(1)) parts.push_back(build<TensorListOne>({context.output(2), detail::widened(context.dy(1))}));
   if (!parts.empty()) context.set_dx(0, build<TensorListSum>(parts));
 }
 
@@ -212,7 +232,7 @@ void TensorListGather::infer(InferContext& context) {
 }
 void TensorListGather::gradient(GradientContext& context) {
   const AnyOutput any_size = detail::any_constant(context.graph(), Tensor<std::int32_t>::full({}, -1), {});
-  context.set_dx(0, build<TensorListScatter>({context.dy(), context.input(1), any_size}));
+  context.set_dx(0, build<TensorListScatter>({detail::widened(context.dy()), context.input(1), any_size}));
 }
 
 void TensorListScatter::infer(InferContext& context) {
@@ -222,9 +242,8 @@ void TensorListScatter::infer(InferContext& context) {
   detail::infer_list(context, detail::without_leading_dim(x));
 }
 void TensorListScatter::gradient(GradientContext& context) {
-  const Expr x = context.input(0);
-  context.set_dx(0, build<TensorListGatherRows>({context.dy(), context.input(1), shape_of(x)}, {}, {},
-                                                detail::one_type(x.dtype())));
+  const AnyOutput x = context.input(0);
+  context.set_dx(0, detail::gradient_rows<TensorListGatherRows>({context.dy(), context.input(1), shape_of(x)}, x));
 }
 
 void TensorListGatherRows::infer(InferContext& context) {
@@ -233,7 +252,7 @@ void TensorListGatherRows::infer(InferContext& context) {
 }
 void TensorListGatherRows::gradient(GradientContext& context) {
   const AnyOutput any_size = detail::any_constant(context.graph(), Tensor<std::int32_t>::full({}, -1), {});
-  context.set_dx(0, build<TensorListScatter>({context.dy(), context.input(1), any_size}));
+  context.set_dx(0, build<TensorListScatter>({detail::widened(context.dy()), context.input(1), any_size}));
 }
 
 void TensorListSum::infer(InferContext& context) {
@@ -252,7 +271,7 @@ void TensorListOne::infer(InferContext& context) {
   detail::infer_list(context);
 }
 void TensorListOne::gradient(GradientContext& context) {
-  context.set_dx(1, detail::gradient_element(context.dy(), context.input(0), context.input(1)));
+  context.set_dx(1, detail::rounded_element(context.dy(), context.input(0), context.input(1)));
 }
 
 void TensorListOneList::infer(InferContext& context) {

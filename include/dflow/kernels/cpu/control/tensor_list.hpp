@@ -103,6 +103,8 @@ struct Kernel<TensorListConcatV2, Cpu> : detail::ConcatListKernel<detail::CpuLis
 template <>
 struct Kernel<KeptListPush, Cpu> : detail::PushKeptKernel {};
 template <>
+struct Kernel<CallTape, Cpu> : detail::CallTapeKernel {};
+template <>
 struct Kernel<KeptElement, Cpu> : detail::KeptElementKernel {};
 template <>
 struct Kernel<KeptHandleElement, Cpu> : detail::KeptHandleElementKernel {};

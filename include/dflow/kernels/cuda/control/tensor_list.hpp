@@ -124,6 +124,8 @@ struct Kernel<TensorListConcatV2, Cuda> : detail::ConcatListKernel<cuda::ListEle
 template <>
 struct Kernel<KeptListPush, Cuda> : detail::PushKeptKernel {};
 template <>
+struct Kernel<CallTape, Cuda> : detail::CallTapeKernel {};
+template <>
 struct Kernel<KeptElement, Cuda> : detail::KeptElementKernel, cuda::NoStrings {
   static constexpr std::uint64_t host_inputs = 2;
 };
