@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/lifetime.hpp>
 #include <dflow/data/stream.hpp>
 
 #include <cstddef>
@@ -38,6 +39,7 @@ class AnyIterator {
   void limit_restoring(std::uint64_t elements) noexcept { restore_limit_ = elements; }
   /// An iterator of the same dataset at the position of `state`; this iterator stays as it is.
   AnyIterator restored(std::string_view state) const;
+  Reference<AnyIterator> reference() { return {*this, lifetime_}; }
 
  private:
   /// Errors: FailedPrecondition if the iterator was moved from.
@@ -50,6 +52,7 @@ class AnyIterator {
   std::unique_ptr<ReplayLimit> limit_ = std::make_unique<ReplayLimit>();
   std::unique_ptr<Stream> stream_;
   std::exception_ptr failed_;
+  Lifetime lifetime_;
 };
 
 /// Goes through a dataset, epoch by epoch. It can be saved at any element and restored.

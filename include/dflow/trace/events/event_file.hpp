@@ -99,11 +99,15 @@ class EventWriter {
   /// The path of the file that was last written to; empty before the first write.
   std::string path() const;
 
+  /// For hooks, which do not own the writer.
+  Reference<EventWriter> reference() { return {*this, lifetime_}; }
+
  private:
   void add_summary_tensor(const Tensor<std::string>& serialized, std::int64_t step);
 
   struct State;
   std::unique_ptr<State> state_;
+  Lifetime lifetime_;
 };
 
 /// Reads an event file in order; the file may be read while it is written.

@@ -81,12 +81,12 @@ struct CheckpointOptions {
 };
 
 /// Saves checkpoints during a `fit`: the variables and, if the options of the saver name it (`saved_iterator`), the
-/// position in the batches. The saver must outlive the hook. After a loss that ends the fit (`OnNan::stop`) nothing is
-/// saved, unless another hook has restored good variables. Errors: InvalidArgument for numbers below 0, and for
-/// `best_of` with `every_steps` or without `every_epochs`.
+/// position in the batches. After a loss that ends the fit (`OnNan::stop`) nothing is saved, unless another hook has
+/// restored good variables. Errors: InvalidArgument for numbers below 0, and for `best_of` with `every_steps` or without
+/// `every_epochs`.
 ///
 /// Errors, in the fit: as `Saver::save`; InvalidArgument, with their names, for variables that are not finite; NotFound
-/// for a value that epochs do not have.
+/// for a value that epochs do not have; FailedPrecondition if the saver is gone.
 Hook checkpoints(Saver& saver, std::string prefix, CheckpointOptions options = {});
 
 }  // namespace dflow::train

@@ -156,9 +156,13 @@ class ReduceOnPlateau {
 class Checkpoints {
  public:
   Checkpoints(Saver& saver, std::string prefix, CheckpointOptions options)
-      : saver_(saver), prefix_(std::move(prefix)), options_(std::move(options)), best_(options_.larger_is_better, 0) {}
+      : saver_(saver.reference()),
+        prefix_(std::move(prefix)),
+        options_(std::move(options)),
+        best_(options_.larger_is_better, 0) {}
 
   void begin() {
+    static_cast<void>(saver());
     saved_ = -1;
     best_.forget();
   }
@@ -187,15 +191,20 @@ class Checkpoints {
     throw_error(Status::invalid_argument(str_cat("checkpoints: not saved after step ", fitting.step(),
                                                  say_not_finite(names), " (CheckpointOptions::only_finite)")));
   }
+  Saver& saver() const {
+    Saver* const found = saver_.get();
+    if (found == nullptr) throw_error(Status::failed_precondition("checkpoints: the saver is gone"));
+    return *found;
+  }
   void save(const Fitting& fitting) {
     if (!may_save(fitting)) return;
     const std::int64_t number =
         options_.global_step ? fitting.session().run(*options_.global_step).scalar() : fitting.step();
-    saver_.save(fitting.session(), prefix_, number);
+    saver().save(fitting.session(), prefix_, number);
     saved_ = fitting.version();
   }
 
-  Saver& saver_;
+  Reference<Saver> saver_;
   std::string prefix_;
   CheckpointOptions options_;
   BestValue best_;

@@ -33,14 +33,15 @@ struct SummariesOptions {
   std::optional<Variable<std::int64_t>> global_step = {};
 };
 
-/// Writes the progress of a `fit` for TensorBoard. The writer must outlive the hook. Events can be read when the fit
-/// ends, also by an error, and before then as often as the options of the writer flush them.
+/// Writes the progress of a `fit` for TensorBoard. Events can be read when the fit ends, also by an error, and before
+/// then as often as the options of the writer flush them.
 ///
 /// ```cpp
 /// df::EventWriter events(files, "logs/run1", clock);
 /// df::train::fit(session, step, data, {.epochs = 5, .hooks = {df::train::summaries(events, {.every_steps = 50})}});
 /// ```
-/// Errors, in the fit: InvalidArgument for fewer than 0 steps; errors of EventWriter and of the summaries.
+/// Errors, in the fit: InvalidArgument for fewer than 0 steps; FailedPrecondition if the writer is gone; errors of
+/// EventWriter and of the summaries.
 Hook summaries(EventWriter& events, SummariesOptions options = {});
 
 }  // namespace dflow::train

@@ -17,13 +17,15 @@ namespace detail {
 
 class Summaries {
  public:
-  Summaries(EventWriter& events, SummariesOptions options) : events_(events), options_(std::move(options)) {}
+  Summaries(EventWriter& events, SummariesOptions options)
+      : events_(events.reference()), options_(std::move(options)) {}
 
   void begin(Fitting& fitting) {
     if (options_.every_steps < 0 || options_.trace_every_steps < 0) {
       throw_error(Status::invalid_argument(
           str_cat("summaries: every ", std::min(options_.every_steps, options_.trace_every_steps), " steps")));
     }
+    static_cast<void>(events());
     ++fits_;
     GraphStore& graph = fitting.graph();
     std::vector<NodeId> listed = graph.collection(summaries_collection);
@@ -35,8 +37,8 @@ class Summaries {
     graph_ = graph.keep_nodes();
     listed_ = std::move(listed);
     const std::int64_t step = step_of(fitting);
-    if (options_.global_step) events_.add_start(step + 1);
-    if (options_.graph) events_.add_graph(graph, step);
+    if (options_.global_step) events().add_start(step + 1);
+    if (options_.graph) events().add_graph(graph, step);
   }
   Observation observe(const Fitting& fitting) const {
     const std::int64_t next = fitting.step() + 1;
@@ -48,13 +50,13 @@ class Summaries {
     const std::int64_t step = step_of(fitting);
     if (seen.value.dtype() != DType::invalid) {
       const Tensor<std::string> bytes = seen.value.as<std::string>();
-      events_.add_summary(bytes, step);
+      events().add_summary(bytes, step);
       show(fitting, *bytes.data());
     }
     if (seen.trace != nullptr) {
       std::string tag = str_cat("step ", step);
       if (fits_ > 1) tag += str_cat(" of fit ", fits_);
-      events_.add_more_run_metadata(tag, seen.trace->stats, step);
+      events().add_more_run_metadata(tag, seen.trace->stats, step);
     }
   }
   void end_step(const Fitting& fitting) {
@@ -63,9 +65,14 @@ class Summaries {
   void end_epoch(const Fitting& fitting) {
     if (options_.epoch_values) write(fitting, "epoch/");
   }
-  void end() { events_.flush(); }
+  void end() { events().flush(); }
 
  private:
+  EventWriter& events() const {
+    EventWriter* const found = events_.get();
+    if (found == nullptr) throw_error(Status::failed_precondition("summaries: the event writer is gone"));
+    return *found;
+  }
   bool is_due(std::int64_t step) const { return options_.every_steps > 0 && step % options_.every_steps == 0; }
   std::int64_t step_of(const Fitting& fitting) const {
     return options_.global_step ? fitting.session().run(*options_.global_step).scalar() : fitting.step();
@@ -75,7 +82,7 @@ class Summaries {
     for (const auto& [name, value] : fitting.values()) {
       summary.values.push_back(scalar_summary(str_cat(group, name), value));
     }
-    events_.add_summary(std::move(summary), step_of(fitting));
+    events().add_summary(std::move(summary), step_of(fitting));
   }
   void show(Fitting& fitting, std::string_view bytes) const {
     if (options_.shown.empty()) return;
@@ -86,7 +93,7 @@ class Summaries {
     }
   }
 
-  EventWriter& events_;
+  Reference<EventWriter> events_;
   SummariesOptions options_;
   std::int64_t fits_ = 0;
   Output<std::string> summary_;

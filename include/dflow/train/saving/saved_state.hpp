@@ -21,8 +21,9 @@ struct SavedState {
 
 SavedState saved_iterator(std::string name, data::AnyIterator& iterator);
 
-/// The position of an iterator, for `SaverOptions::states`. The iterator must outlive the saver, at the same address,
-/// and no thread may read from it while another thread saves.
+/// The position of an iterator, for `SaverOptions::states`. No thread may read from the iterator while another thread
+/// saves. The iterator stays at its address as long as the saver saves and restores. Errors, in the saver:
+/// FailedPrecondition if the iterator is gone or was moved from.
 template <class E>
 SavedState saved_iterator(std::string name, data::Iterator<E>& iterator) {
   return saved_iterator(std::move(name), iterator.any());

@@ -3,6 +3,7 @@
 #include <dflow/base/clock.hpp>
 #include <dflow/base/duration.hpp>
 #include <dflow/base/files/file_system.hpp>
+#include <dflow/base/lifetime.hpp>
 #include <dflow/graph/graph.hpp>
 #include <dflow/ops/state/variable.hpp>
 #include <dflow/session/session.hpp>
@@ -125,6 +126,8 @@ class Saver {
   std::optional<std::string> latest(const std::string& directory) const;
   /// The checkpoints that later saves may remove, the oldest first.
   const std::vector<std::string>& checkpoints() const noexcept { return paths_; }
+  /// For hooks, which do not own the saver.
+  Reference<Saver> reference() { return {*this, lifetime_}; }
 
  private:
   struct Item;
@@ -158,6 +161,7 @@ class Saver {
   std::vector<std::string> due_;    ///< to be removed once a state without them is written
   double last_kept_ = 0;
   bool may_have_leftovers_ = true;
+  Lifetime lifetime_;
 };
 
 }  // namespace dflow::train

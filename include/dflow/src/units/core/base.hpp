@@ -18,6 +18,7 @@
 #include <dflow/base/files/memory_file_system.ipp>
 #include <dflow/base/files/read_ahead_source.ipp>
 #include <dflow/base/files/scratch_file.ipp>
+#include <dflow/base/lifetime.ipp>
 #include <dflow/base/one_copy.ipp>
 #include <dflow/base/printable.ipp>
 #include <dflow/base/sha256.ipp>
