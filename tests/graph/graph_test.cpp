@@ -373,12 +373,15 @@ TEST_CASE("a handle of a graph that is gone is none of the next graph at its add
   store->~GraphStore();
   store = new (room) GraphStore();
   const Operation now = detail::no_op_after(*store, {}, {});
-  CHECK(old.graph() == now.graph());
+  CHECK(old.is_dangling());
+  CHECK(mentions(status_of([&] { return old.graph(); }), "a graph that is gone"));
+  CHECK(now.graph() == store);
   CHECK(old != now);
   CHECK_FALSE(old.is_of(store));
   CHECK_FALSE(old.shares_graph(now));
   CHECK_FALSE(AnyOutput().is_of(nullptr));
   CHECK(mentions(status_of([&] { return group({now, old}); }), "operation 1 belongs to another graph"));
+  CHECK(mentions(status_of([&] { return group({old, old}); }), "a graph that is gone"));
   CHECK(mentions(status_of([&] { return enter_control_dependencies(*store, std::vector{old}); }),
                  "an operation is empty or belongs to another graph"));
   store->~GraphStore();

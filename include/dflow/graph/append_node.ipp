@@ -156,8 +156,10 @@ void require_own_inputs(const GraphStore& graph, const NodeRequest& request) {
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     const AnyOutput& input = request.inputs[i];
     if (input.is_of(&graph)) continue;
-    throw_error(Status::invalid_argument(str_cat(
-        request.op->name, ": input ", i, input.is_valid() ? " belongs to another graph" : " is an empty Output")));
+    throw_error(Status::invalid_argument(str_cat(request.op->name, ": input ", i,
+                                                 input.is_dangling() ? " belongs to a graph that is gone"
+                                                 : input.is_valid()  ? " belongs to another graph"
+                                                                     : " is an empty Output")));
   }
 }
 

@@ -36,6 +36,9 @@ struct GraphOptions {
 /// A graph is a value: copying copies its nodes, moving keeps every `Output` and `Operation` valid. It only grows; a
 /// session that runs it sees new nodes at the next step. Building instantiates no kernel.
 ///
+/// The nodes live as long as the Graph or any session, prepared step or run of them. Handles do not keep them alive:
+/// the use of a handle whose graph is gone is InvalidArgument.
+///
 /// Thread safety: building (scopes and collections included) from several threads at once needs the caller's lock.
 /// While one thread builds, any others may compile and run steps of the graph, copy it, and read nodes, names and
 /// collections. Hand Outputs and Operations to other threads with the usual synchronisation.
@@ -94,11 +97,11 @@ class Graph {
 
   std::uint64_t seed() const;
 
-  /// The store that Outputs of this graph point to; it does not move with the Graph object.
+  /// The store that Outputs of this graph refer to; it does not move with the Graph object.
   GraphStore* store() const;
 
  private:
-  std::unique_ptr<GraphStore> store_;
+  std::shared_ptr<GraphStore> store_;  ///< the graph's sessions hold it, too
 };
 
 /// Everything needed to append one node; filled by `op/build.hpp`.

@@ -13,6 +13,19 @@ namespace dflow {
 
 // ---- handles ----
 
+void detail::throw_graph_is_gone() {
+  throw_error(
+      Status::invalid_argument("a handle belongs to a graph that is gone: the graph was destroyed, or another "
+                               "graph was assigned to it"));
+}
+
+GraphReference::GraphReference(const GraphStore* graph) noexcept
+    : anchor_(graph == nullptr ? nullptr : graph->anchor()), number_(graph == nullptr ? 0 : graph->number()) {}
+
+bool GraphReference::is_of(const GraphStore* graph) const noexcept {
+  return graph != nullptr && number_ == graph->number();
+}
+
 std::vector<std::string> called_functions(const Node& node) {
   std::vector<std::string> names;
   for (const AttrField& field : node.op->attr_fields) {
@@ -48,16 +61,9 @@ const OutputInfo& info_of(const AnyOutput& edge) {
 
 }  // namespace detail
 
-Operation::Operation(GraphStore* graph, NodeId node) : Operation(graph, graph == nullptr ? 0 : graph->number(), node) {}
-AnyOutput::AnyOutput(GraphStore* graph, Endpoint endpoint)
-    : graph_(graph), graph_number_(graph == nullptr ? 0 : graph->number()), endpoint_(endpoint) {}
-bool Operation::is_of(const GraphStore* graph) const noexcept {
-  return graph_ != nullptr && graph_ == graph && graph_number_ == graph->number();
-}
-
-const Node& Operation::node() const { return detail::node_of_handle(graph_, node_, "Operation"); }
+const Node& Operation::node() const { return detail::node_of_handle(graph(), node_, "Operation"); }
 const std::string& Operation::name() const { return node().name; }
-const Node& AnyOutput::node() const { return detail::node_of_handle(graph_, endpoint_.node, "Output"); }
+const Node& AnyOutput::node() const { return detail::node_of_handle(graph(), endpoint_.node, "Output"); }
 DType AnyOutput::dtype() const { return detail::info_of(*this).dtype; }
 const PartialShape& AnyOutput::shape() const { return detail::info_of(*this).shape; }
 std::string AnyOutput::name() const {
@@ -137,12 +143,12 @@ std::uint64_t next_op_seed(GraphStore& graph, std::uint64_t requested) {
 
 // ---- Graph ----
 
-Graph::Graph(GraphOptions options) : store_(std::make_unique<GraphStore>(options)) {}
-Graph::Graph(const Graph& other) : store_(std::make_unique<GraphStore>(*other.store())) {}
+Graph::Graph(GraphOptions options) : store_(std::make_shared<GraphStore>(options)) {}
+Graph::Graph(const Graph& other) : store_(std::make_shared<GraphStore>(*other.store())) {}
 Graph::Graph(Graph&&) noexcept = default;
 Graph& Graph::operator=(Graph&&) noexcept = default;
 Graph& Graph::operator=(const Graph& other) {
-  if (this != &other) store_ = std::make_unique<GraphStore>(*other.store());
+  if (this != &other) store_ = std::make_shared<GraphStore>(*other.store());
   return *this;
 }
 Graph::~Graph() = default;

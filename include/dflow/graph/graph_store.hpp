@@ -21,12 +21,12 @@
 
 namespace dflow {
 
-/// Owned by `Graph`: the nodes of a graph, its name index, its collections and its scope stack. Outputs point into it.
-/// Node ids count up in the order of appending, and a node once appended is never changed.
+/// The nodes of a graph, its name index, its collections and its scope stack. A `Graph` and its sessions share it, and
+/// Outputs refer to it. Node ids count up in the order of appending, and a node once appended is never changed.
 ///
 /// Thread safety: one thread at a time builds (several need the caller's lock). Meanwhile any thread may call the
 /// functions that are declared "for any thread" below; nodes are read without a lock.
-class GraphStore {
+class GraphStore : public std::enable_shared_from_this<GraphStore> {
  public:
   /// A function that chooses devices for nodes, and the device and rule of the scopes around it.
   struct DeviceRule {
@@ -119,6 +119,8 @@ class GraphStore {
 
   /// No other store of the process has the same number, before or after it; at least 1.
   std::uint64_t number() const noexcept { return number_; }
+  /// For `GraphReference`.
+  detail::GraphAnchor* anchor() const noexcept { return anchor_.get(); }
   std::size_t size() const noexcept { return nodes_->size(); }
   /// Counts up with every node: a result derived from the nodes at one version holds as long as the version does.
   std::uint64_t version() const noexcept { return nodes_->size(); }
@@ -185,6 +187,12 @@ class GraphStore {
   template <class V>
   using NameMap = std::unordered_map<std::string, V, NameHash, std::equal_to<>>;
 
+  /// Gives the anchor back: handles see there that the graph is gone.
+  struct LeaveAnchor {
+    void operator()(detail::GraphAnchor* anchor) const noexcept;
+  };
+
+  const std::unique_ptr<detail::GraphAnchor, LeaveAnchor> anchor_;
   const std::uint64_t number_;
   const std::shared_ptr<NodeList> nodes_ = std::make_shared<NodeList>();
   // The thread that builds holds the mutex to change the members below, other threads hold it to read them.

@@ -198,14 +198,46 @@ void GraphStore::reserve_scopes_of(std::string_view node_name) {
 // ---- the store ----
 
 namespace detail {
-std::uint64_t next_graph_number() noexcept {
-  static std::atomic<std::uint64_t> last{0};
-  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+
+/// The anchors that no graph has now, and the number of the last graph.
+struct GraphAnchors {
+  std::mutex mutex;
+  GraphAnchor* free = nullptr;
+  std::uint64_t last_number = 0;
+};
+
+GraphAnchors& graph_anchors() {
+  // Never destroyed: handles of static storage may outlive any order of destruction.
+  static GraphAnchors* const all = new GraphAnchors;
+  return *all;
 }
+
+GraphAnchor* take_anchor(GraphStore* graph) {
+  GraphAnchors& all = graph_anchors();
+  const std::lock_guard lock(all.mutex);
+  GraphAnchor* anchor = all.free;
+  if (anchor == nullptr) anchor = new GraphAnchor;
+  all.free = std::exchange(anchor->next_free, nullptr);
+  anchor->graph = graph;
+  anchor->number.store(++all.last_number, std::memory_order_relaxed);
+  return anchor;
+}
+
 }  // namespace detail
 
+void GraphStore::LeaveAnchor::operator()(detail::GraphAnchor* anchor) const noexcept {
+  detail::GraphAnchors& all = detail::graph_anchors();
+  const std::lock_guard lock(all.mutex);
+  anchor->number.store(0, std::memory_order_relaxed);
+  anchor->graph = nullptr;
+  anchor->next_free = std::exchange(all.free, anchor);
+}
+
 GraphStore::GraphStore(GraphOptions options)
-    : number_(detail::next_graph_number()), options_(options), scopes_(std::make_shared<detail::ScopeStack>()) {}
+    : anchor_(detail::take_anchor(this)),
+      number_(anchor_->number.load(std::memory_order_relaxed)),
+      options_(options),
+      scopes_(std::make_shared<detail::ScopeStack>()) {}
 
 GraphStore::GraphStore(const GraphStore& other) : GraphStore(other.options_) {
   const std::shared_lock lock(other.mutex_);

@@ -2,6 +2,7 @@
 
 #include <dflow/core/dtype.hpp>
 #include <dflow/core/partial_shape.hpp>
+#include <dflow/graph/graph_reference.hpp>
 #include <dflow/graph/node.hpp>
 
 #include <cstdint>
@@ -23,35 +24,34 @@ struct At {
 
 /// A handle to one node, for targets and control dependencies.
 ///
-/// Thread safety: a value type. Valid while the graph that made it lives (moving the graph keeps it valid).
-/// Errors: InvalidArgument from an empty handle that is asked for its node.
+/// Thread safety: a value type. Valid while its graph lives: the Graph that made it (which may be moved), or a session
+/// of the graph, since a session keeps its graph alive.
+/// Errors: InvalidArgument from an empty handle that is asked for its node, and from any handle whose graph is gone.
 class Operation {
  public:
   Operation() = default;
   /// Precondition: `graph` lives, or is null.
-  Operation(GraphStore* graph, NodeId node);
+  Operation(GraphStore* graph, NodeId node) noexcept : graph_(graph), node_(node) {}
+  Operation(const GraphReference& graph, NodeId node) noexcept : graph_(graph), node_(node) {}
 
-  GraphStore* graph() const noexcept { return graph_; }
+  /// Null for an empty handle. Errors: InvalidArgument if the graph is gone.
+  GraphStore* graph() const { return graph_.get(); }
   NodeId node_id() const noexcept { return node_; }
-  bool is_valid() const noexcept { return graph_ != nullptr; }
+  bool is_valid() const noexcept { return !graph_.is_empty(); }
+  /// Whether its graph is gone.
+  bool is_dangling() const noexcept { return graph_.is_dangling(); }
   /// Whether it is a handle of that graph, and not of another graph that was at the same address before.
-  bool is_of(const GraphStore* graph) const noexcept;
+  bool is_of(const GraphStore* graph) const noexcept { return graph_.is_of(graph); }
+  bool is_of(const GraphReference& graph) const noexcept { return graph_ == graph; }
   /// Whether both are handles of one graph.
-  bool shares_graph(const Operation& other) const noexcept {
-    return graph_ == other.graph_ && graph_number_ == other.graph_number_;
-  }
+  bool shares_graph(const Operation& other) const noexcept { return graph_ == other.graph_; }
   const Node& node() const;
   const std::string& name() const;
 
   friend bool operator==(const Operation&, const Operation&) = default;
 
  private:
-  friend class AnyOutput;
-  Operation(GraphStore* graph, std::uint64_t graph_number, NodeId node) noexcept
-      : graph_(graph), graph_number_(graph_number), node_(node) {}
-
-  GraphStore* graph_ = nullptr;
-  std::uint64_t graph_number_ = 0;  ///< `GraphStore::number`
+  GraphReference graph_;
   NodeId node_;
 };
 
@@ -60,25 +60,30 @@ class Output;
 
 /// An edge of the graph with an element type that is known at run time only.
 ///
-/// Thread safety: a value type. Valid while the graph that made it lives (moving the graph keeps it valid).
-/// Errors: InvalidArgument from an empty handle that is asked for anything of its node.
+/// Thread safety: a value type. Valid while its graph lives, as an `Operation`.
+/// Errors: InvalidArgument from an empty handle that is asked for anything of its node, and from any handle whose graph
+/// is gone.
 class AnyOutput {
  public:
   AnyOutput() = default;
   /// Precondition: `graph` lives, or is null.
-  AnyOutput(GraphStore* graph, Endpoint endpoint);
+  AnyOutput(GraphStore* graph, Endpoint endpoint) noexcept : graph_(graph), endpoint_(endpoint) {}
+  AnyOutput(const GraphReference& graph, Endpoint endpoint) noexcept : graph_(graph), endpoint_(endpoint) {}
 
-  GraphStore* graph() const noexcept { return graph_; }
+  /// Null for an empty handle. Errors: InvalidArgument if the graph is gone.
+  GraphStore* graph() const { return graph_.get(); }
   Endpoint endpoint() const noexcept { return endpoint_; }
   NodeId node_id() const noexcept { return endpoint_.node; }
-  bool is_valid() const noexcept { return graph_ != nullptr; }
+  bool is_valid() const noexcept { return !graph_.is_empty(); }
+  /// Whether its graph is gone.
+  bool is_dangling() const noexcept { return graph_.is_dangling(); }
   /// Whether it is a handle of that graph, and not of another graph that was at the same address before.
-  bool is_of(const GraphStore* graph) const noexcept { return operation().is_of(graph); }
+  bool is_of(const GraphStore* graph) const noexcept { return graph_.is_of(graph); }
   /// Whether both are handles of one graph.
-  bool shares_graph(const AnyOutput& other) const noexcept { return operation().shares_graph(other.operation()); }
+  bool shares_graph(const AnyOutput& other) const noexcept { return graph_ == other.graph_; }
 
   const Node& node() const;
-  Operation operation() const noexcept { return {graph_, graph_number_, endpoint_.node}; }
+  Operation operation() const noexcept { return {graph_, endpoint_.node}; }
   DType dtype() const;
   /// The shape inferred when the node was built; dimensions may be unknown.
   const PartialShape& shape() const;
@@ -92,8 +97,7 @@ class AnyOutput {
   friend bool operator==(const AnyOutput&, const AnyOutput&) = default;
 
  private:
-  GraphStore* graph_ = nullptr;
-  std::uint64_t graph_number_ = 0;  ///< `GraphStore::number`
+  GraphReference graph_;
   Endpoint endpoint_;
 };
 

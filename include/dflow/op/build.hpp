@@ -27,7 +27,7 @@ class BuiltNode {
   operator Operation() const noexcept { return operation(); }
 
  private:
-  GraphStore* graph_;
+  GraphReference graph_;
   NodeId node_;
 };
 

@@ -6,12 +6,14 @@ namespace dflow {
 
 GraphStore& detail::graph_of(std::span<const AnyOutput> inputs, std::string_view op, const At& at) {
   for (const AnyOutput& input : inputs) {
-    if (input.is_valid()) return *input.graph();
+    if (input.is_valid() && !input.is_dangling()) return *input.graph();
   }
-  throw_error(
-      Status::invalid_argument(str_cat(op, ": ", inputs.empty() ? "needs at least one input" : "all inputs are empty"))
-          .with_node(op, at.name)
-          .with_location(at.where));
+  std::string_view what = "needs at least one input";
+  for (const AnyOutput& input : inputs) {
+    what = input.is_valid() ? "an input belongs to a graph that is gone" : "all inputs are empty";
+    if (input.is_valid()) break;
+  }
+  throw_error(Status::invalid_argument(str_cat(op, ": ", what)).with_node(op, at.name).with_location(at.where));
 }
 
 }  // namespace dflow

@@ -47,9 +47,10 @@ struct GraphMergeOptions {
 
 /// The result of a merge: for each node of the merged graph, its copy.
 ///
-/// Thread safety: a value type. Valid while both graphs live.
-/// Errors: InvalidArgument for a handle that is empty or of another graph than the merged one. NotFound for a name, or
-/// a node, that the merged graph did not have at the time of the merge.
+/// Thread safety: a value type.
+/// Errors: InvalidArgument for a handle that is empty or of another graph than the merged one, for a name if the merged
+/// graph is gone, and for the use of a copy whose graph is gone. NotFound for a name, or a node, that the merged graph
+/// did not have at the time of the merge.
 class MergedGraph {
  public:
   MergedGraph(const GraphStore* from, GraphStore* into, std::vector<NodeId> copies, std::string prefix)
@@ -70,8 +71,7 @@ class MergedGraph {
   const std::string& prefix() const noexcept { return prefix_; }
 
  private:
-  const GraphStore* from_;
-  GraphStore* into_;
+  GraphReference from_, into_;
   std::vector<NodeId> copies_;
   std::string prefix_;
 };

@@ -325,7 +325,7 @@ AnyOutput MergedGraph::output(const AnyOutput& of) const {
 }
 
 Operation MergedGraph::operation(std::string_view name) const {
-  const NodeId id = from_->find(name);
+  const NodeId id = from_.get()->find(name);
   if (id.is_valid() && id.position() < copies_.size()) return {into_, copies_[id.position()]};
   throw_error(Status::not_found(str_cat("the graph that was merged has no node named '", name, "'")));
 }

@@ -27,7 +27,7 @@ Operation build_function(const Session& session, std::span<const AnyOutput> inpu
     if (!of.is_valid()) {
       throw_error(Status::invalid_argument(str_cat("compile: ", what, " ", i, " is empty")).with_location(where));
     }
-    if (of.graph() == session.graph()) {
+    if (of.is_dangling()) {
       throw_error(Status::invalid_argument(str_cat("compile: ", what, " ", i, " belongs to a graph that is gone"))
                       .with_location(where));
     }

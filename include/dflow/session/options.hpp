@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/duration.hpp>
+#include <dflow/base/lifetime.hpp>
 #include <dflow/passes/options.hpp>
 #include <dflow/runtime/inter_op.hpp>
 #include <dflow/runtime/op_set.hpp>
@@ -77,16 +78,23 @@ struct RunOptions {
   /// Time from now after which the step is cancelled with DeadlineExceeded; compiling it counts. A duration that is
   /// not positive has passed already.
   std::optional<Duration> deadline = {};
-  /// Fills `RunMetadata::stats`. Without metadata it is InvalidArgument. An asynchronous run needs the metadata until
-  /// it is done.
+  /// Fills `RunMetadata::stats`. Without metadata it is InvalidArgument.
   bool trace = false;
   /// Cancels the step when stop is requested.
   std::stop_token stop = {};
 };
 
-/// The facts that a step reports of itself. A call that is given a RunMetadata empties it first.
+/// The facts that a step reports of itself. A call that is given a RunMetadata empties it first. If it is destroyed
+/// before an asynchronous run or a partial run has ended, the run reports nothing.
 struct RunMetadata {
-  StepStats stats;
+  StepStats stats = {};
+  Lifetime lifetime = {};  ///< tells runs under way that this object is gone
 };
+
+namespace detail {
+inline Reference<RunMetadata> reference_to(RunMetadata* metadata) {
+  return metadata == nullptr ? Reference<RunMetadata>() : Reference<RunMetadata>(*metadata, metadata->lifetime);
+}
+}  // namespace detail
 
 }  // namespace dflow

@@ -57,8 +57,8 @@ struct PartialRun::State : std::enable_shared_from_this<PartialRun::State> {
   PoolEvent remote_begun;                         ///< or failed to begin
   std::unique_ptr<CompiledStep::Memory> memory;
 
-  std::mutex mutex;  ///< guards the following members, `parts` and `remote`
-  RunMetadata* metadata = nullptr;
+  std::mutex mutex;                 ///< guards the following members, `parts` and `remote`
+  Reference<RunMetadata> metadata;  ///< empty unless the step is traced
   std::vector<bool> is_fed;
   std::vector<FetchState> fetch_states;
   std::vector<AnyTensor> made;  ///< by fetch
@@ -128,7 +128,7 @@ std::shared_ptr<PartialRun::State> PartialRun::State::start(std::shared_ptr<Sess
   run->fetch_states.resize(edges.size());
   run->made.resize(edges.size());
   const bool traces = run_options.trace && metadata != nullptr;
-  run->metadata = traces ? metadata : nullptr;
+  run->metadata = detail::reference_to(traces ? metadata : nullptr);
   const CompiledStep& step = *run->step;
   run->memory = run->step->take_memory();
   run->handle = run->session->make_handle(step, limits, traces);
@@ -252,7 +252,10 @@ void PartialRun::State::end(const Status& status) {
   bool has_not_begun = false;
   {
     const std::lock_guard lock(mutex);
-    if (metadata != nullptr) metadata->stats = handle->stats()->finish();
+    if (!metadata.is_empty()) {
+      StepStats stats = handle->stats()->finish();
+      metadata.with([&](RunMetadata& of) { of.stats = std::move(stats); });
+    }
     outcome = status.ok() ? status : step->explain(status);
     has_ended = true;
     parts.clear();
@@ -570,7 +573,7 @@ void PartialRun::State::finish() {
 void PartialRun::State::let_go() {
   {
     const std::lock_guard lock(mutex);
-    metadata = nullptr;
+    metadata = {};
     if (is_all_fed()) return;
   }
   handle->cancel_for([] { return Status::cancelled("the partial run was let go of before all had been fed"); });
@@ -615,7 +618,11 @@ void PartialRun::finish() { held()->finish(); }
 PartialRun Session::partial_run_erased(const RunOptions& options, RunMetadata* metadata,
                                        std::span<const AnyOutput> feeds, std::span<const AnyOutput> edges,
                                        std::span<const Operation> targets) {
-  return PartialRun(PartialRun::State::start(held(), options, metadata, feeds, edges, targets));
+  const std::shared_ptr<State> owned = held();
+  // The step has the session's state, and the PartialRun the graph as well.
+  const auto both = std::make_shared<std::pair<std::shared_ptr<State>, std::shared_ptr<PartialRun::State>>>(
+      owned, PartialRun::State::start(owned->shared_from_this(), options, metadata, feeds, edges, targets));
+  return PartialRun(std::shared_ptr<PartialRun::State>(both, both->second.get()));
 }
 
 }  // namespace dflow

@@ -61,17 +61,22 @@ class PreparedStep;
 /// The caller owns a returned tensor: it shares memory with no variable, constant, feed or other result. The session
 /// only reads the tensors of feeds, and keeps none beyond the step.
 ///
+/// A session keeps the nodes of its graph, its devices and its pools alive, and so do its prepared steps, its partial
+/// runs and its asynchronous runs. So graph, session and these may be destroyed in any order.
+///
 /// Thread safety: all functions but moving may be called from several threads at once, also from callbacks; steps then
-/// run concurrently. The graph may grow meanwhile and must outlive the session.
+/// run concurrently. The graph may grow meanwhile.
 /// Errors: `Error` with InvalidArgument if feeds or fetches do not fit the graph, or a step has neither fetch nor
 /// target; FailedPrecondition if the session was moved from; Cancelled; DeadlineExceeded. Errors of a kernel come with
 /// op, node, device and source line added. The session stays usable after an error.
 class Session {
  public:
   explicit Session(const Graph& graph, SessionOptions options = {});
+  /// The same for code without a Graph at hand. Precondition: the store belongs to a Graph, or did.
+  explicit Session(const GraphStore& graph, SessionOptions options = {});
   /// Waits for nothing and cancels nothing. Running steps go on, prepared steps can still be run, and callbacks are
-  /// still called: a step keeps the parts of the session that it needs. No step needs the graph any more. To end a step
-  /// early, stop it (`RunOptions::stop`).
+  /// still called: a step keeps the parts of the session that it needs. To end a step early, stop it
+  /// (`RunOptions::stop`).
   ~Session();
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
@@ -124,8 +129,8 @@ class Session {
   using AnyDone = detail::AnyDone;
 
   /// Starts a step and returns; `done` is called once with the status and one tensor per fetched edge. The function
-  /// never throws: `done` gets the errors of the call and of the step. `metadata`, if given, must live until `done` is
-  /// called.
+  /// never throws: `done` gets the errors of the call and of the step. `metadata`, if given, is filled before `done` is
+  /// called, unless it was destroyed by then.
   ///
   /// `done` runs on a thread for callbacks (`SessionOptions::callbacks`), never on a thread of a clock, a canceller or
   /// a kernel. If the session was moved from, `done` runs at once. `done` may block, run steps and destroy the session.
@@ -145,8 +150,7 @@ class Session {
   /// ```
   ///
   /// With <dflow/net/asio.hpp> `done` may be any completion token, and the token decides the return type. If a step
-  /// starts later (`co_await`), its deadline counts from that start. The graph must live at that start; the session
-  /// need not.
+  /// starts later (`co_await`), its deadline counts from that start. Graph and session may be gone by then.
   template <class... FetchesAndDone>
     requires(sizeof...(FetchesAndDone) > 0)
   auto run_async(const RunOptions& options, RunMetadata* metadata, BracedFeeds feed_list,
@@ -197,7 +201,8 @@ class Session {
   }
 
   /// Begins a step that is fed and fetched call by call (`session/partial_run.hpp`). Deadline, stop token and trace
-  /// belong to the whole step. Metadata, if given, is filled when the step ends, and must live as long as the run.
+  /// belong to the whole step. Metadata, if given, is filled when the step ends, unless it or the run was destroyed by
+  /// then.
   template <Element... Ts, Fetchable... Fs>
   PartialRun partial_run(const RunOptions& options, RunMetadata* metadata, const FeedList<Ts...>& feed_list,
                          const FetchList<Fs...>& fetch_list) {
@@ -212,7 +217,7 @@ class Session {
 
   const std::vector<std::shared_ptr<Device>>& devices() const;
   const OpTable& ops() const;
-  /// The graph of the session. The pointer may be used only while the graph lives.
+  /// The graph of the session, which lives as long as the session.
   const GraphStore* graph() const;
   /// Where each node of the last compiled step was placed: "node -> device" lines. Empty if the session has one device.
   std::string placement_log() const;
@@ -228,6 +233,7 @@ class Session {
   friend class PreparedStep;
   friend class PartialRun;
   struct State;
+  struct Owner;
 
   State& state() const;
   /// The state, kept alive if another thread destroys the session. Throws FailedPrecondition if it was moved from.
@@ -258,16 +264,16 @@ class Session {
     } else {
       return detail::AsyncToken<Done, Results>::initiate(
           Done(std::forward<Token>(token)), options.stop,
-          [state = state_, options, metadata, feed_list = std::move(feed_list), lists](const std::stop_token& stop,
-                                                                                       AnyDone done) {
+          [state = state_, options, metadata = detail::reference_to(metadata), feed_list = std::move(feed_list), lists](
+              const std::stop_token& stop, AnyDone done) {
             RunOptions with_stop = options;
             with_stop.stop = stop;
-            run_shared_async(state, with_stop, metadata, feed_list, lists.edges, lists.targets, std::move(done));
+            run_shared_async(state, with_stop, metadata.get(), feed_list, lists.edges, lists.targets, std::move(done));
           });
     }
   }
 
-  std::shared_ptr<State> state_;
+  std::shared_ptr<State> state_;  ///< shares an `Owner`
 };
 
 /// A step compiled by `Session::prepare`. It keeps the parts of the session that it needs, so the session may be moved
@@ -309,13 +315,13 @@ class PreparedStep<FeedList<Ts...>, FetchList<Fs...>> {
     } else {
       return detail::AsyncToken<Done, Results>::initiate(
           Done(std::forward<Token>(token)), options.stop,
-          [session = session_, step = step_, options, metadata,
+          [session = session_, step = step_, options, metadata = detail::reference_to(metadata),
            feeds = std::vector<AnyTensor>{static_cast<const AnyTensor&>(tensors)...}](const std::stop_token& stop,
                                                                                       Session::AnyDone done) {
             RunOptions with_stop = options;
             with_stop.stop = stop;
-            Session::run_compiled_async(session.get(), step, with_stop, metadata, feeds, std::tuple_size_v<Results>,
-                                        std::move(done));
+            Session::run_compiled_async(session.get(), step, with_stop, metadata.get(), feeds,
+                                        std::tuple_size_v<Results>, std::move(done));
           });
     }
   }

@@ -7,8 +7,12 @@
 
 namespace dflow {
 
-Session::Session(const Graph& graph, SessionOptions options)
-    : state_(std::make_shared<State>(graph, std::move(options))) {}
+Session::Session(const Graph& graph, SessionOptions options) : Session(*graph.store(), std::move(options)) {}
+Session::Session(const GraphStore& graph, SessionOptions options) {
+  const auto owner =
+      std::make_shared<Owner>(Owner{graph.shared_from_this(), std::make_shared<State>(graph, std::move(options))});
+  state_ = std::shared_ptr<State>(owner, owner->state.get());
+}
 
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;

@@ -31,13 +31,21 @@ void begin_metadata(const RunOptions& run_options, RunMetadata* metadata);
 void refuse(AnyDone done, Status error) noexcept;
 }  // namespace detail
 
+/// What a Session and the objects that it makes hold. The graph ends with the last of these objects, in the thread that
+/// destroys it, and not with a run in some thread of a pool.
+struct Session::Owner {
+  std::shared_ptr<const GraphStore> graph;
+  std::shared_ptr<State> state;
+};
+
 /// The members of a Session. Prepared steps and runs under way hold the state too.
 ///
 /// Thread safety: all functions may be called from several threads at once.
 struct Session::State : std::enable_shared_from_this<Session::State> {
-  State(const Graph& session_graph, SessionOptions session_options);
+  State(const GraphStore& session_graph, SessionOptions session_options);
 
-  const GraphStore* graph;
+  /// Kept by sessions, prepared steps and partial runs (`Session::Owner`). Runs under way do not look at it.
+  const GraphStore* const graph;
   SessionOptions options;
   std::vector<std::shared_ptr<Device>> devices;   ///< of this process
   std::unique_ptr<RemoteTasks> remote;            ///< null without a target
@@ -92,7 +100,7 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
   void check_devices(std::span<const DeviceInfo> infos) const;
   void choose_pool();
   /// Throws unless `of` belongs to the session's graph. `i` is its number among the feeds, fetches or targets, as
-  /// `what` says. The other graph is not read: it may be gone.
+  /// `what` says.
   void check_belongs(const Operation& of, std::string_view what, std::size_t i) const;
   void check_edge(const AnyOutput& edge, std::string_view what, std::size_t i) const;
   /// Throws DeadlineExceeded or Cancelled if the run is to end.

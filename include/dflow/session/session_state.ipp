@@ -30,10 +30,9 @@ void begin_metadata(const RunOptions& run_options, RunMetadata* metadata) {
 
 // ---- options of a session ----
 
-Session::State::State(const Graph& session_graph, SessionOptions session_options)
-    : graph(session_graph.store()), options(std::move(session_options)), cache(options.step_cache) {
+Session::State::State(const GraphStore& session_graph, SessionOptions session_options)
+    : graph(&session_graph), options(std::move(session_options)), cache(options.step_cache) {
   SessionOptions& o = options;
-  if (graph == nullptr) throw_error(Status::invalid_argument("the session's graph was moved from"));
   if (o.num_threads < 0)
     throw_error(Status::invalid_argument(str_cat("a session cannot have ", o.num_threads, " threads")));
   if (o.num_cpu_devices < 1)
@@ -209,7 +208,7 @@ void Session::State::check_belongs(const Operation& of, std::string_view what, s
   if (of.is_of(graph)) [[likely]]
     return;
   if (!of.is_valid()) throw_error(Status::invalid_argument(str_cat(what, " ", i, " is empty")));
-  if (of.graph() == graph)
+  if (of.is_dangling())
     throw_error(Status::invalid_argument(str_cat(what, " ", i, " belongs to a graph that is gone")));
   const Node& node = of.node();
   throw_error(Status::invalid_argument(str_cat(what, " ", i, " belongs to another graph than the session's"))
@@ -473,7 +472,7 @@ struct Session::State::AsyncRun {
   std::unique_ptr<CompiledStep::Memory> memory;
   std::shared_ptr<StepHandle> handle;
   std::vector<AnyTensor> results;
-  RunMetadata* metadata = nullptr;
+  Reference<RunMetadata> metadata;  ///< empty unless the step is traced
   AnyDone done;
   Status outcome = Status::internal("the step was dropped");
 
@@ -486,7 +485,10 @@ struct Session::State::AsyncRun {
         outcome = status_of_current_exception();
       }
     }
-    if (metadata != nullptr) metadata->stats = handle->stats()->finish();
+    if (!metadata.is_empty()) {
+      StepStats stats = handle->stats()->finish();
+      metadata.with([&](RunMetadata& of) { of.stats = std::move(stats); });
+    }
     step->give_back(std::move(memory), !outcome.ok());
     handle = nullptr;
   }
@@ -530,7 +532,7 @@ void Session::State::start_async(const RunOptions& run_options, RunMetadata* met
     run->results.resize(num_results);
     run->memory = run->step->take_memory();
     run->handle = make_handle(*run->step, limits, traces);
-    run->metadata = traces ? metadata : nullptr;
+    run->metadata = detail::reference_to(traces ? metadata : nullptr);
     run->step->feed(*run->memory, fed, run->results);
     run->step->fill(*run->handle, *run->memory, fed, run->results);
     for (AnyTensor& tensor : fed.own()) tensor.reset();

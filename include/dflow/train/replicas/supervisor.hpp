@@ -67,7 +67,7 @@ struct SupervisorOptions {
   /// body. 0: never.
   std::int64_t save_every_steps = 0;
   /// Writer of the chief's events for TensorBoard: the graph, each start, each checkpoint, and `summary`; null: none.
-  /// Needs a `global_step`, which numbers the events. The writer outlives the supervisor. A failed write is a line in
+  /// Needs a `global_step`, which numbers the events. A failed write, also because the writer is gone, is a line in
   /// `log`, once while the error is the same, and training goes on.
   EventWriter* events = nullptr;
   /// Computed after a body, in a step of its own without feeds; none: the summaries in the graph's collection now, if
@@ -240,8 +240,9 @@ class Supervisor {
   void end_lead() noexcept;
   Status lead_status() const;
 
-  Graph& graph_;
+  std::shared_ptr<const GraphStore> graph_;
   SupervisorOptions options_;
+  Reference<EventWriter> events_;  ///< `SupervisorOptions::events`
   Output<bool> is_initialized_;
   std::vector<std::pair<std::string, Output<bool>>> are_initialized_;  ///< by the variables' names
   Operation initialize_, rewind_;

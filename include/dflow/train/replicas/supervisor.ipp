@@ -45,7 +45,7 @@ inline constexpr std::size_t most_lines = 16;
 }  // namespace detail
 
 Supervisor::Supervisor(Graph& graph, SupervisorOptions options, std::source_location where)
-    : graph_(graph), options_(std::move(options)) {
+    : graph_(graph.store()->shared_from_this()), options_(std::move(options)) {
   if (options_.clock == nullptr) options_.clock = std::make_shared<RealClock>();
   if (options_.save_every_steps < 0) {
     throw_error(Status::invalid_argument(str_cat("Supervisor: to save every ", options_.save_every_steps, " steps")));
@@ -56,6 +56,7 @@ Supervisor::Supervisor(Graph& graph, SupervisorOptions options, std::source_loca
   if (options_.events != nullptr && !options_.global_step) {
     throw_error(Status::invalid_argument("Supervisor: events are numbered by the global step, and there is none"));
   }
+  if (options_.events != nullptr) events_ = options_.events->reference();
   if (options_.summary_every_steps < 0) {
     throw_error(
         Status::invalid_argument(str_cat("Supervisor: summaries every ", options_.summary_every_steps, " steps")));
@@ -311,7 +312,7 @@ void Supervisor::end_body() noexcept {
 }
 
 void Supervisor::with_events(const std::function<void()>& write) {
-  if (options_.events == nullptr || !options_.is_chief) return;
+  if (events_.is_empty() || !options_.is_chief) return;
   try {
     write();
   } catch (...) {
@@ -322,9 +323,11 @@ void Supervisor::with_events(const std::function<void()>& write) {
 }
 
 void Supervisor::write_events(const std::function<void(EventWriter&)>& write) const noexcept {
-  if (options_.events == nullptr || !options_.is_chief) return;
+  if (events_.is_empty() || !options_.is_chief) return;
   try {
-    write(*options_.events);
+    EventWriter* const events = events_.get();
+    if (events == nullptr) throw_error(Status::failed_precondition("the event writer is gone"));
+    write(*events);
   } catch (...) {
     report_events_error(status_of_current_exception());
   }
@@ -350,7 +353,7 @@ void Supervisor::begin_events(Session& session) {
     last_summary_step_ = step;
     write_events([&](EventWriter& events) {
       events.add_start(step + 1);
-      if (!std::exchange(has_written_graph_, true)) events.add_graph(graph_, step);
+      if (!std::exchange(has_written_graph_, true)) events.add_graph(*graph_, step);
     });
   });
 }
@@ -460,7 +463,7 @@ Session& Supervisor::session() {
     require_going_on();
     try {
       making.startup_timeout = deadline - options_.clock->now();
-      auto made = std::make_unique<Session>(graph_, making);
+      auto made = std::make_unique<Session>(*graph_, making);
       while (!make_ready(*made)) {
         if (options_.clock->now() >= deadline) {
           throw_error(Status::unavailable(str_cat("the chief has not initialised ", uninitialized(*made))));

@@ -135,7 +135,7 @@ class VariableScopePath {
 /// Thread safety: belongs to the thread that builds the graph.
 /// Errors: AlreadyExists or NotFound, by the scope's `Reuse`. InvalidArgument, naming both, if an existing variable
 /// has another element type or shape than the caller asks for. InvalidArgument for a `compute` that is none of the
-/// types that it allows.
+/// types that it allows, and for a graph that is gone.
 class [[nodiscard]] VariableScope {
  public:
   /// Opens a scope inside the graph's current scope. Without a name it keeps the path of the current scope, and names
@@ -152,12 +152,12 @@ class [[nodiscard]] VariableScope {
   template <Element T>
   Variable<T> get_variable(std::string_view name, const Shape& shape, const GetVariableOptions& options = {},
                            const At& at = {}) const {
-    return detail::any_get_variable(*graph_, *state_, name, dtype_of<T>, shape, options, at).template as<T>();
+    return detail::any_get_variable(*graph_.get(), *state_, name, dtype_of<T>, shape, options, at).template as<T>();
   }
   /// An existing variable of any shape, whatever the scope's `Reuse` is. Errors: NotFound.
   template <Element T>
   Variable<T> existing_variable(std::string_view name, const At& at = {}) const {
-    return detail::existing_variable(*graph_, *state_, name, at).template as<T>();
+    return detail::existing_variable(*graph_.get(), *state_, name, at).template as<T>();
   }
 
   /// From now on, this scope and scopes that are opened inside it make no variables.
@@ -173,7 +173,7 @@ class [[nodiscard]] VariableScope {
   static ScopeGuard enter(GraphStore& graph, std::string_view name, const std::shared_ptr<VariableScopeState>& state,
                           const VariableScopeOptions& options, std::source_location where);
 
-  GraphStore* graph_;
+  GraphReference graph_;
   std::shared_ptr<VariableScopeState> state_;
   ScopeGuard guard_;
 };

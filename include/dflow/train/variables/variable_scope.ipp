@@ -194,13 +194,13 @@ ScopeGuard VariableScope::enter(GraphStore& graph, std::string_view name,
 
 VariableScope::VariableScope(Graph& graph, std::string_view name, const VariableScopeOptions& options,
                              std::source_location where)
-    : graph_(graph.store()), state_(nested(graph, name)), guard_(enter(*graph_, name, state_, options, where)) {}
+    : graph_(graph.store()), state_(nested(graph, name)), guard_(enter(*graph.store(), name, state_, options, where)) {}
 
 VariableScope::VariableScope(Graph& graph, const VariableScopePath& again, const VariableScopeOptions& options,
                              std::source_location where)
     : graph_(graph.store()),
       state_(std::make_shared<VariableScopeState>(again.state_)),
-      guard_(
-          enter(*graph_, std::string_view(state_->path).substr(state_->path.rfind('/') + 1), state_, options, where)) {}
+      guard_(enter(*graph.store(), std::string_view(state_->path).substr(state_->path.rfind('/') + 1), state_, options,
+                   where)) {}
 
 }  // namespace dflow
