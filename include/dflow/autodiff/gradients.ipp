@@ -462,11 +462,13 @@ std::vector<Gradient> build_gradients(std::span<const AnyOutput> ys, std::span<c
                     str_cat("gradients: ", options.grad_ys.size(), " gradients are given for ", ys.size(), " edges"))
                     .with_location(options.where));
   }
-  GraphStore* const graph = xs.front().graph();
+  GraphStore* const graph = xs.front().is_dangling() ? nullptr : xs.front().graph();
   const auto require = [&](std::span<const AnyOutput> edges, bool may_be_empty) {
     for (const AnyOutput& edge : edges) {
       if (edge.is_valid() ? edge.is_of(graph) : may_be_empty) continue;
-      throw_error(Status::invalid_argument("gradients: an edge is empty or belongs to another graph")
+      throw_error(Status::invalid_argument(str_cat("gradients: an edge ", edge.is_dangling()
+                                                                              ? "belongs to a graph that is gone"
+                                                                              : "is empty or belongs to another graph"))
                       .with_location(options.where));
     }
   };
