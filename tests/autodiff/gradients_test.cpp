@@ -26,6 +26,20 @@ struct Blend : ElementwiseOp<"Blend", FloatTypes> {
   }
 };
 
+struct OfThree : ElementwiseOp<"OfThree", FloatTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T a, T b, T c) {
+    return a * a * b + b * c * c * c;
+  }
+};
+
+struct OfFour : ElementwiseOp<"OfFour", FloatTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T a, T b, T c, T d) {
+    return a * a * b + b * c * c * c + d * d * a * c;
+  }
+};
+
 }  // namespace
 
 TEST_CASE("the gradient of a product, through both factors") {
@@ -232,6 +246,61 @@ TEST_CASE("an elementwise op's gradient is derived from its expression, to secon
   CHECK(da(0, 0) == 3);
   CHECK(db.shape() == Shape{3});
   CHECK(db(2) == 3);
+}
+
+TEST_CASE("an elementwise op of three and of four arguments has a gradient to second order") {
+  Graph graph;
+  const std::vector<Output<double>> xs{placeholder<double>(graph, {}), placeholder<double>(graph, {}),
+                                       placeholder<double>(graph, {}), placeholder<double>(graph, {})};
+  const double a = 2, b = 3, c = 5, d = 7;
+  const auto of_three = apply<OfThree>(xs[0], xs[1], xs[2]);
+  const auto of_four = apply<OfFour>(xs[0], xs[1], xs[2], xs[3]);
+  const std::vector<double> firsts_of_three{2 * a * b, a * a + c * c * c, 3 * b * c * c};
+  const std::vector<double> firsts_of_four{2 * a * b + d * d * c, a * a + c * c * c, 3 * b * c * c + d * d * a,
+                                           2 * d * a * c};
+  const std::vector<std::vector<double>> seconds_of_three{
+      {2 * b, 2 * a, 0}, {2 * a, 0, 3 * c * c}, {0, 3 * c * c, 6 * b * c}};
+  const std::vector<std::vector<double>> seconds_of_four{{2 * b, 2 * a, d * d, 2 * d * c},
+                                                         {2 * a, 0, 3 * c * c, 0},
+                                                         {d * d, 3 * c * c, 6 * b * c, 2 * d * a},
+                                                         {2 * d * c, 0, 2 * d * a, 2 * a * c}};
+  Session session(graph, {.ops = standard_ops + ops<OfThree, OfFour>});
+  const auto value_of = [&](const AnyOutput& edge) {
+    return session.run({{xs[0], a}, {xs[1], b}, {xs[2], c}, {xs[3], d}}, Output<double>(edge)).scalar();
+  };
+  const auto check = [&](const AnyOutput& y, const std::vector<double>& firsts,
+                         const std::vector<std::vector<double>>& seconds) {
+    const std::vector<AnyOutput> by(xs.begin(), xs.begin() + static_cast<std::ptrdiff_t>(firsts.size()));
+    const std::vector<Gradient> slopes = gradients(std::span(&y, 1), std::span(by));
+    for (std::size_t i = 0; i < by.size(); ++i) {
+      CHECK(value_of(slopes[i].dense) == firsts[i]);
+      const std::vector<Gradient> curvatures = gradients(std::span(&slopes[i].dense, 1), std::span(by));
+      for (std::size_t j = 0; j < by.size(); ++j) {
+        INFO("by " << i << " and " << j);
+        CHECK(value_of(curvatures[j].dense) == seconds[i][j]);
+      }
+    }
+  };
+  check(of_three, firsts_of_three, seconds_of_three);
+  check(of_four, firsts_of_four, seconds_of_four);
+}
+
+TEST_CASE("second derivatives of four arguments are summed to the shapes of broadcast inputs") {
+  Graph graph;
+  const auto a = placeholder<double>(graph, {2, 1}), b = placeholder<double>(graph, {40}),
+             c = placeholder<double>(graph, {}), d = placeholder<double>(graph, {2, 40});
+  const auto slope = std::get<0>(gradients(apply<OfFour>(a, b, c, d), a, c));
+  const auto [by_b, by_c, by_d] = gradients(slope, b, c, d);
+  Session session(graph, {.ops = standard_ops + ops<OfFour>});
+  const auto ones = Tensor<double>::full({40}, 1), all = Tensor<double>::full({2, 40}, 3);
+  const auto [vb, vc, vd] =
+      session.run({{a, Tensor<double>({2, 1}, {2, 4})}, {b, ones}, {c, 5.0}, {d, all}}, by_b, by_c, by_d);
+  CHECK(vb.shape() == Shape{40});
+  CHECK(vb(39) == 2 * (2 + 4));  // 2 a, over both rows
+  CHECK(vc.shape() == Shape{});
+  CHECK(vc.scalar() == 80 * 9);  // d^2, over all
+  CHECK(vd.shape() == Shape{2, 40});
+  CHECK(vd(1, 0) == 30);  // 2 d c
 }
 
 TEST_CASE("a 100,000-deep chain is differentiated without recursion") {

@@ -13,7 +13,7 @@ namespace dflow {
 /// The place of each input of a broadcasting op while the output is walked through. Dimensions of extent 1 are
 /// dropped, and neighbours are joined if all inputs allow it, so most broadcasts have one or two dimensions left.
 struct BroadcastWalk {
-  static constexpr int max_inputs = 4;
+  static constexpr int max_inputs = 6;  ///< an elementwise op's, and the incoming gradients of two derivatives
 
   int rank = 0;
   std::int64_t extents[max_rank];

@@ -40,6 +40,7 @@ struct Derivative<F, I, std::index_sequence<A...>>
     : ElementwiseOp<detail::derivative_name<F, I>(), element_t<0, typename F::TypeParams>> {
   static constexpr bool in_library = F::in_library;
   static constexpr bool chains = F::chains;
+  static constexpr int max_arguments = F::max_arguments + 1;
 
   template <class T>
   DFLOW_FN static T apply(detail::For<T, A>... x, T dy) {
@@ -55,6 +56,8 @@ const OpDef& op_def_of();
 
 /// Derivatives are ops of their own up to this order; past it an op needs a gradient written by hand.
 inline constexpr int max_derivative_order = 2;
+inline constexpr int most_derivative_arguments =
+    ElementwiseOp<"", TypeList<float>>::max_arguments + max_derivative_order;
 
 template <class O>
 concept HasGradient = requires(GradientContext& context) { O::gradient(context); };
@@ -74,7 +77,6 @@ template <class O>
 constexpr bool derives_gradient() {
   if constexpr (ElementwiseOpType<O>) {
     return !HasGradient<O> && !HasTypedGradient<O> && !O::gradient_stops && !is_predicate<O> &&
-           elementwise_arity<O> < detail::most_elementwise_arguments &&
            all_floating<element_t<0, typename O::TypeParams>> && derivative_order<O> < max_derivative_order;
   } else {
     return false;

@@ -11,13 +11,11 @@ namespace dflow {
 
 namespace detail {
 
-inline constexpr int most_elementwise_arguments = 4;
-
 template <class O, class T, class... Arguments>
 constexpr int count_arguments() {
   if constexpr (requires { O::template apply<T>(std::declval<Arguments>()...); }) {
     return static_cast<int>(sizeof...(Arguments));
-  } else if constexpr (static_cast<int>(sizeof...(Arguments)) < most_elementwise_arguments) {
+  } else if constexpr (static_cast<int>(sizeof...(Arguments)) < O::max_arguments) {
     return count_arguments<O, T, Arguments..., T>();
   } else {
     static_assert(sizeof(O) == 0,

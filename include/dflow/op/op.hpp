@@ -91,6 +91,8 @@ template <FixedString Name, class AllowedTypes>
 struct ElementwiseOp : Op<Name, AllowedTypes>, ElementwiseMath {
   static constexpr bool is_elementwise = true;
   static constexpr bool chains = false;
+  /// Of the expression; a derivative has the incoming gradient as well.
+  static constexpr int max_arguments = 4;
 };
 
 template <FixedString Name, class AllowedTypes>

@@ -29,7 +29,7 @@ struct ElementwiseCode {
   ElementwiseLoop first_repeated = nullptr;
   ElementwiseLoop second_repeated = nullptr;
   CpuLevel max_level = CpuLevel::x86_64_v4;  ///< the level passed to the loops
-  std::uint8_t num_inputs = 1;               ///< 1 to 4
+  std::uint8_t num_inputs = 1;               ///< 1 to `BroadcastWalk::max_inputs`
   std::uint8_t input_bytes = 0;              ///< of one element; the same for all inputs
   std::uint8_t output_bytes = 0;
   bool copies_as_bytes = true;  ///< inputs may be copied by their bytes

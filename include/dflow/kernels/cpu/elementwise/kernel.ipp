@@ -4,6 +4,7 @@
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/elementwise/kernel.hpp>
 #include <dflow/kernels/shared/elementwise_output.hpp>
+#include <dflow/op/derivative.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -11,6 +12,8 @@
 namespace dflow::cpu {
 
 namespace detail {
+
+static_assert(dflow::detail::most_derivative_arguments <= BroadcastWalk::max_inputs);
 
 /// The size in bytes of the blocks for repeated or gathered inputs.
 inline constexpr std::int64_t block_bytes = 4096;

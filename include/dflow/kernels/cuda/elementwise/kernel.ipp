@@ -89,8 +89,13 @@ void run_elementwise(const KernelContext& context, const ElementwiseCode& code, 
       return detail::issue_elementwise<2>(context, code, walk, elements, y);
     case 3:
       return detail::issue_elementwise<3>(context, code, walk, elements, y);
-    default:
+    case 4:
       return detail::issue_elementwise<4>(context, code, walk, elements, y);
+    case 5:
+      return detail::issue_elementwise<5>(context, code, walk, elements, y);
+    default:
+      static_assert(BroadcastWalk::max_inputs == 6);
+      return detail::issue_elementwise<6>(context, code, walk, elements, y);
   }
 }
 
