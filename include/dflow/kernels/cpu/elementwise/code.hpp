@@ -5,13 +5,22 @@
 #include <cstdint>
 
 /// Before a loop with independent iterations and an output that may be an input. Lets the compiler vectorise without a
-/// test for overlap, which an exact overlap would fail.
+/// test for overlap, which an exact overlap would fail. Functions with such loops stand between
+/// DFLOW_BEGIN_INDEPENDENT_LOOPS and DFLOW_END_INDEPENDENT_LOOPS: else clang warns of each loop that it cannot
+/// vectorise, in programs with an op of their own, too.
 #if defined(__clang__)
 #define DFLOW_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
-#elif defined(__GNUC__)
+#define DFLOW_BEGIN_INDEPENDENT_LOOPS \
+  _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wpass-failed\"")
+#define DFLOW_END_INDEPENDENT_LOOPS _Pragma("clang diagnostic pop")
+#else
+#if defined(__GNUC__)
 #define DFLOW_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
 #else
 #define DFLOW_INDEPENDENT_ITERATIONS
+#endif
+#define DFLOW_BEGIN_INDEPENDENT_LOOPS
+#define DFLOW_END_INDEPENDENT_LOOPS
 #endif
 
 namespace dflow::cpu {

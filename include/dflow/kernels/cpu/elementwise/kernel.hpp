@@ -37,6 +37,7 @@ namespace detail {
 
 using dflow::detail::For;
 
+DFLOW_BEGIN_INDEPENDENT_LOOPS
 /// The op's expression for each i. An input whose bit is set in `repeated` stays at its first element.
 template <class O, class T, unsigned repeated, std::size_t... I>
 const char* run_expression(std::int64_t n, const void* const* inputs, void* output, std::index_sequence<I...>) {
@@ -63,6 +64,7 @@ template <class O, class T, unsigned repeated = 0>
 const char* expression_loop(std::int64_t n, const void* const* inputs, void* output, CpuLevel) {
   return run_expression<O, T, repeated>(n, inputs, output, ArgumentsOf<O>{});
 }
+DFLOW_END_INDEPENDENT_LOOPS
 
 /// All about the op's code but the loops.
 template <class O, class T>

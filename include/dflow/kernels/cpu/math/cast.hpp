@@ -12,6 +12,7 @@ namespace cpu {
 
 namespace detail {
 
+DFLOW_BEGIN_INDEPENDENT_LOOPS
 template <class From, class To>
 const char* cast_loop(std::int64_t n, const void* const* inputs, void* output, CpuLevel) {
   const From* x = static_cast<const From*>(inputs[0]);
@@ -20,6 +21,7 @@ const char* cast_loop(std::int64_t n, const void* const* inputs, void* output, C
   for (std::int64_t i = 0; i < n; ++i) y[i] = dflow::detail::converted<To>(x[i]);
   return nullptr;
 }
+DFLOW_END_INDEPENDENT_LOOPS
 
 }  // namespace detail
 

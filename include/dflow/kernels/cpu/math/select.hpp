@@ -13,6 +13,7 @@ namespace dflow {
 
 namespace cpu::detail {
 
+DFLOW_BEGIN_INDEPENDENT_LOOPS
 /// y[i] = condition[i] ? t[i] : e[i], of elements of so many bytes; y may be t or e.
 template <std::size_t bytes>
 void select_elements(std::int64_t n, const bool* condition, const void* t, const void* e, void* y) {
@@ -32,6 +33,7 @@ void select_elements(std::int64_t n, const bool* condition, const void* t, const
     std::memcpy(static_cast<std::byte*>(y) + at, &chosen, bytes);
   }
 }
+DFLOW_END_INDEPENDENT_LOOPS
 
 }  // namespace cpu::detail
 
