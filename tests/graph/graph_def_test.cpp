@@ -139,7 +139,13 @@ TEST_CASE("a graph becomes a GraphDef in the order it was built", "[graph_def]")
   CHECK(def.nodes[2].attrs[0].first == "transpose_b");
   CHECK(def.nodes[2].inputs == std::vector<std::string>{"x", "w"});
   CHECK(def.nodes[2].line == static_cast<std::uint32_t>(line));
-  CHECK(def.nodes[2].file.ends_with("graph_def_test.cpp"));
+  CHECK(def.nodes[2].file == "graph_def_test.cpp");
+  const GraphDef placeless = without_places(def);
+  CHECK(placeless.nodes[2].file.empty());
+  CHECK(placeless.nodes[2].line == 0);
+  CHECK(placeless.nodes[2].name == def.nodes[2].name);
+  CHECK(to_binary(placeless).find("graph_def_test") == std::string::npos);
+  CHECK(to_binary(def).find("/graph_def_test") == std::string::npos);
   CHECK(def.nodes[3].inputs == std::vector<std::string>{"^y"});
   CHECK(def.nodes[3].device == "/device:GPU:1");
   CHECK(def.nodes[3].colocated_with == "w");

@@ -76,15 +76,6 @@ const OpTable& table() {
   return ops;
 }
 
-/// Without the places in the program, which an import sets anew.
-GraphDef without_places(GraphDef def) {
-  for (NodeDef& node : def.nodes) {
-    node.file.clear();
-    node.line = 0;
-  }
-  return def;
-}
-
 NodeDef node(std::string name, std::string op, std::vector<std::string> inputs = {}) {
   NodeDef def;
   def.name = std::move(name);

@@ -55,6 +55,9 @@ GraphDef to_graph_def(const Graph& graph);
 /// The nodes from number `first` on, without collections: the growth of the graph (`ImportOptions::goes_on`).
 GraphDef to_graph_def(const GraphStore& graph, std::size_t first);
 
+/// The def without the places in the program where nodes were built: `save_graph(files, path, without_places(def))`.
+GraphDef without_places(GraphDef def);
+
 /// The part of a step that one device runs, as data. It is sent to the task of the device (`to_step_graph_def`,
 /// passes/step_graph_def.hpp).
 struct StepGraphDef {

@@ -79,4 +79,12 @@ GraphDef to_graph_def(const GraphStore& graph, std::size_t first) {
   return detail::GraphDefBuilder(graph).build_nodes(graph.nodes(), first);
 }
 
+GraphDef without_places(GraphDef def) {
+  for (NodeDef& node : def.nodes) {
+    node.file.clear();
+    node.line = 0;
+  }
+  return def;
+}
+
 }  // namespace dflow

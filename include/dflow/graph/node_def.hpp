@@ -23,7 +23,9 @@ struct NodeDef {
   std::vector<std::pair<std::string, AttrValue>> attrs;
   std::string colocated_with;  ///< a node's name, or empty
   std::string function;        ///< the node that begins the function with this node in its body, or empty
-  std::string file;            ///< where in a program the node was built; an import mentions it in errors
+  /// Where in a program the node was built; an import mentions it in errors. `to_graph_def` leaves the directories of
+  /// the machine that compiled the program out.
+  std::string file;
   std::uint32_t line = 0;
 
   /// By value; tensors and reals bit by bit.

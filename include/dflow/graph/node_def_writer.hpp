@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -26,7 +27,8 @@ class NodeDefWriter {
     }
     if (node.attrs != nullptr) add_attrs(node, def);
     if (node.where.line() != 0) {
-      def.file = node.where.file_name();
+      const std::string_view file = node.where.file_name();
+      def.file = file.substr(file.find_last_of("/\\") + 1);
       def.line = node.where.line();
     }
     return def;
