@@ -231,6 +231,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     keep.random = options.random;
     keep.next_session = [next = next_session] { return next->fetch_add(1); };
     keep.startup_timeout = options.startup_timeout;
+    keep.counters = counters;
     master = std::make_shared<Master>(std::move(keep));
   }
 
@@ -361,6 +362,7 @@ class ClusterTarget final : public SessionTarget {
   std::vector<std::shared_ptr<Device>> local_devices() const override { return state_->devices; }
   std::string task() const override { return state_->task; }
   std::uint64_t incarnation() const noexcept override { return state_->options.incarnation; }
+  void note_step(Code code) noexcept override { state_->counters->count_step(code); }
 
   std::unique_ptr<RemoteTasks> open_tasks(const SessionOptions& wanted) override {
     if (wanted.ops.ops().fingerprint() != state_->options.ops.ops().fingerprint()) {

@@ -257,6 +257,7 @@ void PartialRun::State::end(const Status& status) {
       metadata.with([&](RunMetadata& of) { of.stats = std::move(stats); });
     }
     outcome = status.ok() ? status : step->explain(status);
+    session->note_end(outcome);
     has_ended = true;
     parts.clear();
     ended.swap(remote);

@@ -84,6 +84,10 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
   void run_async(std::shared_ptr<CompiledStep> step, const RunOptions& run_options, RunMetadata* metadata,
                  std::vector<AnyTensor> feeds, std::size_t num_results, AnyDone done);
 
+  /// A step has ended so, as its caller sees it.
+  void note_end(const Status& status) const noexcept {
+    if (options.target != nullptr) options.target->note_step(status.code());
+  }
   /// Reports an exception that a callback has thrown.
   void report(const Status& thrown) noexcept;
 

@@ -456,6 +456,7 @@ void Session::State::run(CompiledStep& step, const StepLimits& limits, const Run
     }
   }
   step.give_back(std::move(memory), !status.ok());
+  note_end(status);
   throw_if_error(status);
 }
 
@@ -490,6 +491,7 @@ struct Session::State::AsyncRun {
       metadata.with([&](RunMetadata& of) { of.stats = std::move(stats); });
     }
     step->give_back(std::move(memory), !outcome.ok());
+    state->note_end(outcome);
     handle = nullptr;
   }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/status.hpp>
 #include <dflow/base/unique_function.hpp>
 #include <dflow/core/any_tensor.hpp>
 #include <dflow/core/device_info.hpp>
@@ -155,6 +156,8 @@ class SessionTarget {
   /// process keeps it. Blocks until the master has the graph and has found the other tasks. Errors: as of
   /// `open_tasks`; InvalidArgument if the master's ops cannot make a graph of `graph`.
   virtual std::unique_ptr<RemoteSession> open_session(const GraphStore& graph, const SessionOptions& options);
+  /// Called once for each step of a session of this target that has begun, when it ends. By default it does nothing.
+  virtual void note_step(Code code) noexcept;
 };
 
 }  // namespace dflow

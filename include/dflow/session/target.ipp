@@ -12,5 +12,6 @@ RemoteSession::~RemoteSession() = default;
 SessionTarget::~SessionTarget() = default;
 
 std::unique_ptr<RemoteSession> SessionTarget::open_session(const GraphStore&, const SessionOptions&) { return nullptr; }
+void SessionTarget::note_step(Code) noexcept {}
 
 }  // namespace dflow

@@ -3,6 +3,7 @@
 #include <dflow/base/clock.hpp>
 #include <dflow/base/threads/thread_pool.hpp>
 #include <dflow/dflow.hpp>
+#include <dflow/net/client/remote_master.hpp>
 #include <dflow/net/server.hpp>
 #include <dflow/net/transport/memory_transport.hpp>
 #include <dflow/net/transport/sockets/asio_transport.hpp>
@@ -163,8 +164,14 @@ TEST_CASE("a task serves what it counts, until it stops", "[net][metrics]") {
   auto ps = start("ps");
   const auto worker = start("worker");
   CHECK(ps->metrics_address() == "ps metrics");
-  const auto scrape = [&] { return ask(*transport, "ps metrics", "GET /metrics HTTP/1.0\r\n\r\n"); };
-  CHECK_THAT(scrape(), Catch::Contains("dflow_steps_total{task=\"/job:ps/replica:0/task:0\",code=\"OK\"} 0\n"));
+  const auto scrape = [&](const std::string& job = "ps") {
+    return ask(*transport, job + " metrics", "GET /metrics HTTP/1.0\r\n\r\n");
+  };
+  const std::string at_ps = "{task=\"/job:ps/replica:0/task:0\",code=\"";
+  const std::string at_worker = "{task=\"/job:worker/replica:0/task:0\",code=\"";
+  const std::string failed{df::code_name(df::Code::failed_precondition)};
+  CHECK_THAT(scrape(), Catch::Contains("dflow_steps_total" + at_ps + "OK\"} 0\n") &&
+                           Catch::Contains("dflow_step_parts_total" + at_ps + "OK\"} 0\n"));
 
   df::Graph graph;
   const auto on = graph.device("/job:ps/task:0");
@@ -175,14 +182,41 @@ TEST_CASE("a task serves what it counts, until it stops", "[net][metrics]") {
   for (int i = 0; i < 3; ++i) CHECK(session.run({{x, 1.0f}}, y).scalar() == 2);
   CHECK_THROWS_AS(session.run(never_set), df::Error);
   const std::string text = scrape();
-  CHECK(value_of(text, "dflow_steps_total{task=\"/job:ps/replica:0/task:0\",code=\"OK\"") == 3);
-  CHECK_THAT(text, Catch::Contains("code=\"" + std::string(df::code_name(df::Code::failed_precondition)) + "\"} 1\n"));
+  CHECK(value_of(text, "dflow_step_parts_total" + at_ps + "OK\"") == 3);
+  CHECK(value_of(text, "dflow_step_parts_total" + at_ps + failed + "\"") == 1);
+  CHECK(value_of(text, "dflow_steps_total" + at_ps + "OK\"") == 0);
+  CHECK_THAT(text, !Catch::Contains("dflow_steps_total" + at_ps + failed));
   CHECK(value_of(text, "dflow_sessions") == 1);
   CHECK(value_of(text, "dflow_connections") >= 1);
   CHECK(value_of(text, "dflow_received_bytes_total") > 100);
   CHECK(value_of(text, "dflow_sent_bytes_total") > 100);
   CHECK(value_of(text, "dflow_pending_receives") == 0);
   CHECK(value_of(text, "dflow_resident_memory_bytes") > 1'000'000);
+  // Steps count where their session is, however they are run.
+  CHECK(value_of(scrape("worker"), "dflow_steps_total" + at_worker + "OK\"") == 3);
+  CHECK(value_of(scrape("worker"), "dflow_steps_total" + at_worker + failed + "\"") == 1);
+  CHECK(value_of(scrape("worker"), "dflow_step_parts_total" + at_worker + "OK\"") == 0);
+  const auto local = df::constant(graph, 2.0f) * 3.0f;
+  const auto step = session.prepare(df::feeds(x), df::fetches(y));
+  CHECK(step(2.0f).scalar() == 4);
+  std::promise<float> value;
+  session.run_async(local, [&](const df::Status&, const df::Tensor<float>& of) { value.set_value(of.scalar()); });
+  CHECK(value.get_future().get() == 6);
+  {
+    df::PartialRun run = session.partial_run(df::feeds(x), df::fetches(y));
+    run.feed(x, 3.0f);
+    CHECK(run.fetch(y).scalar() == 6);
+  }
+  CHECK(value_of(scrape("worker"), "dflow_steps_total" + at_worker + "OK\"") == 6);
+  CHECK(value_of(scrape("worker"), "dflow_steps_total" + at_worker + failed + "\"") == 1);
+  {
+    df::net::ServerOptions options;
+    options.transport = transport;
+    options.log = [](std::string_view) {};
+    df::Session kept(graph, {.target = df::net::remote_master(spec, "/job:worker/task:0", {}, std::move(options))});
+    CHECK(kept.run({{x, 1.0f}}, y).scalar() == 2);
+  }
+  CHECK(value_of(scrape("worker"), "dflow_steps_total" + at_worker + "OK\"") == 7);
   ps = nullptr;
   CHECK_THROWS_AS(scrape(), df::Error);
 }

@@ -25,11 +25,18 @@ namespace dflow::net {
 struct TaskCounters {
   static constexpr std::size_t num_codes = 17;
 
-  std::array<std::atomic<std::uint64_t>, num_codes> steps_by_code = {};  ///< parts of steps that have ended
+  /// By the code of the end.
+  using Ends = std::array<std::atomic<std::uint64_t>, num_codes>;
+  Ends steps = {};  ///< of sessions that have this task as their master
+  Ends parts = {};  ///< of steps, which this task ran for other masters
 
-  void count_step(Code code) noexcept {
+  void count_step(Code code) noexcept { count(steps, code); }
+  void count_part(Code code) noexcept { count(parts, code); }
+
+ private:
+  static void count(Ends& ends, Code code) noexcept {
     const auto number = static_cast<std::size_t>(code);
-    steps_by_code[number < num_codes ? number : static_cast<std::size_t>(Code::unknown)].fetch_add(1);
+    ends[number < num_codes ? number : static_cast<std::size_t>(Code::unknown)].fetch_add(1);
   }
 };
 

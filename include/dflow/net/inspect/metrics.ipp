@@ -47,13 +47,22 @@ std::string prometheus_text(const TaskCounters& counters, const TaskGauges& gaug
     head(name, type, help);
     out += str_cat(name, "{task=\"", task, "\"} ", value, "\n");
   };
-  head("dflow_steps_total", "counter", "Parts of steps that have ended, by the code that they ended with.");
-  for (std::size_t i = 0; i < TaskCounters::num_codes; ++i) {
-    const std::uint64_t count = counters.steps_by_code[i].load();
-    if (count == 0 && i != 0) continue;
-    out += str_cat("dflow_steps_total{task=\"", task, "\",code=\"", code_name(code_from_number(static_cast<int>(i))),
-                   "\"} ", count, "\n");
-  }
+  const auto by_code = [&](std::string_view name, std::string_view help, const TaskCounters::Ends& ends) {
+    head(name, "counter", help);
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      const std::uint64_t count = ends[i].load();
+      if (count == 0 && i != 0) continue;
+      out += str_cat(name, "{task=\"", task, "\",code=\"", code_name(code_from_number(static_cast<int>(i))), "\"} ",
+                     count, "\n");
+    }
+  };
+  by_code("dflow_steps_total",
+          "Steps of the sessions of this task, and of sessions that it keeps for clients, by the code that they ended "
+          "with.",
+          counters.steps);
+  by_code("dflow_step_parts_total",
+          "Parts of steps that this task ran for sessions of other tasks, by the code that they ended with.",
+          counters.parts);
   one("dflow_received_bytes_total", "counter", "Bytes from other tasks.", gauges.received_bytes);
   one("dflow_sent_bytes_total", "counter", "Bytes to other tasks.", gauges.sent_bytes);
   one("dflow_connections", "gauge", "Open connections with other tasks.", gauges.connections);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/clock.hpp>
+#include <dflow/net/inspect/metrics.hpp>
 #include <dflow/net/master/cluster_tasks.hpp>
 #include <dflow/net/protocol/connection.hpp>
 #include <dflow/net/protocol/master_messages.hpp>
@@ -43,6 +44,7 @@ class Master : public std::enable_shared_from_this<Master> {
     std::function<std::uint64_t()> random;
     std::function<std::uint64_t()> next_session;  ///< numbers of sessions of this task in others
     Duration startup_timeout = std::chrono::seconds(60);
+    std::shared_ptr<TaskCounters> counters = nullptr;  ///< counts steps, if given
     // Limits for one client: sessions, partial runs of each session, and bytes of their graphs as received.
     std::size_t max_sessions = 256;
     std::size_t max_partial_runs = 256;

@@ -25,19 +25,27 @@ namespace detail {
 class FoundTarget final : public SessionTarget {
  public:
   FoundTarget(std::vector<std::shared_ptr<Device>> devices, std::string task, std::uint64_t incarnation,
-              std::unique_ptr<ClusterTasks> found)
-      : devices_(std::move(devices)), task_(std::move(task)), incarnation_(incarnation), found_(std::move(found)) {}
+              std::unique_ptr<ClusterTasks> found, std::shared_ptr<TaskCounters> counters)
+      : devices_(std::move(devices)),
+        task_(std::move(task)),
+        incarnation_(incarnation),
+        found_(std::move(found)),
+        counters_(std::move(counters)) {}
 
   std::vector<std::shared_ptr<Device>> local_devices() const override { return devices_; }
   std::string task() const override { return task_; }
   std::uint64_t incarnation() const noexcept override { return incarnation_; }
   std::unique_ptr<RemoteTasks> open_tasks(const SessionOptions&) override { return std::move(found_); }
+  void note_step(Code code) noexcept override {
+    if (counters_ != nullptr) counters_->count_step(code);
+  }
 
  private:
   const std::vector<std::shared_ptr<Device>> devices_;
   const std::string task_;
   const std::uint64_t incarnation_;
   std::unique_ptr<ClusterTasks> found_;
+  const std::shared_ptr<TaskCounters> counters_;
 };
 
 }  // namespace detail
@@ -159,7 +167,8 @@ void Master::create_session(const Visit& visit, Incoming& request, Responder& re
             const Options& o = self->options_;
             SessionOptions options;
             options.ops = o.ops;
-            options.target = std::make_shared<detail::FoundTarget>(o.devices, o.task, o.incarnation, std::move(found));
+            options.target =
+                std::make_shared<detail::FoundTarget>(o.devices, o.task, o.incarnation, std::move(found), o.counters);
             options.passes = create.passes;
             options.soft_placement = create.soft_placement;
             options.clock = o.clock;

@@ -278,7 +278,7 @@ void Worker::start(std::shared_ptr<Run> run) {
     if (run->memory != nullptr) run->step->give_back(std::move(run->memory), true);
     run->handle = nullptr;
     const Status why = status_of_current_exception().with_task(options_.task);
-    if (options_.counters != nullptr) options_.counters->count_step(why.code());
+    if (options_.counters != nullptr) options_.counters->count_part(why.code());
     return run->respond(why);
   }
   const std::shared_ptr<StepHandle> handle = run->handle;
@@ -299,7 +299,7 @@ void Worker::finish(const std::shared_ptr<Run>& run, const Status& status) {
     const auto found = std::find_if(begin, end, [&](const auto& entry) { return entry.second == run; });
     if (found != end) running_.erase(found);
   }
-  if (options_.counters != nullptr) options_.counters->count_step(status.code());
+  if (options_.counters != nullptr) options_.counters->count_part(status.code());
   run->registration.try_deregister();
   RunShareReply reply;
   if (GatheredPushes* const gathered = GatheredPushes::find(run->request.step, run->client_task())) {
