@@ -117,11 +117,11 @@ DFLOW_FN Dual<T> pow(Dual<T> x, Dual<T> y) {
 }
 template <class T>
 DFLOW_FN Dual<T> max(Dual<T> a, Dual<T> b) {
-  return select((a.value < b.value) | (b.value != b.value), b, a);
+  return select(math::either(a.value < b.value, b.value != b.value), b, a);
 }
 template <class T>
 DFLOW_FN Dual<T> min(Dual<T> a, Dual<T> b) {
-  return select((b.value < a.value) | (b.value != b.value), b, a);
+  return select(math::either(b.value < a.value, b.value != b.value), b, a);
 }
 /// Piecewise constant: the derivative is zero.
 template <class T>

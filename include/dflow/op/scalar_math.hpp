@@ -206,16 +206,18 @@ DFLOW_FN T abs(T x) {
     return x < T(0) ? T(-x) : x;
   }
 }
+/// a || b without a branch, which a loop that is vectorised has not.
+DFLOW_FN inline bool either(bool a, bool b) { return (static_cast<int>(a) | static_cast<int>(b)) != 0; }
 /// Not a number if either is none; the first if they are equal, as of `min`.
 template <class T>
   requires(std::is_arithmetic_v<T> || HalfPrecision<T>)
 DFLOW_FN T max(T a, T b) {
-  return ((a < b) | (b != b)) ? b : a;
+  return either(a < b, b != b) ? b : a;
 }
 template <class T>
   requires(std::is_arithmetic_v<T> || HalfPrecision<T>)
 DFLOW_FN T min(T a, T b) {
-  return ((b < a) | (b != b)) ? b : a;
+  return either(b < a, b != b) ? b : a;
 }
 
 template <class T>
