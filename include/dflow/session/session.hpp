@@ -219,7 +219,8 @@ class Session {
   const OpTable& ops() const;
   /// The graph of the session, which lives as long as the session.
   const GraphStore* graph() const;
-  /// Where each node of the last compiled step was placed: "node -> device" lines. Empty if the session has one device.
+  /// Where each node of the last compiled step was placed: lines "node: Op -> device". Empty if the session has one
+  /// device.
   std::string placement_log() const;
   /// The full name of the device that runs a node in each step that needs it; empty for constants and placeholders
   /// without a constraint: they are on the devices that read them. Errors: InvalidArgument for a node of another graph;
