@@ -7,6 +7,7 @@
 
 #include <limits>
 #include <set>
+#include <string>
 #include <vector>
 
 using dflow::train::Minibatches;
@@ -53,6 +54,13 @@ TEST_CASE("Rows are copied by number") {
   CHECK(picked(0, 0) == 5.0f);
   CHECK(picked(1, 1) == 2.0f);
   CHECK(picked(2, 1) == 6.0f);
+  const dflow::Tensor<std::string> texts({2, 2}, {"a", "b", "a text that is longer than a small string", "d"});
+  const auto words = dflow::train::rows_of(texts, std::vector<std::int64_t>{1, 0, 1});
+  CHECK(words.shape() == dflow::Shape{3, 2});
+  CHECK(words(0, 0) == texts(1, 0));
+  CHECK(words(1, 1) == "b");
+  CHECK(words(2, 1) == "d");
+  CHECK(dflow::train::rows_of(texts, {}).shape() == dflow::Shape{0, 2});
   const std::vector<std::int64_t> outside{3};
   CHECK_THROWS_WITH(dflow::train::rows_of(table, outside), Catch::Matchers::Contains("row 3 is outside [0, 3)"));
 }

@@ -38,9 +38,9 @@ class Minibatches {
   std::int64_t position_ = 0;
 };
 
-/// Copies the rows of the leading dimension with the given numbers.
+/// Copies the rows of the leading dimension with the given numbers, of elements of any type but handles.
 ///
-/// Errors: InvalidArgument if a number is outside [0, rows).
+/// Errors: InvalidArgument if a number is outside [0, rows), or the tensor has rank 0.
 AnyTensor any_rows_of(const AnyTensor& tensor, std::span<const std::int64_t> rows);
 template <Element T>
 Tensor<T> rows_of(const Tensor<T>& tensor, std::span<const std::int64_t> rows) {

@@ -4,8 +4,10 @@
 #include <dflow/base/str_cat.hpp>
 #include <dflow/train/minibatches.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <string>
 #include <utility>
 
 namespace dflow::train {
@@ -40,19 +42,29 @@ void Minibatches::shuffle() {
 }
 
 AnyTensor any_rows_of(const AnyTensor& tensor, std::span<const std::int64_t> rows) {
-  if (tensor.rank() < 1 || !is_plain(tensor.dtype())) {
-    throw_error(Status::invalid_argument(str_cat("rows_of: needs numbers of rank 1 or more, got ",
+  if (tensor.rank() < 1 || !is_element(tensor.dtype())) {
+    throw_error(Status::invalid_argument(str_cat("rows_of: needs elements of rank 1 or more, got ",
                                                  dtype_name(tensor.dtype()), tensor.shape().to_string())));
   }
+  for (const std::int64_t row : rows) {
+    if (row >= 0 && row < tensor.dim(0)) continue;
+    throw_error(Status::invalid_argument(str_cat("rows_of: row ", row, " is outside [0, ", tensor.dim(0), ")")));
+  }
   AnyTensor result(tensor.dtype(), tensor.shape().with_dim(0, static_cast<std::int64_t>(rows.size())));
-  const std::size_t row_bytes = tensor.dim(0) == 0 ? 0 : tensor.bytes() / static_cast<std::size_t>(tensor.dim(0));
+  if (result.num_elements() == 0) return result;
+  if (tensor.dtype() == DType::string) {
+    const std::int64_t length = tensor.num_elements() / tensor.dim(0);
+    std::string* to = Tensor<std::string>::of(result).data();
+    for (const std::int64_t row : rows) {
+      to = std::copy_n(Tensor<std::string>::of(tensor).data() + row * length, length, to);
+    }
+    return result;
+  }
+  const std::size_t row_bytes = tensor.bytes() / static_cast<std::size_t>(tensor.dim(0));
   const auto* from = static_cast<const std::byte*>(tensor.raw_data());
   auto* to = static_cast<std::byte*>(result.raw_data());
   for (const std::int64_t row : rows) {
-    if (row < 0 || row >= tensor.dim(0)) {
-      throw_error(Status::invalid_argument(str_cat("rows_of: row ", row, " is outside [0, ", tensor.dim(0), ")")));
-    }
-    if (row_bytes != 0) std::memcpy(to, from + static_cast<std::size_t>(row) * row_bytes, row_bytes);
+    std::memcpy(to, from + static_cast<std::size_t>(row) * row_bytes, row_bytes);
     to += row_bytes;
   }
   return result;
