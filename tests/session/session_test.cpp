@@ -40,7 +40,22 @@ MadeSlowlySteps& made_slowly() {
   return steps;
 }
 
-constexpr auto session_ops = standard_ops + ops<FailOnNegative, UntilCancelled, MadeSlowly>;
+/// Passes its input on; a second of the test's clock goes by in its kernel. The second op has an asynchronous kernel.
+struct TakesASecond : Op<"TakesASecond", TypeList<float>> {
+  static PartialShape infer(const Attrs&, PartialShape x) { return x; }
+  static constexpr bool is_stateful = true;
+};
+struct TakesASecondAsync : Op<"TakesASecondAsync", TypeList<float>> {
+  static PartialShape infer(const Attrs&, PartialShape x) { return x; }
+  static constexpr bool is_stateful = true;
+};
+std::shared_ptr<VirtualClock>& slow_clock() {
+  static auto clock = std::make_shared<VirtualClock>();
+  return clock;
+}
+
+constexpr auto session_ops =
+    standard_ops + ops<FailOnNegative, UntilCancelled, MadeSlowly, TakesASecond, TakesASecondAsync>;
 
 std::string message_of(auto&& f) {
   try {
@@ -52,6 +67,23 @@ std::string message_of(auto&& f) {
 }
 
 }  // namespace
+
+template <>
+struct dflow::Kernel<TakesASecond, Cpu, float> {
+  void operator()(KernelContext& context) const {
+    slow_clock()->advance(std::chrono::seconds(1));
+    context.set_output(0, context.input(0));
+  }
+};
+
+template <>
+struct dflow::Kernel<TakesASecondAsync, Cpu, float> {
+  void run_async(KernelContext& context, AsyncKernel::Done done) const {
+    slow_clock()->advance(std::chrono::seconds(1));
+    context.set_output(0, context.input(0));
+    done(Status());
+  }
+};
 
 template <>
 struct dflow::Kernel<FailOnNegative, Cpu, float> {
@@ -293,6 +325,40 @@ TEST_CASE("a deadline and a stop say which node they have ended, and its line") 
       CHECK(error.status().node() == "next");
       CHECK(error.status().where().line() == line);
     }
+  }
+}
+
+TEST_CASE("a deadline that comes while a kernel runs names the kernel's node, the last one of a step too") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {});
+  const unsigned line = std::source_location::current().line() + 1;
+  const auto slow = apply<TakesASecond>(x * 2.0f, {}, {.name = "slow"});
+  const auto async = apply<TakesASecondAsync>(x * 2.0f, {}, {.name = "async"});
+  const auto more = slow + 1.0f;
+  for (const int threads : {1, 2}) {
+    Session session(graph, {.ops = session_ops, .num_threads = threads, .clock = slow_clock()});
+    const auto ends_at = [&](const Output<float>& y, bool traces) {
+      RunMetadata metadata;
+      return status_of([&] {
+        return session.run({.deadline = std::chrono::milliseconds(500), .trace = traces}, traces ? &metadata : nullptr,
+                           {{x, 1.0f}}, y);
+      });
+    };
+    for (const bool traces : {false, true}) {
+      for (const auto& y : {slow, more, async, slow + async}) {
+        const Status status = ends_at(y, traces);
+        INFO(status.to_string());
+        CHECK(status.code() == Code::deadline_exceeded);
+        const bool is_slow = status.node() == "slow";
+        CHECK((is_slow || status.node() == "async"));
+        CHECK(status.op() == (is_slow ? "TakesASecond" : "TakesASecondAsync"));
+        CHECK(status.where().line() == (is_slow ? line : line + 1));
+      }
+      CHECK(ends_at(slow, traces).node() == "slow");
+      CHECK(ends_at(more, traces).node() == "slow");
+      CHECK(ends_at(async, traces).node() == "async");
+    }
+    CHECK(session.run({.deadline = std::chrono::seconds(10)}, {{x, 1.0f}}, more).scalar() == 3);
   }
 }
 

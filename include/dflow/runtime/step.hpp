@@ -98,6 +98,9 @@ class Step : public std::enable_shared_from_this<Step> {
   class RecordedRun;
   void finish_in_pool(UnitId unit, PlanNodeId from);
   Status error_at(const Plan::PlanNode& node, const Status& status) const;
+  /// Why the run of the nodes from `begin` on stops before node `at`. The node before `at` was under way when the step
+  /// was cancelled, so it is named. Ok if the run was not cancelled: it has failed elsewhere, or goes on.
+  Status stopped_at(PlanNodeId begin, PlanNodeId at) const;
   /// True if the node must be passed over, its outputs being dead now.
   bool pass_dead(const Plan::PlanNode& node) noexcept {
     return context_.dead != nullptr && dead_.any.load(std::memory_order_relaxed) && has_dead_inputs(node);

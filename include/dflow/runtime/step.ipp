@@ -103,6 +103,12 @@ Status Step::error_at(const Plan::PlanNode& node, const Status& status) const {
       .with_location(graph_node.where);
 }
 
+Status Step::stopped_at(PlanNodeId begin, PlanNodeId at) const {
+  if (!context_.cancellation.is_cancelled()) return {};
+  const Status why = context_.cancellation.status();
+  return at == begin ? why : error_at(plan_->nodes()[PlanNodeId(at.value() - 1)], why);
+}
+
 void Step::check_outputs(KernelContext& context) const {
   for (int o = 0; o < context.num_outputs(); ++o) {
     const AnyTensor& output = context.output(o);
@@ -139,7 +145,7 @@ Status Step::run_kernels(PlanNodeId begin, PlanNodeId end, std::optional<PlanNod
   PlanNodeId i = begin;
   try {
     for (; i < end; ++i) {
-      if (must_stop()) return context_.cancellation.is_cancelled() ? context_.cancellation.status() : Status();
+      if (must_stop()) return stopped_at(begin, i);
       const Plan::PlanNode& node = nodes[i.position()];
       KernelContext context(slots, node.wiring, device, context_);
       node.kernel->run(context);
@@ -148,10 +154,11 @@ Status Step::run_kernels(PlanNodeId begin, PlanNodeId end, std::optional<PlanNod
     }
   } catch (const detail::WouldWait&) {
     *waits_at = i;
+    return {};
   } catch (...) {
     return error_at(nodes[i.position()], status_of_current_exception());
   }
-  return {};
+  return stopped_at(begin, end);
 }
 
 Status Step::run_recorded(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at) {
@@ -241,7 +248,7 @@ Status Step::run_nodes_with_care(PlanNodeId begin, PlanNodeId end, std::optional
   const DeviceContext& device = plan_->device();
   for (const PlanNodeId i : IndexRange(begin, end)) {
     const Plan::PlanNode& node = nodes[i.position()];
-    if (must_stop()) return context_.cancellation.is_cancelled() ? context_.cancellation.status() : Status();
+    if (must_stop()) return stopped_at(begin, i);
     KernelContext context(slots, node.wiring, device, context_);
     const std::int64_t start = stats_ == nullptr ? 0 : stats_->now_ns();
     try {
@@ -258,7 +265,7 @@ Status Step::run_nodes_with_care(PlanNodeId begin, PlanNodeId end, std::optional
       return error_at(node, status_of_current_exception());
     }
   }
-  return {};
+  return stopped_at(begin, end);
 }
 
 Status Step::run_sequential() {
@@ -437,6 +444,8 @@ void Step::end_async_unit(UnitId unit, std::int64_t start, Status status) {
       status = status_of_current_exception();
     }
   }
+  // The kernel was under way when the step was cancelled.
+  if (status.ok() && context_.cancellation.is_cancelled()) status = context_.cancellation.status();
   if (status.ok()) {
     if (stats_ != nullptr) stats_->record(context, start, stats_->now_ns());
     release_after(node);
