@@ -10,7 +10,9 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <source_location>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -292,6 +294,64 @@ TEST_CASE("what is wrong with steps that are edges of their own is an error of t
   check("input is an empty Output", df::GruCell(4), {df::Output<float>()}, state, {});
   check("sequence_length has shape [3], wanted a length for each sequence of x [2,3]", df::GruCell(4), {step}, state,
         {.sequence_length = three});
+}
+
+TEST_CASE("another number of lengths than of sequences is an error of the step, of the line that builds the network") {
+  df::Graph graph;
+  const auto x = df::placeholder<float>(graph, {df::dynamic, df::dynamic, 2});
+  const auto lengths = df::placeholder<std::int32_t>(graph, {df::dynamic});
+  const auto any_rank = df::placeholder<std::int32_t>(graph, df::PartialShape::unknown());
+  const auto step = df::placeholder<float>(graph, {df::dynamic, 2});
+  const auto start = df::placeholder<float>(graph, {df::dynamic, 3});
+  df::GruCell cell(3);
+  const unsigned line = std::source_location::current().line() + 1;
+  const auto looped = std::get<0>(df::dynamic_rnn(cell, x, {.sequence_length = lengths}));
+  const auto open = std::get<0>(df::dynamic_rnn(cell, x, {.sequence_length = any_rank}));
+  const auto stepped = std::get<0>(df::static_rnn(cell, std::vector{step, step}, start, {.sequence_length = lengths}));
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  using Numbers = df::Tensor<std::int32_t>;
+  const auto steps_of = [](std::int64_t batch) { return df::Tensor<float>::full({batch, 2, 2}, 1); };
+  const auto rows_of = [](std::int64_t batch, std::int64_t n) { return df::Tensor<float>::full({batch, n}, 1); };
+  const auto refused = [&](const df::Status& status, unsigned at_line, std::string_view numbers) {
+    INFO(status.to_string());
+    CHECK(status.code() == df::Code::invalid_argument);
+    CHECK(mentions(status, "rnn: sequence_length has not one length per sequence of x"));
+    CHECK(mentions(status, numbers));
+    CHECK(contains(status.node(), "check_sequence_length"));
+    CHECK(status.where().line() == at_line);
+    CHECK(std::string(status.where().file_name()) == __FILE__);
+  };
+  for (const auto& [batch, given] : {std::pair{2, Numbers({3}, {1, 1, 1})}, std::pair{3, Numbers({1}, {1})}}) {
+    const std::string numbers = batch == 2 ? "[int32[1] [3]] [int32[1] [2]]" : "[int32[1] [1]] [int32[1] [3]]";
+    refused(status_of([&] { return session.run({{x, steps_of(batch)}, {lengths, given}}, looped); }), line, numbers);
+    refused(status_of([&] { return session.run({{x, steps_of(batch)}, {any_rank, given}}, open); }), line + 1, numbers);
+    refused(status_of([&] {
+              return session.run({{step, rows_of(batch, 2)}, {start, rows_of(batch, 3)}, {lengths, given}}, stepped[1]);
+            }),
+            line + 2, numbers);
+  }
+  refused(status_of([&] {
+            return session.run({{x, steps_of(2)}, {any_rank, Numbers(std::int32_t{2})}}, open);
+          }),
+          line + 1, "[int32[0] []]");
+  refused(status_of([&] {
+            return session.run({{x, steps_of(2)}, {any_rank, Numbers({2, 1}, {1, 1})}}, open);
+          }),
+          line + 1, "[int32[2] [2, 1]]");
+  // A length beyond the steps is all of them.
+  const Numbers right({2}, {1, 9});
+  const auto value = session.run({{x, steps_of(2)}, {lengths, right}}, looped);
+  CHECK(value(0, 1, 0) == 0);
+  CHECK(value(1, 1, 0) != 0);
+  CHECK(values(session.run({{x, steps_of(2)}, {any_rank, right}}, open)) == values(value));
+  // Shapes that are known need no check in the step.
+  const std::size_t before = graph.num_nodes();
+  static_cast<void>(df::dynamic_rnn(cell, df::placeholder<float>(graph, {2, df::dynamic, 2}),
+                                    {.sequence_length = df::placeholder<std::int32_t>(graph, {2})}));
+  for (std::size_t i = before; i < graph.num_nodes(); ++i) {
+    CHECK_FALSE(contains(graph.node(df::NodeId(i)).name, "check_sequence_length"));
+  }
 }
 
 TEST_CASE("what is wrong with a recurrent network is an error of the line that builds it") {

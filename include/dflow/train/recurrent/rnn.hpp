@@ -18,7 +18,8 @@
 namespace dflow {
 
 struct RnnOptions {
-  /// [batch]: after the length of a sequence its outputs are zero and its state stays. Empty: all steps count.
+  /// [batch]: after the length of a sequence its outputs are zero and its state stays. Empty: all steps count. Another
+  /// number of lengths than sequences is InvalidArgument, in the step if it is not known before.
   Output<std::int32_t> sequence_length = {};
   bool time_major = false;  ///< x is [time, batch, inputs] and outputs [time, batch, units], which copies less
   bool reverse = false;     ///< from the last step to the first
@@ -41,8 +42,10 @@ RowResults any_static_rnn(const CellStep& step, const std::vector<AnyOutput>& x,
 /// x [time, batch, inputs] as rows [time batch, inputs], and back, with the extents of x.
 AnyOutput steps_as_rows(const AnyOutput& x);
 AnyOutput rows_as_steps(const AnyOutput& rows, const AnyOutput& x);
-/// Errors: InvalidArgument unless there is one length for each sequence of x, along dimension `batch_axis` of x.
-void require_lengths(const Output<std::int32_t>& sequence_length, const AnyOutput& x, int batch_axis, const At& at);
+/// The lengths, checked when a step runs unless the shapes are known: one for each sequence of x, along dimension
+/// `batch_axis` of x. Errors: InvalidArgument if the shapes say that it cannot be so.
+AnyOutput checked_lengths(const Output<std::int32_t>& sequence_length, const AnyOutput& x, int batch_axis,
+                          const At& at);
 
 template <class Cell, class T>
 CellStep cell_step(const Cell& cell, const At& at) {

@@ -6,11 +6,14 @@
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/fill.hpp>
 #include <dflow/ops/array/reshape.hpp>
+#include <dflow/ops/array/shape.hpp>
 #include <dflow/ops/array/slice.hpp>
 #include <dflow/ops/array/transpose.hpp>
 #include <dflow/ops/control/check.hpp>
+#include <dflow/ops/control/dependencies.hpp>
 #include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/math/select.hpp>
+#include <dflow/ops/reduction/reduce.hpp>
 #include <dflow/train/recurrent/rnn.hpp>
 #include <dflow/train/variables/layer_builder.hpp>
 
@@ -40,26 +43,42 @@ inline RowResults masked_step(std::int32_t step, const AnyOutput& sequence_lengt
   return masked(build<Less>({t, sequence_length}), std::move(next), states);
 }
 
-void require_lengths(const Output<std::int32_t>& sequence_length, const AnyOutput& x, int batch_axis, const At& at) {
+AnyOutput checked_lengths(const Output<std::int32_t>& sequence_length, const AnyOutput& x, int batch_axis,
+                          const At& at) {
   const PartialShape &lengths = sequence_length.shape(), &shape = x.shape();
-  if (!shape.has_rank() || lengths.is_compatible_with(PartialShape{shape.dim(batch_axis)})) return;
-  reject_layer("rnn",
-               str_cat("sequence_length has shape ", lengths.to_string(), ", wanted a length for each sequence of x ",
-                       shape.to_string()),
-               at);
+  const std::int64_t batch = shape.has_rank() ? shape.dim(batch_axis) : dynamic;
+  if (!lengths.is_compatible_with(PartialShape{batch})) {
+    reject_layer("rnn",
+                 str_cat("sequence_length has shape ", lengths.to_string(), ", wanted a length for each sequence of x ",
+                         shape.to_string()),
+                 at);
+  }
+  if (batch != dynamic && lengths.has_rank() && lengths.dim(0) != dynamic) return sequence_length;
+  GraphStore& graph = *x.graph();
+  const AnyOutput given = shape_of(sequence_length), wanted = any_slice(shape_of(x), {batch_axis}, {1}, {});
+  AnyOutput fits = build<All>({build<Equal>({given, wanted}), int32_constant(graph, 0)});
+  if (!lengths.has_rank()) {
+    fits = build<LogicalAnd>({fits, build<Equal>({build<RankOf>({sequence_length}), int32_constant(graph, 1)})});
+  }
+  const char text[] = "rnn: sequence_length has not one length per sequence of x";
+  const Operation check =
+      build<Assert>({fits, any_constant(graph, Tensor<std::string>(std::string(text)), {}), given, wanted}, {},
+                    {.name = "check_sequence_length"});
+  return any_with_dependencies({&check, 1}, sequence_length, {});
 }
 
 RowResults any_static_rnn(const CellStep& step, const std::vector<AnyOutput>& x, std::vector<AnyOutput> states,
                           const RnnOptions& options, const At& at) {
   RowResults all{std::move(states), std::vector<AnyOutput>(x.size())};
+  AnyOutput lengths;
   std::optional<ScopeGuard> place;
   if (!x.empty() && x[0].is_valid()) place.emplace(enter_place(*x[0].graph(), at.where));
   for (std::size_t k = 0; k < x.size(); ++k) {
     const std::size_t t = options.reverse ? x.size() - 1 - k : k;
     RowResults next = step(x[t], all.states);
     if (options.sequence_length.is_valid()) {
-      require_lengths(options.sequence_length, x[t], 0, at);
-      next = masked_step(static_cast<std::int32_t>(t), options.sequence_length, std::move(next), all.states);
+      if (k == 0) lengths = checked_lengths(options.sequence_length, x[t], 0, at);
+      next = masked_step(static_cast<std::int32_t>(t), lengths, std::move(next), all.states);
     }
     all.gathered[t] = next.gathered.at(0);
     all.states = std::move(next.states);
@@ -105,17 +124,18 @@ RowResults any_rnn(const AnyOutput& x, std::span<const AnyOutput> initial, const
                  at);
   }
   const bool has_lengths = options.sequence_length.is_valid();
-  if (has_lengths) require_lengths(options.sequence_length, x, options.time_major ? 1 : 0, at);
   GraphStore& graph = *x.graph();
   const ScopeGuard place = enter_place(graph, at.where);
   const ScopeGuard names = enter_name_scope(graph, at.name.empty() ? "rnn" : at.name, at.where);
+  AnyOutput lengths;
+  if (has_lengths) lengths = checked_lengths(options.sequence_length, x, options.time_major ? 1 : 0, at);
   const auto exchanged = [&](const AnyOutput& of) { return any_transpose(of, {1, 0, 2}, {}); };
   std::vector<AnyOutput> elems{options.time_major ? x : exchanged(x)};
   if (prepare) elems[0] = prepare(elems[0]);
   if (has_lengths) {
     const AnyOutput count = any_reshape(any_slice(shape_of(elems[0]), {0}, {1}, {}), IndexList(Shape{}), {});
     const AnyOutput steps = any_expand_dims(counting(count, {}), 1, {});
-    elems.emplace_back(build<Less>({steps, any_expand_dims(options.sequence_length, 0, {})}));
+    elems.emplace_back(build<Less>({steps, any_expand_dims(lengths, 0, {})}));
   }
   const bool is_batch_known = elems[0].shape().has_rank() && elems[0].shape().dim(1) != dynamic;
   const AnyOutput batch = is_batch_known ? AnyOutput() : any_slice(shape_of(elems[0]), {1}, {1}, {});
