@@ -56,7 +56,7 @@ FOLDER_ORDER = {
     "kernels/cuda": [
         "grid", "bodies", "driver", "memory", "chains", ".", "elementwise", "routines",
         ("array", "control", "data_flow", "internal", "linalg", "math", "nn", "random", "reduction", "send_recv", "state"),
-        "standard_kernels.*",
+        "all.*", "standard_kernels.*",
     ],
     "runtime": [("call_kernel.hpp", "frames/frames_kernel.hpp", "inter_op.hpp"), "plan", ".", ("frames", "cuda")],
     "passes": [".", "fusion", "optimize.*", "compile_step.*"],

@@ -10,7 +10,7 @@ A family is a folder of include/dflow/ops/. Of each:
   StandardOps of ops/standard_ops.hpp, and every op struct of the folder stands in one that does.
 Ops of ops/internal/, which passes alone put in, are in no list.
 A kernel of an op, `Kernel<Op, Cpu>` or `Kernel<Op, Cuda>`, lies in the folder of the op's family in kernels/cpu/ or kernels/cuda/.
-kernels/cuda/standard_kernels.ipp includes every header with kernels of a GPU, and src/kernels/cuda/device/cuda.cpp every .ipp beside.
+kernels/cuda/all.hpp includes every header with kernels of a GPU, and src/kernels/cuda/device/cuda.cpp every .ipp beside.
 Every .ipp of the library, but CUDA's, stands in exactly one unit of include/dflow/src/, or in another .ipp.
 """
 
@@ -138,7 +138,7 @@ def main():
     cuda = include / "dflow/kernels/cuda"
     if cuda.exists():
         with_kernels = {spelled(path) for path in cuda.rglob("*.hpp") if KERNEL.search(path.read_text())}
-        require(cuda / "standard_kernels.ipp", with_kernels, "so its kernels are in no table")
+        require(cuda / "all.hpp", with_kernels, "so its kernels are in no table")
         alone = {cuda / "standard_kernels.ipp", cuda / "grid/emulated_grid.ipp"}
         bodies_of_cuda = {spelled(path) for path in cuda.rglob("*.ipp") if path not in alone}
         require(args.root / "src/kernels/cuda/device/cuda.cpp", bodies_of_cuda, "so its bodies are compiled nowhere")

@@ -92,7 +92,7 @@ class CheckLists(unittest.TestCase):
             lists = {f"include/dflow/kernels/cpu/{family}/list.hpp": f"#include <dflow/kernels/cpu/{family}/neg.hpp>\n"
                      for family in ("math", "nn")} if device == "cpu" else {}
             table = "".join(f"#include <dflow/kernels/cuda/{family}/neg.hpp>\n" for family in ("math", "nn"))
-            lists |= {"include/dflow/kernels/cuda/standard_kernels.ipp": table, "src/kernels/cuda/device/cuda.cpp": ""}
+            lists |= {"include/dflow/kernels/cuda/all.hpp": table, "src/kernels/cuda/device/cuda.cpp": ""}
             self.assertEqual([], self.omissions({**lists, f"include/dflow/kernels/{device}/math/neg.hpp": kernel}))
             self.assert_one({**lists, f"include/dflow/kernels/{device}/nn/neg.hpp": kernel},
                             f"include/dflow/kernels/{device}/nn/neg.hpp: has the kernel of Neg, an op of family math: "
@@ -102,11 +102,11 @@ class CheckLists(unittest.TestCase):
         kernel = "template <ElementwiseOpType O, class T>\nstruct Kernel<O, Cuda, T> {};\n"
         self.assertEqual([], self.omissions({
             "include/dflow/kernels/cuda/elementwise/kernel.hpp": kernel,
-            "include/dflow/kernels/cuda/standard_kernels.ipp": "#include <dflow/kernels/cuda/elementwise/kernel.hpp>\n"}))
+            "include/dflow/kernels/cuda/all.hpp": "#include <dflow/kernels/cuda/elementwise/kernel.hpp>\n"}))
 
     def test_kernels_and_bodies_of_a_gpu_that_are_not_included(self):
         header = {"include/dflow/kernels/cuda/math/neg.hpp": "template <>\nstruct Kernel<Neg, Cuda> {};\n"}
-        self.assert_one(header, "cuda/standard_kernels.ipp: does not include dflow/kernels/cuda/math/neg.hpp, so its kernels are in no table")
+        self.assert_one(header, "cuda/all.hpp: does not include dflow/kernels/cuda/math/neg.hpp, so its kernels are in no table")
         self.assert_one({"include/dflow/kernels/cuda/math/neg.ipp": ""},
                         "cuda/device/cuda.cpp: does not include dflow/kernels/cuda/math/neg.ipp")  # fmt: skip
 
