@@ -17,18 +17,18 @@ namespace df = dflow;
 
 namespace {
 
-using Sum = df::Output<float>;
+using RunningSum = df::Output<float>;
 using Number = df::Output<std::int32_t>;
 constexpr std::int32_t num_terms = 4000;
 
-Sum zero_sum(df::Graph& graph) { return df::constant(graph, 0.0f); }
+RunningSum zero_sum(df::Graph& graph) { return df::constant(graph, 0.0f); }
 df::Output<std::int32_t> first(df::Graph& graph) { return df::constant(graph, 0); }
 
 /// Programs that add x to a sum, `num_terms` times.
 template <class T>
 struct Program {
   std::string name;
-  std::function<Sum(df::Graph&, const df::Output<T>& x)> build;
+  std::function<RunningSum(df::Graph&, const df::Output<T>& x)> build;
 };
 
 template <class T>
@@ -86,14 +86,15 @@ std::vector<Program<T>> loops_that_read() {
                    return std::get<1>(df::while_loop(
                        counted(num_terms),
                        [&](auto i, auto sum) {
-                         return std::tuple{
-                             i + 1, df::cond(
-                                        i < 0, [&] { return sum; }, [&] { return Sum(sum + df::cast<float>(x)); })};
+                         return std::tuple{i + 1, df::cond(
+                                                      i < 0, [&] { return sum; },
+                                                      [&] { return RunningSum(sum + df::cast<float>(x)); })};
                        },
                        std::tuple{first(graph), zero_sum(graph)}));
                  }});
   all.push_back({"an edge around a function", [=](df::Graph& graph, const X& x) {
-                   const auto f = df::function(graph, "f", [&](Sum sum) { return Sum(sum + df::cast<float>(x)); });
+                   const auto f =
+                       df::function(graph, "f", [&](RunningSum sum) { return RunningSum(sum + df::cast<float>(x)); });
                    return std::get<1>(df::while_loop(counted(num_terms),
                                                      [&](auto i, auto sum) {
                                                        return std::tuple{i + 1, f(sum)};
@@ -207,7 +208,7 @@ TEMPLATE_TEST_CASE("gradients that are added one by one are rounded once", "[aut
        {df::GradientAggregation::add_n, df::GradientAggregation::accumulate}) {
     df::Graph graph;
     const auto x = df::placeholder<TestType>(graph, df::Shape{});
-    Sum sum = df::cast<float>(x);
+    RunningSum sum = df::cast<float>(x);
     for (int i = 1; i < num_terms; ++i) sum = sum + df::cast<float>(x);
     const df::AnyOutput y = sum, of = x;
     const std::vector<df::Gradient> all = df::gradients({&y, 1}, {&of, 1}, {.aggregation = aggregation});
@@ -225,18 +226,20 @@ TEMPLATE_TEST_CASE("the gradient of a function that calls itself is rounded once
   const auto x = df::placeholder<TestType>(graph, df::Shape{});
   const auto n = df::constant(graph, std::int32_t{1000});
   const df::PartialShape scalar({});
-  const auto around = df::recursive_function<Sum(Number)>(
+  const auto around = df::recursive_function<RunningSum(Number)>(
       graph, "around",
       [&](const auto& self, Number k) {
         return df::cond(
-            k < 1, [&] { return zero_sum(graph); }, [&] { return Sum(self(k - 1) + df::cast<float>(x) * 4.0f); });
+            k < 1, [&] { return zero_sum(graph); },
+            [&] { return RunningSum(self(k - 1) + df::cast<float>(x) * 4.0f); });
       },
       {.shapes = {scalar}, .result_shapes = {scalar}});
-  const auto passed = df::recursive_function<Sum(Number, X)>(
+  const auto passed = df::recursive_function<RunningSum(Number, X)>(
       graph, "passed",
       [&](const auto& self, Number k, X v) {
         return df::cond(
-            k < 1, [&] { return zero_sum(graph); }, [&] { return Sum(self(k - 1, v) + df::cast<float>(v) * 4.0f); });
+            k < 1, [&] { return zero_sum(graph); },
+            [&] { return RunningSum(self(k - 1, v) + df::cast<float>(v) * 4.0f); });
       },
       {.shapes = {scalar, scalar}, .result_shapes = {scalar}});
   const auto by_edge = df::gradients(around(n), x), by_argument = df::gradients(passed(n, x), x);

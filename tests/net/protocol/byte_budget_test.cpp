@@ -20,7 +20,9 @@ using test::Raw;
 
 namespace {
 
-TaskIdentity client(int task, std::uint64_t incarnation = 1) { return {"", "client " + std::to_string(task), incarnation, 0}; }
+TaskIdentity client(int task, std::uint64_t incarnation = 1) {
+  return {"", "client " + std::to_string(task), incarnation, 0};
+}
 
 /// A connection whose peer may make it keep so much.
 ConnectionOptions limited(const std::shared_ptr<ByteBudget>& budget) {
@@ -32,8 +34,8 @@ ConnectionOptions limited(const std::shared_ptr<ByteBudget>& budget) {
 /// Keeps all requests unanswered.
 struct Keeper {
   std::vector<Responder> responders;
-  std::shared_ptr<test::Owner> owner = std::make_shared<test::Owner>(
-      [this](const auto&, Incoming request, Responder respond) {
+  std::shared_ptr<test::Owner> owner =
+      std::make_shared<test::Owner>([this](const auto&, Incoming request, Responder respond) {
         if (request.body == "end") responders.clear();
         responders.push_back(std::move(respond));
       });

@@ -82,8 +82,8 @@ struct CheckpointOptions {
 
 /// Saves checkpoints during a `fit`: the variables and, if the options of the saver name it (`saved_iterator`), the
 /// position in the batches. After a loss that ends the fit (`OnNan::stop`) nothing is saved, unless another hook has
-/// restored good variables. Errors: InvalidArgument for numbers below 0, and for `best_of` with `every_steps` or without
-/// `every_epochs`.
+/// restored good variables. Errors: InvalidArgument for numbers below 0, and for `best_of` with `every_steps` or
+/// without `every_epochs`.
 ///
 /// Errors, in the fit: as `Saver::save`; InvalidArgument, with their names, for variables that are not finite; NotFound
 /// for a value that epochs do not have; FailedPrecondition if the saver is gone.
