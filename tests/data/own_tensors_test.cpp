@@ -97,13 +97,13 @@ TEST_CASE("a tensor that nothing else holds stays, and so does one without eleme
 
 namespace {
 
-struct Named {
+struct NamedFloats {
   std::string name;
   Dataset<Floats> data;
 };
 
 /// Each source and each step, over tensors of the caller.
-std::vector<Named> datasets(const Floats& x, df::FileSystem& files) {
+std::vector<NamedFloats> datasets(const Floats& x, df::FileSystem& files) {
   const auto rows = df::data::from_tensors(x);
   std::vector<Floats> elements;
   for (int i = 0; i < x.dim(0); ++i) elements.push_back(x.slice(i, i + 1));

@@ -121,7 +121,7 @@ struct QueueWorld {
 };
 
 /// A loss that equals its feed.
-struct Fed {
+struct FedGraph {
   df::Graph graph;
   df::Output<float> x = df::placeholder<float>(graph, {});
   df::Variable<std::int64_t> count{graph, std::int64_t{0}, {.name = "count"}};
@@ -171,7 +171,7 @@ TEST_CASE("a restore that was prepared for an iterator that is gone by then is a
 TEST_CASE("hooks and supervisors whose event writer is gone say so", "[train][lifetime]") {
   df::MemoryFileSystem files;
   const df::RealClock clock;
-  Fed model;
+  FedGraph model;
   {
     std::optional<df::EventWriter> events(std::in_place, files, "/logs", clock);
     const df::train::Hook hook = df::train::summaries(*events);
@@ -202,7 +202,7 @@ TEST_CASE("hooks and supervisors whose event writer is gone say so", "[train][li
 }
 
 TEST_CASE("a supervisor keeps its graph", "[train][lifetime]") {
-  auto model = std::make_unique<Fed>();
+  auto model = std::make_unique<FedGraph>();
   df::train::Supervisor supervisor(model->graph, {.poll_interval = std::chrono::milliseconds(1)});
   const auto [train, count] = std::pair(model->train, model->count);
   const df::Graph moved = std::move(model->graph);

@@ -29,14 +29,14 @@ int no_third(int i) { return i % 3 == 2 ? throw std::invalid_argument("third: " 
 
 Dataset<int> good(int n) { return range(n).map(no_third).ignore_errors(); }
 
-struct Named {
+struct NamedPipeline {
   std::string name;
   Dataset<int> data;
   Ints expected;
 };
 
 /// Each place where an error can come from, and each step that it may pass on its way.
-std::vector<Named> pipelines() {
+std::vector<NamedPipeline> failing_pipelines() {
   const auto bad = range(9).map(no_third);
   const auto row = [](int i) { return df::Tensor<int>::full({1 + i % 2}, i); };
   const auto sum = [](const df::Tensor<int>& batch) {
@@ -90,7 +90,7 @@ std::vector<Named> pipelines() {
 }  // namespace
 
 TEST_CASE("elements that cannot be made are left out, wherever the error comes from and whatever it passes") {
-  for (const auto& [name, data, expected] : pipelines()) {
+  for (const auto& [name, data, expected] : failing_pipelines()) {
     INFO(name);
     CHECK(all(data.ignore_errors()) == expected);
     CHECK(all(data.ignore_errors().prefetch(2)) == expected);
@@ -98,7 +98,7 @@ TEST_CASE("elements that cannot be made are left out, wherever the error comes f
 }
 
 TEST_CASE("an iterator that leaves errors out goes on where it was saved") {
-  for (const auto& [name, data, expected] : pipelines()) {
+  for (const auto& [name, data, expected] : failing_pipelines()) {
     INFO(name);
     const auto left = data.ignore_errors();
     const Ints whole = all(left);

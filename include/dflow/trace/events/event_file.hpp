@@ -4,6 +4,7 @@
 
 #include <dflow/base/clock.hpp>
 #include <dflow/base/files/file_system.hpp>
+#include <dflow/base/lifetime.hpp>
 #include <dflow/core/tensor.hpp>
 #include <dflow/io/records/record_file.hpp>
 #include <dflow/trace/events/event.hpp>
