@@ -45,6 +45,7 @@ class MemoryCluster {
       const std::lock_guard lock(log->mutex);
       log->lines.emplace_back(line);
     };
+    options_.callbacks = std::make_shared<InlinePool>();  // a line is there when what it tells of has happened
     for (const auto& [job, count] : jobs) {
       for (int i = 0; i < count; ++i) spec_.add_task(job, i, job + std::to_string(i));
     }

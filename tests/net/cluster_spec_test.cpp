@@ -329,6 +329,10 @@ TEST_CASE("a step of Slurm is a cluster", "[net]") {
   CHECK(ClusterSpec::from_environment(only(with(variables, "DFLOW_CHIEF", "0"))).task_name() ==
         "/job:worker/replica:0/task:3");
   CHECK(ClusterSpec::from_environment(only(with(three_nodes, "SLURM_NTASKS", "1"))) == ClusterSpec::local());
+  auto without = three_nodes;
+  without.erase("SLURM_NTASKS");
+  CHECK(ClusterSpec::from_environment(only(with(without, "SLURM_NPROCS", "7"))).num_tasks() == 7);
+  CHECK(ClusterSpec::from_environment(only(with(without, "SLURM_NPROCS", "1"))) == ClusterSpec::local());
   // The step's own variables come before the job's.
   auto step = three_nodes;
   step["SLURM_STEP_NODELIST"] = "gpu10";

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/clock.hpp>
+#include <dflow/base/reactor_thread.hpp>
 #include <dflow/base/status.hpp>
 
 #include <chrono>
@@ -81,6 +82,7 @@ struct RealClock::State {
   std::thread thread;
 
   void run() {
+    const detail::ReactorThread reactor;
     std::unique_lock lock(mutex);
     while (!stopping) {
       const Clock::time_point next = timers.next();

@@ -276,7 +276,8 @@ ClusterSpec ClusterSpec::from_environment(const Environment& environment) {
     const auto count = detail::first_set(environment, names);
     return count && count->second != "1";
   };
-  if (detail::first_set(environment, {"SLURM_PROCID"}) && is_several({"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"})) {
+  if (detail::first_set(environment, {"SLURM_PROCID"}) &&
+      is_several({"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS"})) {
     return from_slurm(environment, detail::layout_of(environment));
   }
   if (detail::first_set(environment, {"DFLOW_KUBERNETES_SERVICE", "DFLOW_KUBERNETES_PODS"})) {

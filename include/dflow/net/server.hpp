@@ -60,14 +60,20 @@ struct ServerOptions {
   /// The address that serves the task's metrics to Prometheus, as text over HTTP at "/metrics"; empty: none. A port
   /// alone ("9100") means loopback; anybody who can connect to another address can read the metrics.
   std::string metrics_address = {};
-  /// Number of this start of the task, higher than the numbers of its earlier starts; 0: made of the calendar time in
-  /// microseconds and a random number. Other tasks refuse a start with a lower number than they have seen. If the
-  /// calendar is not reliable enough, pass a number here, for example from the program that starts the tasks.
+  /// Number of this start of the task, higher than the numbers of its earlier starts; 0: 4096 times the calendar time
+  /// in microseconds, and a random number. Other tasks refuse a start with a lower number than they have seen. Numbers
+  /// of a time that is more than a day ahead of their calendar do not count: of such starts the one that connects later
+  /// is the later one. If the calendar is not reliable enough, pass a number here, for example from the program that
+  /// starts the tasks: 1, 2, 3.
   std::uint64_t incarnation = 0;
   /// Random numbers of 64 bits for nonces and pauses; null: the operating system's.
   std::function<std::uint64_t()> random = nullptr;
-  /// Gets a line for each notable event; null: standard error.
+  /// Gets a line for each notable event; null: standard error. It may block: lines wait for it, up to 1 MiB, and a line
+  /// says how many were dropped. It is never called twice at once, and not after the server's destructor, which waits
+  /// for a call under way.
   std::function<void(std::string_view)> log = nullptr;
+  /// Calls `log`; null: a thread of the task's own. `InlinePool`: the thread where the event is, which must not block.
+  std::shared_ptr<ThreadPool> callbacks = nullptr;
 };
 
 /// When `Server::join` returns, beside the end of the server.
@@ -138,7 +144,7 @@ class Server {
 
 /// A client of a cluster that is not one of its tasks: for `SessionOptions::target` in a process that lends no
 /// device. `cluster` need not name a task of this process. Takes the ops, pool, clock, transport, timeouts,
-/// `slow_wait`, log, random numbers and incarnation from `options`. Errors: as of `Server`.
+/// `slow_wait`, log, callbacks, random numbers and incarnation from `options`. Errors: as of `Server`.
 std::shared_ptr<SessionTarget> connect(const ClusterSpec& cluster, ServerOptions options = {});
 
 }  // namespace dflow::net

@@ -117,6 +117,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   std::shared_ptr<TaskCounters> counters = std::make_shared<TaskCounters>();
   std::shared_ptr<ClientBudgets> budgets;
   std::shared_ptr<TaskLog> log;
+  std::shared_ptr<dflow::detail::LogQueue> lines;
   std::shared_ptr<MetricsServer> metrics;
   std::shared_ptr<AcceptLoop> accepting;
   std::shared_ptr<std::atomic<std::uint64_t>> next_session = std::make_shared<std::atomic<std::uint64_t>>(1);
@@ -130,13 +131,15 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     if (o.pool == nullptr && is_task) o.pool = detail::make_server_pool(o.num_threads);
     if (o.pool == nullptr) o.pool = std::make_shared<ElasticPool>(ElasticPoolOptions{.name = "dflow-client"});
     task = is_task ? cluster.task_name() : str_cat("/job:client/replica:0/task:", o.incarnation % 2'000'000'000);
-    o.log = detail::log_lines(task, std::move(o.log));
+    lines = detail::log_lines(task, o);
+    o.log = dflow::detail::QueuedLog{lines};
     if (o.transport == nullptr) {
       o.transport = std::make_shared<AsioTransport>(AsioTransportOptions{.clock = o.clock, .log = o.log});
     }
     if (is_task) make_devices();
     make_peers(is_task);
   }
+  ~State() { lines->close(); }
 
   std::vector<std::string> other_tasks() const {
     std::vector<std::string> others;
@@ -179,6 +182,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     to.connection.clock = options.clock;
     to.connection.random = options.random;
     to.connection.log = options.log;
+    to.connection.log_of_peer = [to = lines](std::string_view line, std::string_view peer) { to->add(line, peer); };
     to.connection.heartbeat_interval = options.silence_timeout / 5;
     to.connection.heartbeat_timeout = options.silence_timeout;
     to.connection.traffic = traffic;
@@ -191,6 +195,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
       if (other.name != task) to.addresses.emplace(other.name, other.address);
     }
     to.log = log;
+    to.pool = options.pool;
     std::shared_ptr<ClusterComparison> comparison;
     if (is_task) {
       if (!cluster.bind_address().empty())
@@ -296,9 +301,12 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     });
     detail::tell([&] { worker->stop(why); });
     detail::tell([&] { peers->close(why); });
-    const std::lock_guard lock(mutex);
-    is_stopped = true;
-    stopped.notify_all();
+    {
+      const std::lock_guard lock(mutex);
+      is_stopped = true;
+      stopped.notify_all();
+    }
+    lines->flush();
   }
 
   void join(const JoinOptions& until) {
@@ -356,7 +364,9 @@ class ClusterTarget final : public SessionTarget {
     if (!is_alone) filters_.check(tasks);
   }
   ~ClusterTarget() override {
-    if (owns_) state_->stop();
+    if (!owns_) return;
+    state_->stop();
+    state_->lines->close();
   }
 
   std::vector<std::shared_ptr<Device>> local_devices() const override { return state_->devices; }
@@ -397,7 +407,10 @@ Server::Server(const ClusterSpec& cluster, ServerOptions options)
   state_->listen();
 }
 
-Server::~Server() { stop(); }
+Server::~Server() {
+  stop();
+  state_->lines->close();
+}
 
 std::shared_ptr<SessionTarget> Server::target(std::vector<std::string> filters) const {
   return std::make_shared<detail::ClusterTarget>(state_, filters, false);

@@ -235,6 +235,33 @@ TEST_CASE("a silent peer is asked for a sign of life, and given up when none com
   CHECK(mentions(status, "near has been silent for 10000 ms"));
 }
 
+TEST_CASE("a silent peer is given up when its time is over, whenever it was heard last", "[net]") {
+  const auto clock = std::make_shared<VirtualClock>();
+  Raw raw(test::options_of("far", clock));
+  const auto connection = raw.shake();
+  clock->advance(std::chrono::milliseconds(700));
+  CHECK(raw.ping().header.request == 77);
+  clock->advance(std::chrono::milliseconds(9999));
+  CHECK(connection->is_open());
+  clock->advance(std::chrono::milliseconds(1));
+  CHECK_FALSE(connection->is_open());
+  CHECK(mentions(raw.owner->closed(), "near has been silent for 10000 ms"));
+}
+
+TEST_CASE("a peer that does not read one write is given up when the time for that is over", "[net]") {
+  const auto clock = std::make_shared<VirtualClock>();
+  auto options = test::options_of("far", clock);
+  options.stall_timeout = std::chrono::milliseconds(4500);
+  Raw raw(options);
+  const auto connection = raw.shake();
+  CHECK(connection->post(1, std::string(5'000'000, 'x')).ok());
+  clock->advance(std::chrono::milliseconds(4499));
+  CHECK(connection->is_open());
+  clock->advance(std::chrono::milliseconds(1));
+  CHECK_FALSE(connection->is_open());
+  CHECK(mentions(raw.owner->closed(), "does not read what is sent to it"));
+}
+
 TEST_CASE("a ping is answered with its number and bytes", "[net]") {
   Raw raw;
   raw.shake();

@@ -18,3 +18,12 @@ TEST_CASE("of two starts the later one has the higher incarnation, whatever was 
     CHECK(incarnation_at(at(now), 0) != 0);
   }
 }
+
+TEST_CASE("an incarnation says when it was made", "[net]") {
+  const Clock::wall_time_point now(Duration(1'700'000'000s));
+  CHECK(time_until_start(incarnation_at(now, ~std::uint64_t{0}), now) == 0s);
+  CHECK(time_until_start(incarnation_at(now + 5min, 7), now) == 5min);
+  CHECK(time_until_start(incarnation_at(now - 1h, 7), now) == -1h);
+  CHECK(time_until_start(1, now) == -Duration(1'700'000'000s));
+  CHECK(time_until_start(~std::uint64_t{0}, now) > 24h * 365 * 80);
+}

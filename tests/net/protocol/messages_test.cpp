@@ -166,6 +166,25 @@ TEST_CASE("a message that is cut or too long is none") {
   check_cuts(reply);
 }
 
+TEST_CASE("the key of a tensor that travels has a limit, when it is written and when it is read") {
+  const auto written = [](std::size_t size) {
+    return net::to_body(net::PushTensor{1, {std::string(size, 'k'), false, Tensor<float>(1.0f)}});
+  };
+  CHECK(net::from_body<net::PushTensor>(written(net::max_key_bytes)).tensor.key.size() == net::max_key_bytes);
+  CHECK_THROWS_WITH(written(net::max_key_bytes + 1),
+                    Catch::Contains("under a key of 65537 bytes, more than 65536: 'kkk"));
+  CHECK_THROWS_WITH(net::to_body(net::ReceiveTensor{1, std::string(net::max_key_bytes + 1, 'k')}),
+                    Catch::Contains("under a key of 65537 bytes"));
+  std::string received;
+  dflow::ByteWriter out(received);
+  out.u64(1);
+  out.string(std::string(15 << 20, 'k'));
+  CHECK_THROWS_WITH(net::from_body<net::ReceiveTensor>(received),
+                    Catch::Contains("OUT_OF_RANGE: a key of 15728640 bytes, more than 65536"));
+  CHECK_THROWS_WITH(net::from_body<net::PushTensor>(received + std::string("\0", 1)),
+                    Catch::Contains("OUT_OF_RANGE: a key of 15728640 bytes"));
+}
+
 TEST_CASE("what a tensor says of itself is not believed") {
   const auto read = [](const std::string& bytes) {
     dflow::ByteReader in(bytes);

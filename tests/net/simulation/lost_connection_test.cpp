@@ -205,6 +205,7 @@ TEST_CASE("a server that cannot accept connections tries again after a while, an
   options.random = options.draw_seed = [&] { return simulation.random(); };
   int lines = 0;
   options.log = [&](std::string_view line) { lines += contains(line, "could not be accepted") ? 1 : 0; };
+  options.callbacks = std::make_shared<df::InlinePool>();
   df::net::ClusterSpec spec;
   spec.add_task("ps", 0, "here");
   spec.set_task("ps", 0);

@@ -184,6 +184,7 @@ void SimulatedCluster::start(Task& task) {
   options.silence_timeout = world_.silence_timeout;
   options.random = options.draw_seed = [this] { return world_.simulation.random(); };
   options.log = [this, name = task.name()](std::string_view line) { world_.facts.log(str_cat(name, ": ", line)); };
+  options.callbacks = std::make_shared<InlinePool>();
   net::ClusterSpec spec = spec_;
   spec.set_task(task.job, task.index);
   task.server = std::make_unique<net::Server>(spec, options);

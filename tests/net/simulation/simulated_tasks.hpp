@@ -31,15 +31,17 @@ class SimulatedTasks {
     simulation.run_for(std::chrono::seconds(1));
   }
 
-  /// Starts the task `name` on the machine `machine`.
-  void start(const std::string& name, const std::string& machine) {
+  /// Starts the task `name` on the machine `machine`. An `incarnation` of 0 is made of the time.
+  void start(const std::string& name, const std::string& machine, std::uint64_t incarnation = 0) {
     const auto process = processes[machine] = simulation.start(machine);
     net::ServerOptions options;
+    options.incarnation = incarnation;
     options.pool = process->pool();
     options.clock = process->clock();
     options.transport = network.transport(process);
     options.random = options.draw_seed = [this] { return simulation.random(); };
     options.log = [this, machine](std::string_view line) { log.push_back(machine + ": " + std::string(line)); };
+    options.callbacks = std::make_shared<InlinePool>();
     net::ClusterSpec cluster;
     for (const net::ClusterSpec::Task& task : spec.tasks()) {
       cluster.add_task(task.job, task.index, task.job + "0" == name ? machine : task.address);

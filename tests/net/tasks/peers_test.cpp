@@ -300,3 +300,109 @@ TEST_CASE("another start of a task takes the place of the earlier one, of a clie
   for (const auto& connection : connections) connection->close(Status::cancelled("done"));
   peers->close(Status::cancelled("done"));
 }
+
+namespace {
+
+/// Notes the methods of requests in the order in which they are begun. The method 1 waits until another is done.
+class OrderedService final : public Peers::Service {
+ public:
+  void on_request(const TaskIdentity& client, const Visit&, Incoming& request, Responder& respond) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (client.task == other_task) begun_.push_back(request.method);
+    }
+    if (request.method == 1) is_held_.wait(true);
+    if (client.task != other_task) release();
+    if (respond.is_due()) respond(Outgoing());
+  }
+  void on_gone(const Visit&, const Status&) override {}
+  void release() {
+    is_held_ = false;
+    is_held_.notify_all();
+  }
+  std::vector<int> begun() {
+    const std::lock_guard lock(mutex_);
+    return begun_;
+  }
+
+ private:
+  std::atomic<bool> is_held_{true};
+  std::mutex mutex_;
+  std::vector<int> begun_;
+};
+
+/// Peers whose connections share one I/O thread.
+struct OneIoThread {
+  explicit OneIoThread(std::size_t max_waiting_bytes = 64 << 20) {
+    Peers::Options options;
+    options.transport = transport;
+    options.connection = test::options_of(peers_task);
+    options.pool = std::make_shared<WorkStealingPool>(1);
+    options.max_waiting_bytes = max_waiting_bytes;
+    peers = std::make_shared<Peers>(std::move(options));
+    peers->set_service(service);
+  }
+  ~OneIoThread() {
+    service->release();
+    for (const auto& connection : connections) connection->close(Status::cancelled("done"));
+    peers->close(Status::cancelled("done"));
+  }
+  std::shared_ptr<Connection> connect(const std::string& name) {
+    test::Ends ends = test::connected(*transport, *listener);
+    peers->accept(std::move(ends.far));
+    test::Opening opening;
+    Connection::open(std::move(ends.near), Role::connector, test::options_of(name), std::make_shared<test::Owner>(),
+                     opening.done());
+    connections.push_back(opening.wait().second);
+    REQUIRE(connections.back() != nullptr);
+    return connections.back();
+  }
+  static void call(const std::shared_ptr<Connection>& connection, std::uint16_t method, std::size_t bytes,
+                   test::Answered& answered) {
+    Call call;
+    call.method = method;
+    call.message.body.assign(bytes, 'x');
+    connection->call(std::move(call), answered.done());
+  }
+
+  std::shared_ptr<MemoryTransport> transport = std::make_shared<MemoryTransport>(std::make_shared<WorkStealingPool>(1));
+  std::unique_ptr<Listener> listener = transport->listen("here");
+  std::shared_ptr<OrderedService> service = std::make_shared<OrderedService>();
+  std::shared_ptr<Peers> peers;
+  std::vector<std::shared_ptr<Connection>> connections;
+};
+
+}  // namespace
+
+TEST_CASE("a long request keeps no other connection waiting, and those behind it keep their order", "[net]") {
+  OneIoThread one;
+  const auto connection = one.connect(other_task), other = one.connect("/job:client/replica:0/task:1");
+  test::Answered answered[5];
+  one.call(connection, 1, 1 << 20, answered[0]);
+  one.call(connection, 2, 10, answered[1]);
+  one.call(connection, 3, 1 << 20, answered[2]);
+  CHECK(connection->post(4, "a post").ok());
+  one.call(connection, 5, 10, answered[3]);
+  one.call(other, 6, 10, answered[4]);  // which lets the first one go on
+  CHECK(answered[4].wait().first.ok());
+  for (int i = 0; i < 4; ++i) CHECK(answered[i].wait().first.ok());
+  CHECK(one.service->begun() == std::vector<int>{1, 2, 3, 4, 5});
+  test::Answered next;
+  one.call(connection, 6, 10, next);
+  CHECK(next.wait().first.ok());
+}
+
+TEST_CASE("requests that wait behind a long one are so many bytes at most", "[net]") {
+  OneIoThread one(3 << 20);
+  const auto connection = one.connect(other_task), other = one.connect("/job:client/replica:0/task:1");
+  test::Answered answered[4];
+  one.call(connection, 1, 1 << 20, answered[0]);
+  one.call(connection, 2, 1 << 20, answered[1]);
+  one.call(connection, 3, 1 << 20, answered[2]);
+  const Status refused = answered[2].wait().first;
+  CHECK(refused.code() == Code::resource_exhausted);
+  CHECK(mentions(refused, "requests of 3145728 bytes wait already"));
+  one.call(other, 6, 10, answered[3]);
+  for (const int i : {0, 1, 3}) CHECK(answered[i].wait().first.ok());
+  CHECK(one.service->begun() == std::vector<int>{1, 2});
+}

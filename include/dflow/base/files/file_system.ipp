@@ -2,6 +2,7 @@
 
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/base/printable.hpp>
+#include <dflow/base/reactor_thread.hpp>
 #include <dflow/base/status.hpp>
 
 #include <dirent.h>
@@ -141,6 +142,7 @@ class FileDescriptor {
   /// Blocks. Errors: as FileSystem; an interrupted call is repeated.
   FileDescriptor(const char* action, const std::string& path, int flags, mode_t mode = 0666) : path_(path) {
     refuse_zero_byte(action, path);
+    may_block("opening a file");
     do {
       descriptor_ = ::open(path.c_str(), flags | O_CLOEXEC, mode);
     } while (descriptor_ < 0 && errno == EINTR);
@@ -174,6 +176,7 @@ class FileDescriptor {
   }
 
   std::size_t read_at(std::uint64_t offset, std::span<std::byte> into) const {
+    may_block("reading a file");
     if (offset > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) return 0;
     std::size_t done = 0;
     while (done < into.size()) {
@@ -188,6 +191,7 @@ class FileDescriptor {
   }
 
   void write_all(std::span<const std::byte> bytes) const {
+    may_block("writing a file");
     while (!bytes.empty()) {
       const ssize_t put = ::write(descriptor_, bytes.data(), bytes.size());
       if (put < 0 && errno == EINTR) continue;
@@ -197,6 +201,7 @@ class FileDescriptor {
   }
 
   void sync() const {
+    may_block("syncing a file");
     while (::fsync(descriptor_) != 0) {
       if (errno != EINTR) fail_with_errno("sync", path_, errno);
     }

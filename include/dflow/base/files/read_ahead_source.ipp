@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/files/read_ahead_source.hpp>
+#include <dflow/base/reactor_thread.hpp>
 #include <dflow/base/status.hpp>
 
 #include <algorithm>
@@ -67,6 +68,7 @@ ReadAheadSource::Block ReadAheadSource::take_first() {
 
 /// Goes on to the block that begins where the current one ends; false at the end of the file.
 bool ReadAheadSource::next_block() {
+  detail::may_block("reading a file");
   std::unique_lock lock(mutex_);
   if (ahead_.empty() && !is_reading_) {
     wanted_ = current_.offset + current_.size;

@@ -41,7 +41,7 @@ class ElasticPool final : public ThreadPool {
   int num_threads() const noexcept override;
   void schedule(Task task) override;
   bool run_one() override;
-  void wait(PoolEvent& event) override { event.wait_blocking(); }
+  void wait(PoolEvent& event) override;
   bool current_thread_is_worker() const noexcept override;
 
   /// How many threads there are; stale as soon as it is read.

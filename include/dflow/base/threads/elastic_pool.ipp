@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/reactor_thread.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/base/threads/elastic_pool.hpp>
 #include <dflow/base/threads/task_ring.hpp>
@@ -170,6 +171,11 @@ void ElasticPool::schedule(Task task) {
 bool ElasticPool::run_one() {
   const std::shared_ptr<State> state = state_;
   return state->run_one();
+}
+
+void ElasticPool::wait(PoolEvent& event) {
+  detail::may_block("waiting for an event");
+  event.wait_blocking();
 }
 
 bool ElasticPool::current_thread_is_worker() const noexcept {

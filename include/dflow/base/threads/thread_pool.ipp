@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/reactor_thread.hpp>
 #include <dflow/base/threads/cpu_quota.hpp>
 #include <dflow/base/threads/inline_pool.ipp>
 #include <dflow/base/threads/pool_event.ipp>
@@ -22,6 +23,7 @@ namespace dflow {
 ThreadPool::~ThreadPool() = default;
 
 void ThreadPool::wait(PoolEvent& event) {
+  detail::may_block("waiting for an event");
   if (current_thread_is_worker()) {
     while (!event.is_set() && run_one()) {
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/reactor_thread.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/base/threads/spin_lock.hpp>
 #include <dflow/base/threads/task_ring.hpp>
@@ -415,6 +416,7 @@ bool WorkStealingPool::run_one() {
 }
 
 void WorkStealingPool::wait(PoolEvent& event) {
+  detail::may_block("waiting for an event");
   if (!current_thread_is_worker()) return event.wait_blocking();
   // The worker holds a share of the state itself.
   state_->wait(detail::pool_member().worker, event);

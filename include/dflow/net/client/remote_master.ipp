@@ -62,7 +62,7 @@ std::vector<std::string> names_of(const ClusterSpec& cluster) {
 
 RemoteMaster::RemoteMaster(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-RemoteMaster::~RemoteMaster() { state_->client.peers->close(Status::unavailable("the client has ended")); }
+RemoteMaster::~RemoteMaster() { state_->client.end(Status::unavailable("the client has ended")); }
 
 std::vector<DeviceInfo> RemoteMaster::devices() const {
   return from_body<DeviceList>(state_->call(Method::list_cluster_devices, to_body(NameList{state_->filters}))).devices;
@@ -122,7 +122,7 @@ void reset(const ClusterSpec& cluster, std::vector<std::string> containers, std:
   wanted.check(tasks);
   std::erase_if(tasks, [&](const std::string& task) { return !wanted.want(task); });
   const detail::ThinClient client(cluster, std::move(options));
-  const auto close = [&] { client.peers->close(Status::cancelled("all tasks have been asked")); };
+  const auto close = [&] { client.end(Status::cancelled("all tasks have been asked")); };
   try {
     detail::wait_for_status(nullptr, [&](auto done) {
       reset_tasks_async(*client.peers, tasks, std::move(containers), client.clock->after(client.startup_timeout),

@@ -2,6 +2,7 @@
 
 #include <dflow/base/clock.hpp>
 #include <dflow/base/duration.hpp>
+#include <dflow/base/reactor_thread.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/base/system_seed.hpp>
@@ -28,6 +29,7 @@ struct ThinClient {
   std::uint64_t incarnation = 0;
   std::shared_ptr<Clock> clock;
   std::shared_ptr<Peers> peers;
+  std::shared_ptr<dflow::detail::LogQueue> lines;
   Duration startup_timeout{};
 
   ThinClient(const ClusterSpec& cluster, ServerOptions o) : startup_timeout(o.startup_timeout) {
@@ -37,7 +39,7 @@ struct ThinClient {
     clock = o.clock;
     incarnation = o.incarnation != 0 ? o.incarnation : o.random();
     task = str_cat("/job:client/replica:0/task:", incarnation % 2'000'000'000);
-    o.log = log_lines(task, std::move(o.log));
+    lines = log_lines(task, o);
     Peers::Options to;
     to.transport = std::move(o.transport);
     to.connection.self = {{}, task, incarnation, 0};
@@ -45,11 +47,16 @@ struct ThinClient {
     to.connection.is_insecure = cluster.is_insecure();
     to.connection.clock = clock;
     to.connection.random = std::move(o.random);
-    to.connection.log = std::move(o.log);
+    to.connection.log = dflow::detail::QueuedLog{lines};
     to.connection.heartbeat_interval = o.silence_timeout / 5;
     to.connection.heartbeat_timeout = o.silence_timeout;
     for (const ClusterSpec::Task& other : cluster.tasks()) to.addresses.emplace(other.name, other.address);
     peers = std::make_shared<Peers>(std::move(to));
+  }
+
+  void end(const Status& why) const {
+    peers->close(why);
+    lines->close();
   }
 };
 
@@ -67,6 +74,7 @@ void wait_for_status(ThreadPool* pool, const Begin& begin, const std::stop_token
     }
   };
   const auto waiting = std::make_shared<Waiting>();
+  dflow::detail::may_block("waiting for another task");
   begin([waiting](Status status) { waiting->end(std::move(status)); });
   const std::stop_callback stopped(stop, [waiting] { waiting->end(Status::cancelled("stop was requested")); });
   if (pool != nullptr) {

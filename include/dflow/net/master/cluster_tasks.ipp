@@ -482,14 +482,22 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
       watch_ = std::move(watch);
     }
     Call call = make_call(Method::run_share, to_body(run));
-    connection->call(std::move(call),
-                     [self = shared_from_this(), asked = now_ns()](Status status, const std::string& body) {
-                       if (status.ok()) status = self->take_reply(body, asked, self->now_ns());
-                       if (status.code() == Code::not_found) self->share_->register_again();
-                       self->finish(status.with_task(self->share_->task()));
-                     });
+    connection->call(std::move(call), [self = shared_from_this(), asked = now_ns()](Status status, std::string body) {
+      // The statistics of a traced step may be many.
+      const bool is_long = body.size() > max_io_thread_bytes;
+      ThreadPool* const pool = is_long ? self->share_->state().options.pool.get() : nullptr;
+      run_in_pool(pool, [self, asked, returned = self->now_ns(), status = std::move(status), body = std::move(body)] {
+        self->end(status, body, asked, returned);
+      });
+    });
     // It may have been cancelled before there was a run to cancel.
     if (!cancelled_status().ok()) send_cancel(*connection);
+  }
+
+  void end(Status status, const std::string& body, std::int64_t asked, std::int64_t returned) {
+    if (status.ok()) status = take_reply(body, asked, returned);
+    if (status.code() == Code::not_found) share_->register_again();
+    finish(status.with_task(share_->task()));
   }
 
   std::int64_t now_ns() const { return clock_ns(share_->state().options.clock->now()); }

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <dflow/base/clock.hpp>
+#include <dflow/base/threads/thread_pool.hpp>
 #include <dflow/net/protocol/connection.hpp>
 #include <dflow/net/protocol/messages.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -17,6 +20,21 @@ inline Call make_call(Method method, std::string body = {}) {
   call.method = static_cast<std::uint16_t>(method);
   call.message.body = std::move(body);
   return call;
+}
+
+/// An I/O thread reads or writes a message of more bytes only if there is no pool for it: other connections wait.
+inline constexpr std::size_t max_io_thread_bytes = std::size_t{256} << 10;
+
+/// Runs `work` in the pool; in the calling thread if there is no pool, or no thread of it.
+template <class F>
+void run_in_pool(ThreadPool* pool, F work) {
+  if (pool == nullptr) return work();
+  const auto shared = std::make_shared<F>(std::move(work));
+  try {
+    pool->schedule([shared] { (*shared)(); });
+  } catch (...) {
+    (*shared)();
+  }
 }
 
 /// A deadline as requests say it: 0 for none, and at least 1 else, also where it has passed.

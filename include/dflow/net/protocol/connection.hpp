@@ -125,6 +125,8 @@ struct ConnectionOptions {
   std::shared_ptr<Clock> clock;
   std::function<std::uint64_t()> random;                ///< numbers of 64 random bits
   std::function<void(std::string_view)> log = nullptr;  ///< gets a line for each peer that is refused or misbehaves
+  /// Gets those lines in place of `log`, with the address of the peer that causes them, so that it can limit them.
+  std::function<void(std::string_view line, std::string_view peer)> log_of_peer = nullptr;
   std::uint64_t max_body_bytes = std::uint64_t{16} << 20;
   std::uint64_t max_request_payload_bytes = std::uint64_t{4} << 30;
   std::size_t max_calls = 65536;  ///< under way, each way
@@ -204,6 +206,10 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   bool is_open() const noexcept { return is_open_.load(std::memory_order_acquire); }
   /// The other side has sent its identity; its proof shows whether the identity is true.
   bool is_introduced() const noexcept { return has_hello_.load(std::memory_order_acquire); }
+  /// The other side has said that it ends the connection.
+  bool is_farewell() const noexcept { return is_farewell_.load(std::memory_order_acquire); }
+  /// A line of the log that the peer causes.
+  void log_of_peer(std::string_view line) const;
   /// Is cancelled when the connection has ended, with the status that calls end with, after them.
   CancellationToken end() const { return end_.token(); }
   /// Precondition of the next four functions: the connection has been open.
@@ -246,10 +252,12 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   Status check_answers() const;
   Status check_requests() const;
   Status check_stall();
+  Duration until_next_look() const;
   void keep_alive() noexcept;
   void look_after();
   void schedule_keep_alive();
   std::string peer_name() const;
+  Status lost(const Status& status) const;
 
   // FrameSink
   void on_frame(const FrameHeader& header, std::string payload) override;
@@ -279,7 +287,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   Handshake handshake_;
   Channel channel_;
   std::shared_ptr<ByteBudget> budget_;  ///< of the peer; set before the connection is open
-  bool is_farewell_ = false;            ///< the peer has said that it goes
+  std::atomic<bool> is_farewell_{false};
   FrameReader reader_;
   std::size_t read_count_ = 0;
   std::map<std::uint64_t, Inbound> inbound_;  ///< payloads under way, by request, which the peer chooses, and direction

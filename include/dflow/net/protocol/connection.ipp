@@ -46,15 +46,19 @@ std::string Connection::peer_name() const {
   return has_hello_.load(std::memory_order_acquire) ? handshake_.peer().self.task : stream_->peer();
 }
 
+void Connection::log_of_peer(std::string_view line) const {
+  if (options_.log_of_peer) return options_.log_of_peer(line, stream_->peer());
+  if (options_.log) options_.log(line);
+}
+
 void Connection::start() {
   {
     const std::lock_guard lock(mutex_);
     timer_ = options_.clock->schedule_after(options_.handshake_timeout, [weak = weak_from_this()] {
       const std::shared_ptr<Connection> self = weak.lock();
       if (self == nullptr || self->is_open()) return;
-      self->guarded([&] {
-        self->fail(Status::deadline_exceeded(str_cat(self->peer_name(), " has not introduced itself in time")), false);
-      });
+      self->guarded(
+          [&] { self->fail(Status::deadline_exceeded("the other side has not introduced itself in time"), false); });
     });
     writer_.add({.type = FrameType::hello}, handshake_.hello());
     flush();
@@ -104,8 +108,12 @@ void Connection::fail(Status status, bool tell_peer) noexcept {
       return entry.second->is_placing;
     });
   }
-  if (!was_open && options_.log) {
-    detail::tell([&] { options_.log(str_cat("no connection with ", peer_name(), ": ", status.to_string())); });
+  if (!was_open && (options_.log || options_.log_of_peer)) {
+    detail::tell([&] {
+      const std::string_view claimed = has_hello_ ? std::string_view(handshake_.peer().self.task) : std::string_view();
+      log_of_peer(str_cat("no connection with ", detail::shown_name(claimed), claimed.empty() ? "" : " at ",
+                          stream_->peer(), ": ", code_name(status.code()), ": ", status.message()));
+    });
   }
   for (const auto& [request, call] : calls) {
     call->cancellation.try_deregister();
@@ -145,12 +153,17 @@ void Connection::read_next() {
   });
 }
 
-void Connection::on_read(const Status& status) {
-  if (!status.ok()) {
-    // An orderly end carries no text: a caller that was cut off is told the name of the lost peer.
-    return fail(Status::unavailable(str_cat("the connection with ", peer_name(), " is lost: ", status.message())),
-                false);
+Status Connection::lost(const Status& status) const {
+  // Whoever cannot connect says the peer's name.
+  if (!is_open()) {
+    const bool is_refused = status.code() == Code::unauthenticated;
+    return is_refused ? status : Status::unavailable(str_cat("the connection is lost: ", status.message()));
   }
+  return Status::unavailable(str_cat("the connection with ", peer_name(), " is lost: ", status.message()));
+}
+
+void Connection::on_read(const Status& status) {
+  if (!status.ok()) return fail(lost(status), false);
   {
     const std::lock_guard lock(mutex_);
     if (!closed_.ok()) return;
@@ -161,10 +174,7 @@ void Connection::on_read(const Status& status) {
     if (options_.traffic != nullptr) options_.traffic->received_bytes.fetch_add(read_count_, std::memory_order_relaxed);
     reader_.take(read_count_);
   } catch (...) {
-    const Status error = status_of_current_exception();
-    if (is_open() && !is_farewell_ && options_.log)
-      options_.log(str_cat("the connection with ", peer_name(), " ends: ", error.to_string()));
-    return fail(error, !is_farewell_);
+    return fail(status_of_current_exception(), !is_farewell());
   }
   {
     const std::lock_guard lock(mutex_);
@@ -215,7 +225,7 @@ void Connection::on_frame(const FrameHeader& header, std::string payload) {
       ByteReader in(payload);
       const Status why = read_status(in);
       in.expect_end();
-      is_farewell_ = true;
+      is_farewell_.store(true, std::memory_order_release);
       throw_error(why.ok() ? Status::unavailable(str_cat(peer_name(), " has closed the connection"))
                            : handshake_.explain(why));
     }
@@ -363,9 +373,19 @@ void Connection::send_message(FrameType type, std::uint64_t request, std::uint16
 void Connection::schedule_keep_alive() {
   could_send_ = options_.clock->now();
   last_heard_.store(std::max(last_heard_.load(), options_.clock->now().time_since_epoch().count()));
-  timer_ = options_.clock->schedule_after(options_.heartbeat_interval, [weak = weak_from_this()] {
+  timer_ = options_.clock->schedule_after(until_next_look(), [weak = weak_from_this()] {
     if (const std::shared_ptr<Connection> self = weak.lock()) self->keep_alive();
   });
+}
+
+/// With the mutex held: until the next heartbeat, or until a time limit is reached if that comes earlier.
+Duration Connection::until_next_look() const {
+  const Clock::time_point now = options_.clock->now();
+  const Clock::time_point heard{Clock::duration(last_heard_.load(std::memory_order_relaxed))};
+  Duration left = std::min(options_.heartbeat_interval, options_.heartbeat_timeout - (now - heard));
+  if (is_writing_) left = std::min(left, options_.stall_timeout - (now - began_writing_));
+  if (writer_.num_payloads() != 0) left = std::min(left, options_.stall_timeout - (now - could_send_));
+  return std::max(left, Duration::zero());
 }
 
 /// Bytes that wait for a peer hold the memory that they are sent from.
@@ -400,7 +420,7 @@ void Connection::look_after() {
     writer_.add({.type = FrameType::ping, .request = next_request_++}, {});
     flush();
   }
-  timer_ = options_.clock->schedule_after(options_.heartbeat_interval, [weak = weak_from_this()] {
+  timer_ = options_.clock->schedule_after(until_next_look(), [weak = weak_from_this()] {
     if (const std::shared_ptr<Connection> self = weak.lock()) self->keep_alive();
   });
 }

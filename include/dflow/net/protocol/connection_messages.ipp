@@ -54,6 +54,12 @@ void put_before(std::string& body, Numbers... numbers) {
   body = std::move(whole);
 }
 
+/// The status of calls after the end of a connection. What is lost says so itself.
+Status ended_by(const Status& closed) {
+  if (closed.code() == Code::unavailable) return closed;
+  return Status::unavailable(str_cat("the connection has ended: ", closed.message()));
+}
+
 /// Payloads of a request and of the reply to one of the same number are told apart by the lowest bit.
 std::uint64_t inbound_key(std::uint64_t request, bool of_reply) noexcept { return request << 1 | (of_reply ? 1 : 0); }
 
@@ -383,7 +389,7 @@ Status Connection::begin_call(Call& call, CallDone& done, std::uint64_t& request
   {
     const std::lock_guard lock(mutex_);
     if (!closed_.ok()) {
-      return Status::unavailable(str_cat("the connection has ended: ", closed_.message())).with_task(peer_name());
+      return detail::ended_by(closed_).with_task(peer_name());
     }
     if (calls_.size() >= options_.max_calls) {
       return Status::resource_exhausted(str_cat("more than ", options_.max_calls, " calls at once"))
@@ -428,7 +434,7 @@ Status Connection::post(std::uint16_t method, std::string body, std::optional<st
   }
   const std::lock_guard lock(mutex_);
   if (!closed_.ok()) {
-    return Status::unavailable(str_cat("the connection has ended: ", closed_.message())).with_task(peer_name());
+    return detail::ended_by(closed_).with_task(peer_name());
   }
   if (Status full = check_requests(); !full.ok()) return full;
   if (mark.has_value()) {

@@ -68,21 +68,22 @@ Sha256Digest Handshake::take_hello(std::string_view bytes) {
   if (peer_.role == self_.role) throw_error(Status::unauthenticated("the peer plays our own part in the handshake"));
   if (peer_.nonce == self_.nonce) throw_error(Status::unauthenticated("the peer sends our own hello back"));
   if (refuses_peer_) {
-    throw_error(
-        Status::unauthenticated(str_cat("'", them.task, "' runs for another user than '", us.task, "', and '", us.task,
-                                        "' has no secret of the cluster: only a secret lets other users in")));
+    throw_error(Status::unauthenticated(str_cat("'", detail::shown_name(them.task), "' runs for another user than '",
+                                                us.task, "', and '", us.task,
+                                                "' has no secret of the cluster: only a secret lets other users in")));
   }
   if (them.cluster != us.cluster) {
-    throw_error(Status::failed_precondition(
-        str_cat("'", them.task, "' belongs to cluster '", them.cluster, "', and this is '", us.cluster, "'")));
+    throw_error(
+        Status::failed_precondition(str_cat("'", detail::shown_name(them.task), "' belongs to cluster '",
+                                            detail::shown_name(them.cluster), "', and this is '", us.cluster, "'")));
   }
   const bool connects = self_.role == Role::connector;
   const std::string& wanted = connects ? self_.wanted : peer_.wanted;
   const std::string& reached = connects ? them.task : us.task;
   if (!wanted.empty() && wanted != reached) {
-    throw_error(Status::failed_precondition(str_cat("'", wanted, "' was to be reached, and this is '", reached, "': '",
-                                                    us.task, "' and '", them.task,
-                                                    "' know different addresses of the cluster's tasks")));
+    throw_error(Status::failed_precondition(str_cat(
+        "'", detail::shown_name(wanted), "' was to be reached, and this is '", detail::shown_name(reached), "': '",
+        us.task, "' and '", detail::shown_name(them.task), "' know different addresses of the cluster's tasks")));
   }
   if (!them.task.empty() && them.task == us.task) {
     throw_error(Status::failed_precondition(
@@ -90,8 +91,8 @@ Sha256Digest Handshake::take_hello(std::string_view bytes) {
   }
   const bool has_no_ops = (connects ? us : them).op_fingerprint == 0;
   if (!has_no_ops && them.op_fingerprint != us.op_fingerprint) {
-    throw_error(Status::failed_precondition(
-        str_cat("'", them.task, "' has other ops than '", us.task, "': both must be built with the same op table")));
+    throw_error(Status::failed_precondition(str_cat("'", detail::shown_name(them.task), "' has other ops than '",
+                                                    us.task, "': both must be built with the same op table")));
   }
   return proof_of(self_.role);
 }
@@ -103,15 +104,15 @@ void Handshake::take_proof(std::string_view bytes) const {
     std::memcpy(got.data(), bytes.data(), got.size());
     if (constant_time_equal(got, expected)) return;
   }
-  throw_error(explain(
-      Status::unauthenticated(str_cat("'", self_.self.task, "' and '", peer_.self.task, "'", detail::other_secrets))));
+  throw_error(explain(Status::unauthenticated(
+      str_cat("'", self_.self.task, "' and '", detail::shown_name(peer_.self.task), "'", detail::other_secrets))));
 }
 
 Status Handshake::explain(const Status& refused) const {
   const bool knows_no_secret = secret_.empty() && refused.message().ends_with(detail::other_secrets);
   if (refused.code() != Code::unauthenticated || !knows_no_secret) return refused;
-  return Status::unauthenticated(
-      str_cat("'", self_.self.task, "' was given no secret of the cluster, and '", peer_.self.task, "' has one"));
+  return Status::unauthenticated(str_cat("'", self_.self.task, "' was given no secret of the cluster, and '",
+                                         detail::shown_name(peer_.self.task), "' has one"));
 }
 
 Sha256Digest Handshake::proof_of(Role role) const {

@@ -7,8 +7,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace dflow::net {
+
+namespace detail {
+/// A name that a stranger may have made up, cut to the length that a message can have.
+std::string shown_name(std::string_view name);
+}  // namespace detail
 
 /// The identity that a task gives of itself when it is connected with another.
 ///
@@ -36,5 +42,7 @@ struct TaskIdentity {
 /// it every task can tell which of two starts is the later one, even a task that has seen neither of them before.
 /// Never 0.
 std::uint64_t incarnation_at(Clock::wall_time_point now, std::uint64_t random) noexcept;
+/// How long after `now` an incarnation was made, by its calendar; below zero if before.
+Duration time_until_start(std::uint64_t incarnation, Clock::wall_time_point now) noexcept;
 
 }  // namespace dflow::net

@@ -120,6 +120,10 @@ struct SharePartitions {
   friend bool operator==(const SharePartitions&, const SharePartitions&) = default;
 };
 
+/// The longest text of a rendezvous key that travels. Errors of writing: InvalidArgument for a longer one; of reading:
+/// OutOfRange.
+inline constexpr std::size_t max_key_bytes = std::size_t{64} << 10;
+
 /// A tensor that its sender knows to be wanted, with the key that it is sent under.
 struct PushedTensor {
   std::string key;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/checked.hpp>
+#include <dflow/base/printable.hpp>
 #include <dflow/core/tensor.hpp>
 #include <dflow/graph/graph_def_archive.hpp>
 #include <dflow/net/protocol/messages.hpp>
@@ -240,15 +241,36 @@ SharePartitions SharePartitions::read(ByteReader& in) {
   return share;
 }
 
-void PushedTensor::write(ByteWriter& out) const {
+namespace detail {
+
+void write_key(ByteWriter& out, const std::string& key) {
+  if (key.size() > max_key_bytes) {
+    throw_error(
+        Status::invalid_argument(str_cat("a tensor cannot be sent under a key of ", key.size(), " bytes, more than ",
+                                         max_key_bytes, ": '", printable(key, 200), "'")));
+  }
   out.string(key);
+}
+
+std::string read_key(ByteReader& in) {
+  const std::string_view key = in.string();
+  if (key.size() > max_key_bytes) {
+    throw_error(Status::out_of_range(str_cat("a key of ", key.size(), " bytes, more than ", max_key_bytes)));
+  }
+  return std::string(key);
+}
+
+}  // namespace detail
+
+void PushedTensor::write(ByteWriter& out) const {
+  detail::write_key(out, key);
   out.boolean(is_dead);
   if (!is_dead) write_tensor(out, tensor);
 }
 
 PushedTensor PushedTensor::read(ByteReader& in) {
   PushedTensor pushed;
-  pushed.key = in.string();
+  pushed.key = detail::read_key(in);
   pushed.is_dead = in.boolean();
   if (!pushed.is_dead) pushed.tensor = read_tensor(in);
   return pushed;
@@ -359,13 +381,13 @@ CancelStep CancelStep::read(ByteReader& in) {
 
 void ReceiveTensor::write(ByteWriter& out) const {
   out.u64(step);
-  out.string(key);
+  detail::write_key(out, key);
 }
 
 ReceiveTensor ReceiveTensor::read(ByteReader& in) {
   ReceiveTensor receive;
   receive.step = in.u64();
-  receive.key = in.string();
+  receive.key = detail::read_key(in);
   return receive;
 }
 

@@ -234,7 +234,7 @@ class SimulatedTransport final : public Transport {
     far.process = port->second->process;
     far.peer = str_cat(here, ", a client of ", attempt->address);
     for (SimulatedSide& side : connection->sides) {
-      side.why = Status::unavailable(str_cat("the connection to '", side.peer, "' is closed"));
+      side.why = Status::unavailable("the stream is closed");
     }
     network.connections.emplace(connection->number, connection);
     const std::shared_ptr<State> shared = network.shared_from_this();

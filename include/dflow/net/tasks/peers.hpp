@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/clock.hpp>
+#include <dflow/base/threads/thread_pool.hpp>
 #include <dflow/net/inspect/task_log.hpp>
 #include <dflow/net/protocol/connection.hpp>
 #include <dflow/net/protocol/visit.hpp>
@@ -78,7 +79,14 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
     std::size_t max_handshakes = 256;
     /// Accepted connections of processes that are no tasks of `addresses`. More are refused with ResourceExhausted.
     std::size_t max_client_connections = 512;
+    /// An incarnation whose time is further ahead of this machine's calendar says nothing about which start is the
+    /// later one. A calendar that is set to another time zone is wrong by hours.
+    Duration max_calendar_lead = std::chrono::hours(24);
     std::shared_ptr<TaskLog> log = nullptr;  ///< of tensors, if given
+    /// Reads long messages, and the requests that come behind them; null: I/O threads do, and others wait.
+    std::shared_ptr<ThreadPool> pool = nullptr;
+    /// Requests of one connection may wait for the pool with so many bytes. The next are refused.
+    std::size_t max_waiting_bytes = std::size_t{64} << 20;
   };
   using Done = UniqueFunction<void(Status, std::shared_ptr<Connection>)>;
 
@@ -137,12 +145,21 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
     std::shared_ptr<Link> link;
   };
 
+  /// The starts of one task that have been here.
+  struct Starts {
+    std::uint64_t latest = 0;             ///< the last one that was let in
+    std::uint64_t least = 0;              ///< those with lower incarnations were before
+    std::vector<std::uint64_t> replaced;  ///< which do not come back
+  };
+
   /// With the mutex held: an open connection, else the end.
   std::multimap<Place, Open>::iterator find_open(const Place& place);
   /// With the mutex held: why it is not let in, if it is not.
   Status refusal_of(const Connection& connection);
-  /// With the mutex held; false if a later start of the peer has been here.
-  bool note_start(const TaskIdentity& peer);
+  /// With the mutex held. Errors: Aborted if a later start of the peer has been here.
+  Status note_start(const TaskIdentity& peer);
+  std::chrono::seconds seconds_ahead(std::uint64_t incarnation) const;
+  void warn_of_calendar(const TaskIdentity& peer) const;
   /// With the mutex held: the connections that end when this one begins, and the reasons.
   std::vector<std::pair<Open, Status>> superseded_by(const Connection& connection) const;
   void end_handshake(std::uint64_t number);
@@ -171,7 +188,7 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   Status closed_;
   std::multimap<Place, Open> open_;
   std::map<Place, Connecting> connecting_;
-  std::map<std::string, std::uint64_t> latest_starts_;                              ///< incarnations, by task
+  std::map<std::string, Starts> starts_;                                            ///< by task
   std::map<std::pair<std::string, std::uint64_t>, std::shared_ptr<Visit>> visits_;  ///< that go on, by client and start
   std::uint64_t next_visit_ = 1;
   std::uint64_t next_handshake_ = 1;

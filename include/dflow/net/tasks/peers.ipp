@@ -4,8 +4,10 @@
 #include <dflow/net/protocol/call.hpp>
 #include <dflow/net/protocol/messages.hpp>
 #include <dflow/net/tasks/peers.hpp>
+#include <dflow/net/transport/strand.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -52,12 +54,38 @@ Peers::Peers(Options options) : options_(std::move(options)) {
 Peers::~Peers() = default;
 
 /// A connection calls a Link. The link outlives the objects that it calls, so it checks whether they still exist.
-class Peers::Link final : public Connection::Handler {
+class Peers::Link final : public Connection::Handler, public std::enable_shared_from_this<Link> {
  public:
-  Link(std::weak_ptr<Peers> peers, std::shared_ptr<Service> service)
-      : peers_(std::move(peers)), service_(std::move(service)) {}
+  explicit Link(const std::shared_ptr<Peers>& peers) : peers_(peers), service_(peers->service_) {
+    const Options& options = peers->options_;
+    if (options.pool != nullptr) strand_ = std::make_shared<Strand>(options.pool);
+    max_waiting_bytes_ = options.max_waiting_bytes;
+  }
 
+  /// A long request goes to the pool. Requests keep their order: the next ones follow it as long as it waits.
   void on_request(const std::shared_ptr<Connection>& connection, Incoming request, Responder respond) override {
+    const bool is_long = request.body.size() > detail::max_io_thread_bytes;
+    if (strand_ == nullptr || (!is_long && waiting_bytes_.load(std::memory_order_acquire) == 0)) {
+      return serve(connection, std::move(request), std::move(respond));
+    }
+    const std::size_t bytes = sizeof(Incoming) + request.body.size() + request.payload.size();
+    if (waiting_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes > max_waiting_bytes_) {
+      waiting_bytes_.fetch_sub(bytes, std::memory_order_release);
+      const Status full =
+          Status::resource_exhausted(str_cat("requests of ", max_waiting_bytes_, " bytes wait already"));
+      return respond.is_due() ? respond(full) : connection->close(full);
+    }
+    strand_->post([self = shared_from_this(), connection, bytes, request = std::move(request),
+                   respond = std::move(respond)]() mutable {
+      // Nobody waits for the reply any more. A post counts as read.
+      if (connection->is_open() || !respond.is_due()) {
+        self->serve(connection, std::move(request), std::move(respond));
+      }
+      self->waiting_bytes_.fetch_sub(bytes, std::memory_order_release);
+    });
+  }
+
+  void serve(const std::shared_ptr<Connection>& connection, Incoming request, Responder respond) {
     const std::shared_ptr<Peers> keep = peers_.lock();
     const std::shared_ptr<const Visit> visit = this->visit();
     if (keep == nullptr || service_ == nullptr || visit == nullptr) {
@@ -94,6 +122,9 @@ class Peers::Link final : public Connection::Handler {
  private:
   const std::weak_ptr<Peers> peers_;
   const std::shared_ptr<Service> service_;
+  std::shared_ptr<Strand> strand_;  ///< of requests that wait for the pool; null without one
+  std::size_t max_waiting_bytes_ = 0;
+  std::atomic<std::size_t> waiting_bytes_{0};
   mutable dflow::detail::SpinLock lock_;
   std::shared_ptr<const Visit> visit_;
 };
@@ -108,7 +139,7 @@ void Peers::accept(std::unique_ptr<Stream> stream) {
     number = next_handshake_++;
     handshakes_.try_emplace(number);
   }
-  const auto link = std::make_shared<Link>(weak_from_this(), service_);
+  const auto link = std::make_shared<Link>(shared_from_this());
   const auto opened = [weak = weak_from_this(), link, number](const Status& status,
                                                               const std::shared_ptr<Connection>& connection) {
     const std::shared_ptr<Peers> self = weak.lock();
@@ -153,8 +184,7 @@ void Peers::limit_handshakes(std::uint64_t number, const std::shared_ptr<Connect
 
 Status Peers::refusal_of(const Connection& connection) {
   const TaskIdentity& peer = connection.peer();
-  if (!note_start(peer))
-    return Status::aborted(str_cat(peer.task, " has been started anew since this one was started"));
+  if (Status refused = note_start(peer); !refused.ok()) return refused;
   if (connection.role() == Role::connector || options_.addresses.contains(peer.task)) return {};
   // A connection that this one replaces does not count.
   const auto num_clients = std::count_if(open_.begin(), open_.end(), [&](const auto& entry) {
@@ -166,12 +196,31 @@ Status Peers::refusal_of(const Connection& connection) {
   return Status::resource_exhausted(str_cat("more than ", options_.max_client_connections, " connections of clients"));
 }
 
-bool Peers::note_start(const TaskIdentity& peer) {
-  if (!options_.addresses.contains(peer.task)) return true;
-  std::uint64_t& latest = latest_starts_[peer.task];
-  if (peer.incarnation < latest) return false;
-  latest = peer.incarnation;
-  return true;
+/// Numbers tell which of two starts is the later one. A number from the future does not: it would lock later starts out
+/// until the calendar gets there. Of such a start the one that comes later is the later one.
+Status Peers::note_start(const TaskIdentity& peer) {
+  constexpr std::size_t most_replaced = 64;
+  if (!options_.addresses.contains(peer.task)) return {};
+  Starts& starts = starts_[peer.task];
+  if (peer.incarnation == starts.latest) return {};
+  const bool is_from_future = seconds_ahead(peer.incarnation) > options_.max_calendar_lead;
+  if (std::ranges::count(starts.replaced, peer.incarnation) != 0 ||
+      (!is_from_future && peer.incarnation < starts.least)) {
+    const auto ahead = seconds_ahead(starts.latest);
+    return Status::aborted(
+        str_cat(peer.task, " has been started anew since this one was started, by the calendars of the machines",
+                ahead.count() <= 0 ? "" : str_cat(": the other start lies ", ahead.count(), " s in the future")));
+  }
+  if (starts.latest != 0) starts.replaced.push_back(starts.latest);
+  if (starts.replaced.size() > most_replaced) starts.replaced.erase(starts.replaced.begin());
+  starts.latest = peer.incarnation;
+  if (!is_from_future) starts.least = peer.incarnation;
+  return {};
+}
+
+std::chrono::seconds Peers::seconds_ahead(std::uint64_t incarnation) const {
+  const Duration ahead = time_until_start(incarnation, options_.connection.clock->wall_now());
+  return std::chrono::duration_cast<std::chrono::seconds>(ahead);
 }
 
 /// A client that connects again has lost the connection that it had opened before. The other side may still have a
@@ -216,6 +265,15 @@ void Peers::visit(const std::shared_ptr<Connection>& connection, const std::shar
   link->join(visit);
 }
 
+void Peers::warn_of_calendar(const TaskIdentity& peer) const {
+  const auto ahead = seconds_ahead(peer.incarnation);
+  if (ahead <= options_.max_calendar_lead || !options_.addresses.contains(peer.task)) return;
+  log([&] {
+    return str_cat(peer.task, " was started ", ahead.count(),
+                   " s in the future, by this machine's calendar: one of the two calendars is wrong");
+  });
+}
+
 void Peers::add(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Link>& link) {
   const TaskIdentity& peer = connection->peer();
   Status closed, refused;
@@ -240,14 +298,30 @@ void Peers::add(const std::shared_ptr<Connection>& connection, const std::shared
     }
   }
   for (const auto& [open, why] : superseded) open.connection->close(why);
-  if (!refused.ok() && options_.connection.log) {
-    options_.connection.log(str_cat("no connection with incarnation ", peer.incarnation, ": ", refused.to_string()));
+  if (!refused.ok()) {
+    connection->log_of_peer(str_cat("no connection with incarnation ", peer.incarnation, ": ", refused.to_string()));
   }
+  if (closed.ok() && connection->channel() == Channel::control) warn_of_calendar(peer);
   if (!closed.ok()) connection->close(closed);
   if (closed.ok() && service_ != nullptr) detail::tell([&] { service_->on_open(connection); });
   // It may have ended before it was known here.
   if (!connection->is_open()) remove(*connection, Status::unavailable("the connection has ended"));
 }
+
+namespace detail {
+
+/// The line about the end of a connection: always of a fault, and of an orderly end or a loss if the peer `is_missed`.
+/// Else empty.
+std::string line_of_end(const std::string& peer, const Status& why, bool is_farewell, bool is_missed) {
+  const Code code = why.code();
+  const bool is_end = is_farewell || code == Code::unavailable || code == Code::cancelled || code == Code::aborted;
+  if (!is_end) return str_cat("the connection with ", peer, " ends: ", code_name(code), ": ", why.message());
+  if (!is_missed) return {};
+  if (why.message().find(peer) != std::string_view::npos) return std::string(why.message());
+  return str_cat(peer, is_farewell ? " has ended the connection: " : ", the connection has ended: ", why.message());
+}
+
+}  // namespace detail
 
 /// If there is no memory for one action, all other actions are done: a caller that is not told would wait for ever.
 void Peers::remove(Connection& connection, const Status& why) {
@@ -258,7 +332,7 @@ void Peers::remove(Connection& connection, const Status& why) {
   Open removed;
   std::shared_ptr<Visit> over;
   std::uint64_t mark = 0;
-  bool is_lost_task = false;
+  bool is_closed = false;
   // A client that has opened no control connection has its sessions all the same.
   bool is_gone = true;
   {
@@ -272,7 +346,7 @@ void Peers::remove(Connection& connection, const Status& why) {
       }
     }
     if (removed.connection == nullptr) return;
-    is_lost_task = closed_.ok() && connection.channel() == Channel::control && options_.addresses.contains(peer.task);
+    is_closed = !closed_.ok();
     std::erase_if(open_, [&](const auto& entry) { return entry.second.connection == removed.connection; });
     // From here on another connection may be opened and used.
     if (service_ != nullptr) mark = removed.link->lost_at.value_or(service_->mark());
@@ -285,7 +359,13 @@ void Peers::remove(Connection& connection, const Status& why) {
       over->end();
     }
   }
-  if (is_lost_task) log([&] { return str_cat("the connection with ", peer.task, " is lost: ", why.message()); });
+  detail::tell([&] {
+    const bool is_task = options_.addresses.contains(peer.task);
+    const bool is_missed = is_task && connection.channel() == Channel::control;
+    const std::string line = detail::line_of_end(peer.task, why, connection.is_farewell(), is_missed);
+    if (is_closed || line.empty()) return;
+    is_task ? log([&] { return line; }) : connection.log_of_peer(line);
+  });
   if (connection.channel() == Channel::control && service_ != nullptr) {
     detail::tell([&] { service_->on_lost(peer, mark, why); });
   }
@@ -401,7 +481,7 @@ void Peers::introduce(const Place& place, std::unique_ptr<Stream> stream, std::f
   ConnectionOptions options = options_.connection;
   options.channel = place.second;
   options.expected_peer = place.first;
-  const auto link = std::make_shared<Link>(weak_from_this(), service_);
+  const auto link = std::make_shared<Link>(shared_from_this());
   std::uint64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -595,6 +675,12 @@ struct ReceivedTensor {
     return {{static_cast<std::byte*>(tensor.raw_data()), size}, std::make_shared<AnyTensor>(tensor)};
   }
 
+  /// Bytes that `finish` looks at one by one.
+  std::uint64_t bytes_to_read() const noexcept {
+    const bool is_checked = tensor.is_initialized() && tensor.dtype() == DType::boolean;
+    return strings_bytes + (is_checked ? tensor.bytes() : 0);
+  }
+
   void finish(Status status, std::string_view body) {
     bool is_dead = false;
     try {
@@ -647,7 +733,13 @@ void Peers::receive(const std::string& task, std::uint64_t step, const Rendezvou
     }
   };
   this->call(task, is_small ? Channel::control : Channel::data, std::move(call),
-             [received](Status status, const std::string& body) { received->finish(std::move(status), body); });
+             [received, pool = options_.pool](Status status, std::string body) {
+               const bool is_long = received->bytes_to_read() > detail::max_io_thread_bytes;
+               detail::run_in_pool(is_long ? pool.get() : nullptr,
+                                   [received, status = std::move(status), body = std::move(body)]() mutable {
+                                     received->finish(std::move(status), body);
+                                   });
+             });
 }
 
 void Peers::push(const std::string& task, std::uint64_t step, const RendezvousKey& key, const AnyTensor& tensor,
@@ -673,9 +765,8 @@ void Peers::push(const std::string& task, std::uint64_t step, const RendezvousKe
 /// in vain. It does not know steps any more that are over there. A task that cannot be reached now may begin the step
 /// later all the same: it is tried again for a while.
 void Peers::recall(const TaskIdentity& peer, std::vector<std::uint64_t> steps, const Status& why) {
-  const Status lost =
-      Status::unavailable(str_cat("the connection that tensors of the step came over is lost: ", why.message()))
-          .with_task(options_.connection.self.task);
+  const Status lost = Status::unavailable(str_cat("tensors of the step may be lost: ", why.message()))
+                          .with_task(options_.connection.self.task);
   connect(peer.task, Channel::control, options_.connection.clock->after(options_.recall_timeout),
           [weak = weak_from_this(), steps = std::move(steps), peer, lost](
               const Status&, const std::shared_ptr<Connection>& connection) {

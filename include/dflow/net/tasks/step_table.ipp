@@ -61,7 +61,11 @@ Status StepRendezvous::send(const RendezvousKey& key, AnyTensor tensor, bool is_
     const std::shared_ptr<StepRendezvous> self = weak.lock();
     if (self == nullptr) return;
     if (!copied.ok()) return self->abort(std::move(copied));
-    self->push(key, on_host, dead);
+    try {
+      self->push(key, on_host, dead);
+    } catch (...) {
+      self->abort(status_of_current_exception());
+    }
   });
   return {};
 }

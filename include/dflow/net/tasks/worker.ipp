@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/net/protocol/call.hpp>
 #include <dflow/net/tasks/worker.hpp>
 #include <dflow/op/import.hpp>
 #include <dflow/passes/step_graph_def.hpp>
@@ -449,6 +450,18 @@ Outgoing tensor_reply(AnyTensor tensor, bool is_dead) {
 }
 
 namespace detail {
+
+/// Whether it takes long to write the strings of a tensor into a message.
+bool has_long_text(const AnyTensor& tensor) {
+  if (tensor.dtype() != DType::string) return false;
+  std::size_t bytes = 0;
+  for (const std::string& text : tensor.span<std::string>()) {
+    bytes += 1 + text.size();
+    if (bytes > max_io_thread_bytes) return true;
+  }
+  return false;
+}
+
 /// A tensor that was asked for, while there is a log.
 struct LoggedSend {
   LogRecord record;
@@ -494,17 +507,21 @@ void Worker::receive_tensor(const Incoming& request, Responder& respond) {
         options_.log->begin_tensor(LogRecord::What::sent, receive.step, key, detail::task_of(key.destination_device()));
   }
   options_.steps->serve(receive.step, key, request.cancellation,
-                        [respond = std::move(respond), logged = std::move(logged)](Status status, AnyTensor tensor,
-                                                                                   bool is_dead) mutable {
+                        [respond = std::move(respond), logged = std::move(logged), pool = options_.pool](
+                            Status status, AnyTensor tensor, bool is_dead) mutable {
                           if (logged != nullptr) {
                             logged->log->add_tensor(std::move(logged->record), tensor, status.code());
                           }
                           if (!status.ok()) return respond(std::move(status));
-                          try {
-                            respond(tensor_reply(std::move(tensor), is_dead));
-                          } catch (...) {
-                            respond(status_of_current_exception());
-                          }
+                          const bool is_long = !is_dead && detail::has_long_text(tensor);
+                          auto reply = [respond = std::move(respond), tensor = std::move(tensor), is_dead]() mutable {
+                            try {
+                              respond(tensor_reply(std::move(tensor), is_dead));
+                            } catch (...) {
+                              respond(status_of_current_exception());
+                            }
+                          };
+                          detail::run_in_pool(is_long ? pool.get() : nullptr, std::move(reply));
                         });
 }
 

@@ -323,11 +323,9 @@ std::unique_ptr<Listener> MemoryTransport::listen(const std::string& address) {
 void MemoryTransport::connect(const std::string& address, Clock::time_point, std::unique_ptr<Stream>& stream,
                               Completion done) {
   const std::string client = "a client of " + address;
-  const auto end_of = [&](const std::string& peer) {
-    return detail::MemoryPipe::End{std::make_shared<Strand>(network_->pool),
-                                   Status::unavailable("the connection to '" + peer + "' is closed")};
-  };
-  const detail::MemoryPipe::End near = end_of(address), far = end_of(client);
+  const Status closed = Status::unavailable("the stream is closed");
+  const detail::MemoryPipe::End near{std::make_shared<Strand>(network_->pool), closed};
+  const detail::MemoryPipe::End far{std::make_shared<Strand>(network_->pool), closed};
   const std::size_t bytes = network_->options.buffer_bytes;
   const auto there = std::make_shared<detail::MemoryPipe>(near, far, bytes);
   const auto back = std::make_shared<detail::MemoryPipe>(far, near, bytes);

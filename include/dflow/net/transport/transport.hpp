@@ -19,8 +19,9 @@ namespace dflow::net {
 /// completion runs. If there is no memory to run a completion, the completion is dropped at once, and told so.
 ///
 /// Thread safety: safe; at most one read and one write at a time.
-/// Errors: by completion: Unavailable when either side has closed or lost the connection, naming the peer;
-/// FailedPrecondition for a second read or write while the first waits.
+/// Errors: by completion: Unavailable when either side has closed or lost the connection; the message is the reason
+/// alone, without the peer. Unauthenticated from the first read, if the other side does not accept this side's
+/// identity. FailedPrecondition for a second read or write while the first waits.
 class Stream {
  public:
   Stream() = default;

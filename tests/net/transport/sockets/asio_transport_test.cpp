@@ -387,7 +387,7 @@ TEST_CASE("destroying a transport ends its connects under way", "[net]") {
   for (test::Ended& one : ended) CHECK(one.wait().code() == Code::cancelled);
 }
 
-TEST_CASE("a peer that goes away without a word is Unavailable by name", "[net]") {
+TEST_CASE("a peer that goes away without a word is Unavailable, with the system's reason alone", "[net]") {
   AsioTransport transport;
   const auto listener = transport.listen("tcp://127.0.0.1:0");
   const std::string address = listener->address();
@@ -407,7 +407,7 @@ TEST_CASE("a peer that goes away without a word is Unavailable by name", "[net]"
   Status status;
   CHECK(test::read(*stream, 1, &status).empty());
   CHECK(status.code() == Code::unavailable);
-  CHECK(contains(status.message(), stream->peer()));
+  CHECK(status.message() == "Connection reset by peer");
   CHECK(test::write(*stream, {"x"}).code() == Code::unavailable);
 }
 

@@ -1,6 +1,9 @@
 // The connecting and the listening side refuse each sort of bad certificate before they send data.
 #include <dflow/net/transport/sockets/asio_transport.hpp>
 
+#include <dflow/dflow.hpp>
+#include <dflow/net/server.hpp>
+
 #if defined(DFLOW_TEST_HAS_OPENSSL)
 
 #include "../../protocol/connection_harness.hpp"
@@ -101,6 +104,7 @@ TEST_CASE("who connects refuses each sort of bad certificate, and says why", "[n
       {"expired", "expired"},
       {"not yet", "not yet valid"},
       {"elsewhere", "ostname mismatch"},
+      {"no host", "ostname mismatch"},  // its subject has the name of the host
       {"by itself", "self"},
       {"by itself, an authority", "self"},
       {"strange", "unable to get local issuer certificate"},
@@ -171,9 +175,40 @@ TEST_CASE("who listens refuses each sort of bad certificate, and logs why", "[ne
   for (const Bad& bad : all) {
     INFO(bad.name);
     test::Lines lines;
-    CHECK_FALSE(test::refused(folder.options("good"), folder.options(bad.name), "localhost", lines.log()).ok());
+    const Status status = test::refused(folder.options("good"), folder.options(bad.name), "localhost", lines.log());
+    INFO(status.to_string());
+    CHECK(status.code() == Code::unauthenticated);
     CHECK(lines.count("no connection with tls://") == 1);
     CHECK(lines.count(bad.why) == 1);
+  }
+}
+
+TEST_CASE("a client whose certificate is refused is told so at once, and tries no more", "[net]") {
+  const CertificateFolder folder;
+  ClusterSpec spec;
+  spec.add_task("ps", 0, "tls://localhost:0");
+  spec.set_task("ps", 0);
+  test::Lines lines;
+  ServerOptions options;
+  options.num_threads = 1;
+  options.transport = std::make_shared<AsioTransport>(AsioTransportOptions{.tls = folder.options("good")});
+  options.log = lines.log();
+  const Server server(spec, options);
+  ClusterSpec cluster;
+  cluster.add_task("ps", 0, server.address());
+  const auto outcome = [&](const std::string& certificate) {
+    options.transport = std::make_shared<AsioTransport>(AsioTransportOptions{.tls = folder.options(certificate)});
+    options.startup_timeout = std::chrono::hours(1);
+    const Graph graph;
+    return status_of([&] { return Session(graph, {.target = connect(cluster, options)}).devices(); });
+  };
+  CHECK(outcome("good").ok());
+  for (const char* const refused : {"", "expired", "strange"}) {
+    const Status status = outcome(refused);
+    INFO(refused << ": " << status.to_string());
+    CHECK(status.code() == Code::unauthenticated);
+    CHECK(mentions(status, "refuses this side's certificate"));
+    CHECK(mentions(status, server.address()));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <dflow/base/plain_nan.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/base/text/parse_number.hpp>
+#include <dflow/base/threads/no_waiting.hpp>
 #include <dflow/kernels/cpu/control/print.hpp>
 
 #include <algorithm>
@@ -117,7 +118,10 @@ std::string summarized(const AnyTensor& tensor, std::int64_t max_elements) {
 }
 
 void PrintKernel::operator()(KernelContext& context) const {
-  if (attrs_.first_n < 0 || lines_.fetch_add(1, std::memory_order_relaxed) < attrs_.first_n) write(context);
+  if (attrs_.first_n < 0 || lines_.load(std::memory_order_relaxed) < attrs_.first_n) {
+    NoWaiting::check();  // whoever reads standard error may have stopped
+    if (attrs_.first_n < 0 || lines_.fetch_add(1, std::memory_order_relaxed) < attrs_.first_n) write(context);
+  }
   context.set_output(0, context.input(0));
 }
 

@@ -27,6 +27,9 @@ namespace dflow::net::detail {
 
 using AsioSocket = asio::generic::stream_protocol::socket;
 
+/// Whether a TLS peer has said that it does not accept this side's certificate. Only TLS uses it.
+inline bool refuses_certificate(const asio::error_code& error) noexcept;
+
 /// The parts of one system call, which lie elsewhere.
 struct AsioGather {
   using value_type = asio::const_buffer;
@@ -138,10 +141,19 @@ class AsioConnection : public std::enable_shared_from_this<AsioConnection<Socket
  private:
   static constexpr std::size_t max_gathered = 64;  // parts that Asio hands to one system call
 
-  Status closed() const { return Status::unavailable(str_cat("the connection to '", peer_, "' is closed")); }
+  static Status closed() { return Status::unavailable("the stream is closed"); }
   Status lost(const asio::error_code& error) const {
-    if (is_closed_ || error == asio::error::eof || error == asio::error::operation_aborted) return closed();
-    return Status::unavailable(str_cat("the connection to '", peer_, "' is lost: ", error.message()));
+    if (is_closed_ || error == asio::error::operation_aborted) return closed();
+    return Status::unavailable(error == asio::error::eof ? "the other side has closed it" : error.message());
+  }
+  /// With TLS 1.3 this side has made its handshake when the other side looks at its certificate.
+  Status lost_in_read(const asio::error_code& error) const {
+    if constexpr (!is_plain) {
+      if (!has_read_ && !is_closed_ && refuses_certificate(error)) {
+        return Status::unauthenticated(str_cat("the other side refuses this side's certificate: ", error.message()));
+      }
+    }
+    return lost(error);
   }
 
   void refuse(Completion done, Status status) noexcept {
@@ -188,7 +200,8 @@ class AsioConnection : public std::enable_shared_from_this<AsioConnection<Socket
       const std::lock_guard lock(mutex_);
       done = std::move(reader_);
       *count_ = count;
-      if (error && count == 0) status = lost(error);
+      has_read_ |= count != 0;
+      if (error && count == 0) status = lost_in_read(error);
     }
     complete(done, std::move(status));
   }
@@ -247,6 +260,7 @@ class AsioConnection : public std::enable_shared_from_this<AsioConnection<Socket
   std::mutex mutex_;  ///< guards all that follows
   Socket socket_;
   bool is_closed_ = false;
+  bool has_read_ = false;
 
   std::span<std::byte> into_;
   std::size_t* count_ = nullptr;

@@ -213,10 +213,11 @@ class AsioListening final : public std::enable_shared_from_this<AsioListening> {
 #if defined(DFLOW_HAS_OPENSSL)
   void end_handshake(const std::shared_ptr<AsioTlsConnection>& tls, const asio::error_code& error) noexcept {
     Completion dropped;
-    if (error && shared_->options.log) {
+    if (error && shared_->log != nullptr) {
       try {
-        shared_->options.log(
-            str_cat("no connection with ", tls->peer(), ": ", refused_by_tls(tls->socket(), error).to_string()));
+        shared_->log->add(
+            str_cat("no connection with ", tls->peer(), ": ", refused_by_tls(tls->socket(), error).to_string()),
+            tls->peer());
       } catch (...) {  // no memory to say it with
       }
     }

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <dflow/base/clock.hpp>
+#include <dflow/base/reactor_thread.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/base/threads/completion.hpp>
+#include <dflow/base/threads/log_queue.hpp>
 #include <dflow/net/transport/sockets/asio_transport.hpp>
 
 #include <atomic>
@@ -34,6 +36,7 @@ class AsioLoop {
   explicit AsioLoop(bool lets_others_run) noexcept : lets_others_run_(lets_others_run) {}
 
   void run() noexcept {
+    const dflow::detail::ReactorThread reactor;
     for (;;) {
       try {
         if (!lets_others_run_) context.run();
@@ -92,6 +95,8 @@ struct AsioTransport::Shared {
   };
 
   explicit Shared(const AsioTransportOptions& its_options) : options(its_options) {
+    if (options.clock == nullptr) options.clock = std::make_shared<RealClock>();
+    make_log();
     for (int i = 0; i < options.threads; ++i) {
       auto loop = std::make_shared<detail::AsioLoop>(options.lets_others_run);
       auto work = asio::make_work_guard(loop->context);
@@ -99,11 +104,23 @@ struct AsioTransport::Shared {
     }
   }
 
+  /// A task's log is a queue already, and its owner closes it.
+  void make_log() {
+    if (options.log == nullptr) return;
+    const auto* const queued = options.log.target<dflow::detail::QueuedLog>();
+    owns_log = queued == nullptr;
+    log = owns_log ? std::make_shared<dflow::detail::LogQueue>(
+                         dflow::detail::LogQueueOptions{.write = options.log, .clock = options.clock})
+                   : queued->queue;
+  }
+
   const std::shared_ptr<detail::AsioLoop>& next_loop() noexcept {
     return loops[next.fetch_add(1, std::memory_order_relaxed) % loops.size()].loop;
   }
 
   AsioTransportOptions options;
+  std::shared_ptr<dflow::detail::LogQueue> log;  ///< null: nobody is told
+  bool owns_log = false;
   std::vector<Loop> loops;
   std::atomic<std::size_t> next{0};
 #if defined(DFLOW_HAS_OPENSSL)

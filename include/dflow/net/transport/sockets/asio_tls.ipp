@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
@@ -61,13 +62,34 @@ inline std::unique_ptr<asio::ssl::context> make_tls_context(const TlsOptions& op
 inline void expect_host(AsioTlsSocket& socket, const std::string& host) {
   ::SSL* const ssl = socket.native_handle();
   ::X509_VERIFY_PARAM* const wanted = ::SSL_get0_param(ssl);
-  ::X509_VERIFY_PARAM_set_hostflags(wanted, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+  // A name of the subject is no name of a host (RFC 9525, 6.3).
+  ::X509_VERIFY_PARAM_set_hostflags(wanted, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
   asio::error_code no_address;
   asio::ip::make_address(host, no_address);
   const bool is_set = no_address ? ::X509_VERIFY_PARAM_set1_host(wanted, host.c_str(), host.size()) == 1 &&
                                        ::SSL_set_tlsext_host_name(ssl, host.c_str()) == 1
                                  : ::X509_VERIFY_PARAM_set1_ip_asc(wanted, host.c_str()) == 1;
   if (!is_set) throw_error(Status::invalid_argument(str_cat("TLS cannot ask for the host '", host, "'")));
+}
+
+inline bool refuses_certificate(const asio::error_code& error) noexcept {
+  if (error.category() != asio::error::get_ssl_category()) return false;
+  switch (ERR_GET_REASON(static_cast<unsigned long>(error.value())) - SSL_AD_REASON_OFFSET) {
+    case SSL_AD_HANDSHAKE_FAILURE:
+    case SSL_AD_BAD_CERTIFICATE:
+    case SSL_AD_UNSUPPORTED_CERTIFICATE:
+    case SSL_AD_CERTIFICATE_REVOKED:
+    case SSL_AD_CERTIFICATE_EXPIRED:
+    case SSL_AD_CERTIFICATE_UNKNOWN:
+    case SSL_AD_UNKNOWN_CA:
+    case SSL_AD_ACCESS_DENIED:
+    case SSL_AD_DECRYPT_ERROR:
+    case SSL_AD_INSUFFICIENT_SECURITY:
+    case SSL_AD_CERTIFICATE_REQUIRED:
+      return true;
+    default:
+      return false;
+  }
 }
 
 /// Why a handshake has failed.

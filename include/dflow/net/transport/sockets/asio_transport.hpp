@@ -57,7 +57,8 @@ struct AsioTransportOptions {
   Duration handshake_timeout = std::chrono::seconds(10);
   /// Without these options, a tls address is FailedPrecondition.
   std::optional<TlsOptions> tls = std::nullopt;
-  /// Gets a line for each peer that a TLS listener has refused, from a thread of the transport.
+  /// Gets a line for each peer that a TLS listener has refused, one at a time, from a thread of its own. It may block.
+  /// It is not called after the transport's destructor.
   std::function<void(std::string_view)> log = nullptr;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/reactor_thread.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/base/threads/thread_name.hpp>
@@ -60,7 +61,6 @@ AsioTransport::AsioTransport(const AsioTransportOptions& options) {
   threads_ = std::make_unique<Threads>();
   try {
     shared_ = std::make_shared<Shared>(options);
-    if (shared_->options.clock == nullptr) shared_->options.clock = std::make_shared<RealClock>();
 #if defined(DFLOW_HAS_OPENSSL)
     if (options.tls) shared_->tls = detail::make_tls_context(*options.tls);
 #else
@@ -94,11 +94,13 @@ AsioTransport::~AsioTransport() {
     connects.swap(shared_->connects);
     has_users = shared_->users.use_count() > 1;
   }
+  const std::shared_ptr<dflow::detail::LogQueue> log = shared_->owns_log ? shared_->log : nullptr;
   for (const auto& weak : connects) {
     if (const auto connect = weak.lock()) connect->cancel();
   }
   shared_.reset();
   threads_->end(!has_users && !threads_->is_current());
+  if (log != nullptr) log->close();
 }
 
 bool AsioTransport::is_exposed(const std::string& text) const {
@@ -133,6 +135,7 @@ std::unique_ptr<Listener> AsioTransport::listen(const std::string& text) {
   if (address.scheme == detail::AsioAddress::Scheme::unix_socket) {
     endpoints.push_back(detail::unix_endpoint(address));
   } else {
+    dflow::detail::may_block("looking up a host name");
     using Resolver = asio::ip::tcp::resolver;
     asio::io_context context;
     asio::error_code error;

@@ -21,6 +21,7 @@
 #include <dflow/base/lifetime.ipp>
 #include <dflow/base/one_copy.ipp>
 #include <dflow/base/printable.ipp>
+#include <dflow/base/reactor_thread.ipp>
 #include <dflow/base/sha256.ipp>
 #include <dflow/base/status.ipp>
 #include <dflow/base/str_cat.ipp>
@@ -32,6 +33,7 @@
 #include <dflow/base/threads/cpu_quota.ipp>
 #include <dflow/base/threads/elastic_pool.ipp>
 #include <dflow/base/threads/inline_pool.ipp>
+#include <dflow/base/threads/log_queue.ipp>
 #include <dflow/base/threads/pool_event.ipp>
 #include <dflow/base/threads/thread_pool.ipp>
 #include <dflow/base/threads/wait_word.ipp>
