@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 namespace {
 
 /// The lines of a log that a test can hold up.
-class Reader {
+class PipeReader {
  public:
   std::function<void(std::string_view)> write() {
     return [this](std::string_view line) {
@@ -71,7 +71,7 @@ class Reader {
   std::vector<std::thread::id> threads_;
 };
 
-std::shared_ptr<LogQueue> queue_to(Reader& reader, LogQueueOptions options = {}) {
+std::shared_ptr<LogQueue> queue_to(PipeReader& reader, LogQueueOptions options = {}) {
   options.write = reader.write();
   return std::make_shared<LogQueue>(std::move(options));
 }
@@ -97,7 +97,7 @@ class KeepingPool final : public ThreadPool {
 }  // namespace
 
 TEST_CASE("another thread writes the lines of a log, each alone and in their order", "[log]") {
-  Reader reader;
+  PipeReader reader;
   const auto queue = queue_to(reader);
   for (int i = 0; i < 500; ++i) queue->add("line " + std::to_string(i));
   queue->close();
@@ -108,7 +108,7 @@ TEST_CASE("another thread writes the lines of a log, each alone and in their ord
 }
 
 TEST_CASE("several threads that log share one writer", "[log]") {
-  Reader reader;
+  PipeReader reader;
   const auto queue = queue_to(reader, {.patience = 60s});
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
@@ -126,7 +126,7 @@ TEST_CASE("several threads that log share one writer", "[log]") {
 }
 
 TEST_CASE("nobody who logs waits for a reader that has stopped, and the dropped lines are counted", "[log]") {
-  Reader reader;
+  PipeReader reader;
   reader.hold();
   const auto queue = queue_to(reader, {.max_lines = 10, .patience = 60s});
   queue->add("first");
@@ -145,7 +145,7 @@ TEST_CASE("nobody who logs waits for a reader that has stopped, and the dropped 
 }
 
 TEST_CASE("the bytes of waiting lines are limited, too", "[log]") {
-  Reader reader;
+  PipeReader reader;
   reader.hold();
   const auto queue = queue_to(reader, {.max_bytes = 10'000, .patience = 60s});
   queue->add("first");
@@ -158,7 +158,7 @@ TEST_CASE("the bytes of waiting lines are limited, too", "[log]") {
 }
 
 TEST_CASE("a line is cut, and has no control characters", "[log]") {
-  Reader reader;
+  PipeReader reader;
   const auto queue = queue_to(reader);
   queue->add("bad\nall is well\x1b[2J" + std::string(10'000, 'x'));
   queue->add("bad\n" + std::string(10'000, 'y'), "tcp://1.2.3.4:5");
@@ -172,7 +172,7 @@ TEST_CASE("a line is cut, and has no control characters", "[log]") {
 }
 
 TEST_CASE("a peer causes so many lines at once, and one a second", "[log]") {
-  Reader reader;
+  PipeReader reader;
   const auto clock = std::make_shared<VirtualClock>();
   const auto queue = queue_to(reader, {.clock = clock, .pool = std::make_shared<InlinePool>()});
   for (int i = 0; i < 30; ++i) queue->add("from one", "tcp://1.2.3.4:" + std::to_string(5000 + i));
@@ -195,7 +195,7 @@ TEST_CASE("a peer causes so many lines at once, and one a second", "[log]") {
 }
 
 TEST_CASE("all peers together cause so many lines, however many they are", "[log]") {
-  Reader reader;
+  PipeReader reader;
   const auto clock = std::make_shared<VirtualClock>();
   const auto queue = queue_to(reader, {.clock = clock, .pool = std::make_shared<InlinePool>()});
   const auto attack = [&] {
@@ -268,7 +268,7 @@ TEST_CASE("a log may log, and close what it is called by", "[log]") {
 }
 
 TEST_CASE("the end waits for a log that is being called, and calls it no more", "[log]") {
-  Reader reader;
+  PipeReader reader;
   reader.hold();
   const auto queue = queue_to(reader, {.patience = 1ms});
   queue->add("first");
@@ -286,7 +286,7 @@ TEST_CASE("the end waits for a log that is being called, and calls it no more", 
 }
 
 TEST_CASE("a pool of the caller's writes the lines, or else the end does", "[log]") {
-  Reader reader;
+  PipeReader reader;
   const auto pool = std::make_shared<KeepingPool>();
   const auto queue = queue_to(reader, {.pool = pool});
   queue->add("first");

@@ -83,7 +83,7 @@ struct TokenBarrierState::State {
     {
       const std::lock_guard lock(mutex);
       const bool still_leaves = leavers.has_if([&](const Leaver& other) { return other.rank == leaver.rank; });
-      if (!still_leaves && replica(leaver.rank).left != Left::known) stay(leaver.rank);
+      if (!still_leaves && replica(leaver.rank).left == Left::untold) stay(leaver.rank);
     }
     leaver.done(status);
   }
@@ -232,8 +232,9 @@ std::string TokenBarrierState::debug_string() const {
 
 std::vector<AnyTensor> TokenBarrierState::saved_state() const {
   const std::lock_guard lock(state_->mutex);
-  return detail::left_state(state_->of,
-                            [](const State::Replica& one) { return one.left != State::Left::no && !one.is_leaving; });
+  return detail::left_state(state_->of, [&](const State::Replica& one) {
+    return !state_->is_over && one.left != State::Left::no && !one.is_leaving;
+  });
 }
 
 void TokenBarrierState::restore_state(std::span<const AnyTensor> state) {

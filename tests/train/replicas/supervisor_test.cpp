@@ -377,3 +377,23 @@ TEST_CASE("a chief that finishes does not wait for a replica whose process is lo
     CHECK_FALSE(supervisor.should_stop());
   }
 }
+
+TEST_CASE("a chief that is told to stop finishes without an error, and trains with all replicas the next time") {
+  SupervisedModel model;
+  df::train::SyncReplicas sync(df::train::GradientDescent(0.5f), {.replicas = 1});
+  const df::Operation train = sync.minimize(df::square(model.weight * 1.0f));
+  for (int round = 0; round < 3; ++round) {
+    df::train::SupervisorOptions options = sync.supervised(model.options());
+    std::stop_source stop;
+    options.stop = stop.get_token();
+    df::train::Supervisor supervisor(model.graph, options);
+    int bodies = 0;
+    sync.train(supervisor, 1000, [&](df::Session& session, std::int64_t) {
+      session.run(train);
+      if (++bodies == 3) stop.request_stop();
+    });
+    CHECK(bodies == 3);
+    CHECK(supervisor.should_stop());
+    sync.finish(supervisor);
+  }
+}

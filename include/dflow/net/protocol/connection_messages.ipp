@@ -162,7 +162,8 @@ void Connection::take_request(const FrameHeader& header, std::string body) {
   ByteCharge charge(budget_);
   const Status full = charge.add(body.size() + detail::request_bytes);
   if (size == 0) {
-    if (!full.ok()) return refuse(header.request, full);
+    // A client that has used its budget can still ask to have something forgotten.
+    if (!full.ok() && body.size() > detail::request_bytes / 2) return refuse(header.request, full);
     return deliver_request(header.request, {method, std::move(body), {}, {}, budget_}, std::move(charge));
   }
   if (size > options_.max_request_payload_bytes) {
@@ -317,8 +318,8 @@ std::span<std::byte> Connection::on_chunk(const FrameHeader& header) {
     const Status full = detail::grow(inbound.bytes, header.length, inbound.size, inbound.charge);
     if (full.ok()) return std::span(inbound.bytes).subspan(static_cast<std::size_t>(inbound.received));
     inbound.is_refused = true;
-    inbound.bytes = {};
-    inbound.body = {};
+    std::vector<std::byte>().swap(inbound.bytes);  // an assignment would keep the memory
+    std::string().swap(inbound.body);
     inbound.charge.release();
     refuse(header.request, full);
   }

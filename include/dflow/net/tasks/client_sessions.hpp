@@ -5,6 +5,7 @@
 #include <dflow/net/protocol/connection.hpp>
 #include <dflow/net/protocol/visit.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,15 +15,19 @@
 
 namespace dflow::net::detail {
 
-/// Memory of a compiled graph, for each byte of its message.
+/// Memory of a compiled graph, for each byte of its message. The bytes beyond `most_node_bytes` are of constants.
 inline constexpr std::uint64_t graph_bytes_per_byte = 16;
+inline constexpr std::uint64_t constant_bytes_per_byte = 2;
+inline constexpr std::uint64_t most_node_bytes = std::uint64_t{64} << 20;
 /// The least memory of a graph, and of what belongs to it.
 inline constexpr std::uint64_t least_graph_bytes = 4096;
 
 /// The memory that the graph of a request is going to take. Errors: ResourceExhausted.
 inline ByteCharge charge_graph(const Incoming& request) {
   ByteCharge charge(request.budget);
-  throw_if_error(charge.add(least_graph_bytes + request.payload.size() * graph_bytes_per_byte));
+  const std::uint64_t size = request.payload.size(), nodes = std::min(size, most_node_bytes);
+  throw_if_error(
+      charge.add(least_graph_bytes + nodes * graph_bytes_per_byte + (size - nodes) * constant_bytes_per_byte));
   return charge;
 }
 

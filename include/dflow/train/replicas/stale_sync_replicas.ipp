@@ -136,10 +136,14 @@ SupervisorOptions StaleSyncReplicas::supervised(SupervisorOptions options) const
 }
 
 void StaleSyncReplicas::finish(Supervisor& supervisor) const {
-  supervisor.wait_for_lead([&](Session& session) {
-    leave(session, {.stop = supervisor.stop_token()});
-    return true;
-  });
+  try {
+    supervisor.wait_for_lead([&](Session& session) {
+      leave(session, {.stop = supervisor.stop_token()});
+      return true;
+    });
+  } catch (const Error& error) {
+    if (error.status().code() != Code::cancelled || !supervisor.should_stop()) throw;
+  }
 }
 
 }  // namespace dflow::train

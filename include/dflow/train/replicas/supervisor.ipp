@@ -98,7 +98,11 @@ void Supervisor::watch(const std::stop_token& is_gone) {
   while (!is_gone.stop_requested() && options_.leave && !options_.is_chief) {
     {
       const std::lock_guard one_at_a_time(body_mutex_);
-      if (body_session_ != nullptr) options_.leave(*body_session_);
+      try {
+        if (body_session_ != nullptr) options_.leave(*body_session_);
+      } catch (...) {
+        say_still(str_cat("this replica could not leave: ", status_of_current_exception().to_string()));
+      }
     }
     wait(is_gone);
   }
@@ -462,7 +466,8 @@ Session& Supervisor::session() {
   for (; options_.clock->now() < deadline; pause()) {
     require_going_on();
     try {
-      making.startup_timeout = deadline - options_.clock->now();
+      const Duration left = deadline - options_.clock->now();
+      making.startup_timeout = std::min(options_.session.startup_timeout.value_or(left), left);
       auto made = std::make_unique<Session>(*graph_, making);
       while (!make_ready(*made)) {
         if (options_.clock->now() >= deadline) {
@@ -483,6 +488,7 @@ Session& Supervisor::session() {
     } catch (...) {
       const Status lead = lead_status();  // a failed lead has ended `begin` too
       last = lead.ok() ? status_of_current_exception() : lead;
+      if (is_stopped() && lead_ != nullptr) end_lead();  // saves what it has made
       stop_lead();
       session_ = nullptr;
       require_going_on();

@@ -10,6 +10,7 @@
 #include <dflow/train/replicas/replica.hpp>
 #include <dflow/train/replicas/sync_replicas.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -95,6 +96,15 @@ struct Lease {
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
   ~Lease() { ends.request_stop(); }
+};
+
+/// Sets a flag as long as this object lives.
+struct Flag {
+  std::atomic<bool>& flag;
+  Flag(std::atomic<bool>& of, bool is_set) : flag(of) { flag = is_set; }
+  Flag(const Flag&) = delete;
+  Flag& operator=(const Flag&) = delete;
+  ~Flag() { flag = false; }
 };
 
 /// How much an operation changes a float variable, if it adds to one or subtracts from one.
@@ -363,12 +373,18 @@ void SyncReplicas::lead(const Leading& with) const {
         const auto [ranks, left] =
             session.run(RunOptions{.deadline = patience, .stop = stop}, {leader}, nodes.collected, nodes.left);
         if (ranks.num_elements() > 0) session.run({leader, {nodes.ranks, ranks}}, nodes.advance);
-        if (save && nodes.remembered.lacks(left)) save();
+        // A replica that leaves may have brought its share of this step before.
+        const bool has_made_step = std::any_of(ranks.begin(), ranks.end(), [&, of = left](std::int32_t rank) {
+          return std::find(of.begin(), of.end(), rank) != of.end();
+        });
+        if (save && (has_made_step || nodes.remembered.lacks(left))) save();
         nodes.remembered.set(left);
       } catch (const Error& error) {
         const Code code = error.status().code();
         if (code == Code::cancelled && stop.stop_requested()) {
-          return close(ends.stop_requested() ? nodes.close_stopped : nodes.close_lost);
+          if (!ends.stop_requested()) return close(nodes.close_lost);
+          close(nodes.close_stopped);
+          return nodes.remembered.clear();
         }
         is_ours_to_close = code != Code::already_exists;  // then another leader leads
         if (code == Code::out_of_range) {
@@ -437,9 +453,8 @@ void SyncReplicas::make_steps(Supervisor& supervisor, std::int64_t steps,
     while (!supervisor.should_stop() && supervisor.run(make_one)) {
     }
     if (supervisor.should_stop()) return;
-    nodes.is_finishing = supervisor.is_chief() && end < steps;
+    const detail::Flag finishing(nodes.is_finishing, supervisor.is_chief() && end < steps);
     has_ended = end == steps ? supervisor.run(end_with) : supervisor.wait_for_lead(end_with);
-    nodes.is_finishing = false;
   }
 }
 
@@ -451,7 +466,11 @@ void SyncReplicas::stop_early(Supervisor& supervisor) const {
   };
   try {
     supervisor.wait_for_lead(supervisor.is_chief() ? std::function<bool(Session&)>() : leave_in_time);
-  } catch (const Error&) {  // the leader, or the barrier, is lost: nobody waits for this replica
+  } catch (const Error& error) {
+    const Code code = error.status().code();
+    const bool is_lost = code == Code::unavailable || code == Code::aborted || code == Code::cancelled ||
+                         code == Code::deadline_exceeded;
+    if (!is_lost) throw;  // else the leader, or the barrier, is lost: nobody waits for this replica
   }
 }
 
@@ -473,12 +492,16 @@ void SyncReplicas::train_until(Supervisor& supervisor, std::int64_t steps,
 void SyncReplicas::finish(Supervisor& supervisor) const {
   const Built& nodes = built();
   if (nodes.has_left) return;
-  nodes.is_finishing = true;
-  supervisor.wait_for_lead([&](Session& session) {
-    leave(session, {.stop = supervisor.stop_token()});
-    return true;
-  });
-  nodes.is_finishing = false;
+  try {
+    const detail::Flag finishing(nodes.is_finishing, true);
+    supervisor.wait_for_lead([&](Session& session) {
+      leave(session, {.stop = supervisor.stop_token()});
+      return true;
+    });
+  } catch (const Error& error) {
+    if (error.status().code() != Code::cancelled || !supervisor.should_stop()) throw;
+  }
+  if (supervisor.should_stop()) stop_early(supervisor);
 }
 
 }  // namespace dflow::train
