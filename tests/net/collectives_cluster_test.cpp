@@ -39,6 +39,7 @@ class TcpWorkers {
     const auto transport =
         std::make_shared<df::net::AsioTransport>(df::net::AsioTransportOptions{.uses_local_sockets = false});
     df::net::ClusterSpec spec;
+    spec.set_secret("the secret of a test");
     const std::vector<std::string> addresses = df::launch::free_addresses(static_cast<std::size_t>(count));
     for (int i = 0; i < count; ++i) spec.add_task("worker", i, addresses[static_cast<std::size_t>(i)]);
     for (int i = 0; i < count; ++i) {

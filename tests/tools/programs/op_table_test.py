@@ -46,9 +46,8 @@ class OpTable(unittest.TestCase):
         self.assertEqual(kernels["StringJoin"], ("yes", ""))
         self.assertEqual(kernels["ReadFile"], ("yes", ""))
         self.assertEqual(kernels["Relu"], ("yes", "yes"))
-        self.assertEqual(kernels["MatMul"][0], "yes")
-        self.assertIn("float", kernels["MatMul"][1])
-        self.assertNotIn("int", kernels["MatMul"][1])
+        self.assertEqual(kernels["MatMul"], ("yes", "yes"))
+        self.assertEqual(kernels["FusedMatMul"][1], "float")
         self.assertEqual([op for op, (cpu, _) in kernels.items() if not cpu], [])
 
 

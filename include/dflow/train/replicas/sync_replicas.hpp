@@ -6,7 +6,6 @@
 #include <dflow/train/optimizer.hpp>
 #include <dflow/train/replicas/supervisor.hpp>
 
-#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <functional>
