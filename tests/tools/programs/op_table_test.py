@@ -47,7 +47,7 @@ class OpTable(unittest.TestCase):
         self.assertEqual(kernels["ReadFile"], ("yes", ""))
         self.assertEqual(kernels["Relu"], ("yes", "yes"))
         self.assertEqual(kernels["MatMul"], ("yes", "yes"))
-        self.assertEqual(kernels["FusedMatMul"][1], "float")
+        self.assertEqual(kernels["_FusedMatMul"][1], "float")
         self.assertEqual([op for op, (cpu, _) in kernels.items() if not cpu], [])
 
 
