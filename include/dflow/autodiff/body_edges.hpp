@@ -21,7 +21,7 @@ AnyOutput with_shape(const AnyOutput& x, const PartialShape& shape);
 /// Gives the body of a gradient the edges that it reads from bodies of functions. The gradient stands outside of them.
 ///
 /// Thread safety: builds; see Graph.
-class BodyEdges : public GraphStore::ForeignEdges {
+class BodyGradientEdges : public GraphStore::ForeignEdges {
  public:
   NodeId function(std::size_t i) const { return functions_.at(i); }
   std::size_t num_functions() const noexcept { return functions_.size(); }
@@ -41,7 +41,7 @@ class BodyEdges : public GraphStore::ForeignEdges {
   std::size_t count_call() noexcept override { return outer_ == nullptr ? ++num_calls_ : outer_->count_call(); }
 
  protected:
-  explicit BodyEdges(GraphStore& graph) : graph_(graph) {}
+  explicit BodyGradientEdges(GraphStore& graph) : graph_(graph) {}
 
   void add(NodeId function, GraphStore::Function parts);
   /// Builds the edge that stands for an edge of the functions' bodies, in the body that was begun.
@@ -66,7 +66,7 @@ class BodyEdges : public GraphStore::ForeignEdges {
 };
 
 /// The edges of the bodies that a call runs: the call keeps their values.
-class KeptEdges final : public BodyEdges {
+class KeptEdges final : public BodyGradientEdges {
  public:
   /// Errors: InvalidArgument for functions that the call cannot run.
   KeptEdges(GraphStore& graph, NodeId call);
@@ -95,7 +95,7 @@ class KeptEdges final : public BodyEdges {
 /// own body, the tape, lists the values that the gradient reads. Each call keeps its tape, and gives it to the call of
 /// the gradient. The tapes of the calls in the body are among the values. So nothing is computed again: random numbers
 /// are those that were drawn, and effects happen once.
-class TapeEdges final : public BodyEdges {
+class TapeEdges final : public BodyGradientEdges {
  public:
   /// The function is the one that `of` calls. `tape`: the list, an argument of the gradient.
   TapeEdges(GraphStore& graph, const KeptEdges& of, AnyOutput tape);

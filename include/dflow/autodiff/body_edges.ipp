@@ -13,24 +13,24 @@ AnyOutput with_shape(const AnyOutput& x, const PartialShape& shape) {
   return build<EnsureShape>({x}, {.shape = shape});
 }
 
-// ---- BodyEdges ----
+// ---- BodyGradientEdges ----
 
-void BodyEdges::add(NodeId function, GraphStore::Function parts) {
+void BodyGradientEdges::add(NodeId function, GraphStore::Function parts) {
   functions_.push_back(function);
   parts_.push_back(std::move(parts));
 }
 
-ScopeGuard BodyEdges::enter(const AnyOutput& iteration) {
+ScopeGuard BodyGradientEdges::enter(const AnyOutput& iteration) {
   GraphStore::Scope scope = graph_.scope();
   outer_ = scope.foreign;
-  scope.foreign = std::shared_ptr<BodyEdges>(std::shared_ptr<void>(), this);  // lives as long as the guard
+  scope.foreign = std::shared_ptr<BodyGradientEdges>(std::shared_ptr<void>(), this);  // lives as long as the guard
   iteration_ = iteration;
   body_ = scope;
   brought_.clear();
   return graph_.enter(std::move(scope));
 }
 
-AnyOutput BodyEdges::bring(const AnyOutput& edge) {
+AnyOutput BodyGradientEdges::bring(const AnyOutput& edge) {
   const NodeId of = edge.node().function;
   if (std::find(functions_.begin(), functions_.end(), of) == functions_.end()) return bring_other(edge);
   const auto key = std::pair(edge.node_id(), edge.endpoint().index);
@@ -40,7 +40,7 @@ AnyOutput BodyEdges::bring(const AnyOutput& edge) {
   return made;
 }
 
-AnyOutput BodyEdges::make(const AnyOutput& edge) {
+AnyOutput BodyGradientEdges::make(const AnyOutput& edge) {
   const Node& source = edge.node();
   // Builds in the body itself, also for a scope inside of it: the whole body sees the edge.
   GraphStore::Scope scope = body_;
@@ -55,7 +55,7 @@ AnyOutput BodyEdges::make(const AnyOutput& edge) {
   return AnyOutput(&graph_, {append_node(graph_, {source.op, {}, source.types, source.attrs, {}, source.where}), 0});
 }
 
-AnyOutput BodyEdges::element(const AnyOutput& list, const AnyOutput& number, const AnyOutput& edge) {
+AnyOutput BodyGradientEdges::element(const AnyOutput& list, const AnyOutput& number, const AnyOutput& edge) {
   const std::vector<AnyOutput> inputs{list, number};
   if (edge.dtype() == DType::resource) return build<KeptHandleElement>(graph_, inputs);
   if (edge.dtype() == DType::variant) return build<KeptListElement>(graph_, inputs);
@@ -64,7 +64,7 @@ AnyOutput BodyEdges::element(const AnyOutput& list, const AnyOutput& number, con
 
 // ---- KeptEdges ----
 
-KeptEdges::KeptEdges(GraphStore& graph, NodeId call) : BodyEdges(graph), call_(call) {
+KeptEdges::KeptEdges(GraphStore& graph, NodeId call) : BodyGradientEdges(graph), call_(call) {
   for (const std::string& name : called_functions(node())) add(name);
   captured_ = captured_edges(graph_, node(), true);
   if (!captured_.empty() && captured_.size() + parts(0).arguments.size() != node().inputs.size()) {
@@ -83,7 +83,7 @@ void KeptEdges::add(const std::string& name) {
         Status::invalid_argument(str_cat("function '", name, "' takes ", parts.arguments.size(), " arguments of ",
                                          num_given, ", and gives ", num_results, " results")));
   }
-  BodyEdges::add(begin, parts);
+  BodyGradientEdges::add(begin, parts);
 }
 
 AnyOutput KeptEdges::bring_other(const AnyOutput& edge) {
@@ -135,7 +135,7 @@ AnyOutput KeptEdges::build_kept(const AnyOutput& edge) {
 // ---- TapeEdges ----
 
 TapeEdges::TapeEdges(GraphStore& graph, const KeptEdges& of, AnyOutput tape)
-    : BodyEdges(graph), tape_(std::move(tape)) {
+    : BodyGradientEdges(graph), tape_(std::move(tape)) {
   add(of.function(0), of.parts(0));
 }
 

@@ -260,7 +260,7 @@ class CallGradient {
 
   /// In the body of the gradient of function `f`, which reads the function by `edges`: differentiates with respect to
   /// the edges that the wanted inputs are there. The gradients may be in the type of sums.
-  std::vector<AnyOutput> differentiate(BodyEdges& edges, std::size_t f, std::span<const AnyOutput> ys,
+  std::vector<AnyOutput> differentiate(BodyGradientEdges& edges, std::size_t f, std::span<const AnyOutput> ys,
                                        std::span<const AnyOutput> grad_ys, std::span<const std::size_t> inputs) {
     std::vector<AnyOutput> xs, dxs;
     for (const std::size_t i : inputs) xs.push_back(inside(f, i));

@@ -364,7 +364,7 @@ void Peers::remove(Connection& connection, const Status& why) {
     const bool is_missed = is_task && connection.channel() == Channel::control;
     const std::string line = detail::line_of_end(peer.task, why, connection.is_farewell(), is_missed);
     if (is_closed || line.empty()) return;
-    is_task ? log([&] { return line; }) : connection.log_of_peer(line);
+    is_task ? log([&] { return std::string_view(line); }) : connection.log_of_peer(line);
   });
   if (connection.channel() == Channel::control && service_ != nullptr) {
     detail::tell([&] { service_->on_lost(peer, mark, why); });
