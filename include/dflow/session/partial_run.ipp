@@ -621,8 +621,9 @@ PartialRun Session::partial_run_erased(const RunOptions& options, RunMetadata* m
                                        std::span<const Operation> targets) {
   const std::shared_ptr<State> owned = held();
   // The step has the session's state, and the PartialRun the graph as well.
-  const auto both = std::make_shared<std::pair<std::shared_ptr<State>, std::shared_ptr<PartialRun::State>>>(
-      owned, PartialRun::State::start(owned->shared_from_this(), options, metadata, feeds, edges, targets));
+  const auto both =
+      std::make_shared<std::pair<std::shared_ptr<State>, std::shared_ptr<PartialRun::State>>>(owned, nullptr);
+  both->second = PartialRun::State::start(owned->shared_from_this(), options, metadata, feeds, edges, targets);
   return PartialRun(std::shared_ptr<PartialRun::State>(both, both->second.get()));
 }
 
