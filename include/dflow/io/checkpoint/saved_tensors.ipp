@@ -80,6 +80,7 @@ class ListedSavedTensors final : public SavedTensors {
   std::string source() const override { return path_; }
   std::vector<std::string> names() const override {
     std::vector<std::string> names;
+    names.reserve(descriptions_.size());
     for (const auto& [name, description] : descriptions_) names.push_back(name);
     return names;
   }
@@ -108,6 +109,7 @@ class HeldSavedTensors final : public SavedTensors {
   std::string source() const override { return source_; }
   std::vector<std::string> names() const override {
     std::vector<std::string> names;
+    names.reserve(tensors_.size());
     for (const auto& [name, tensor] : tensors_) names.push_back(name);
     return names;
   }
