@@ -17,7 +17,6 @@ import signal
 import sys
 import tempfile
 import time
-from pathlib import Path
 
 from cluster_tasks import Cluster
 
@@ -42,8 +41,7 @@ class Trial:
         self.cluster.start(("ps", 0))
         for task in self.workers:
             self.cluster.start(task)
-        state = Path(self.folder.name, "checkpoint")
-        self.cluster.wait_for("the first checkpoint", state.exists, 60)
+        self.cluster.wait_for_steps(1)  # then all replicas have begun
         return self
 
     def __exit__(self, *_):
@@ -65,7 +63,7 @@ class Trial:
 
 
 def schedule(args, seed):
-    with Trial(args, seed, "--steps", str(args.steps), "--save_every", "100000") as trial:
+    with Trial(args, seed, "--steps", str(args.steps), "--save_every", "40") as trial:
         chance, tasks = trial.chance, trial.cluster.tasks
         told = [task for task in tasks if chance.random() < 0.6] or [("worker", 0)]
         spread = chance.choice([0, 0.05, 0.3, 1, 5])
