@@ -46,8 +46,8 @@ class ClusterComparison final : public std::enable_shared_from_this<ClusterCompa
 };
 
 namespace detail {
-/// What the other list has and this one lacks, the reverse, and the addresses that differ: a few of them. Empty if the
-/// two have the same tasks at the same addresses.
+/// Names a few of the tasks that only one of the lists has, and of the addresses that differ. Empty if both lists have
+/// the same tasks at the same addresses.
 std::string difference_of(const ClusterTaskList& own, const ClusterTaskList& theirs);
 }  // namespace detail
 

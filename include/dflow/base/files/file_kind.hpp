@@ -9,15 +9,15 @@
 
 namespace dflow {
 
-/// What a file is that begins with these bytes, for readers of other formats that are often given it by mistake: a
-/// pointer of Git LFS, a web page, an archive. Empty if the start is of none of these.
+/// Names the kind of a file by its first bytes. Readers of other formats often get such files by mistake: a pointer of
+/// Git LFS, a web page, an archive. Empty if the bytes begin no such file.
 std::string_view kind_of_file(std::string_view start) noexcept;
 
 /// How many bytes of a file `kind_of_file` needs.
 inline constexpr std::size_t file_kind_bytes = 256;
 
-/// `error` is why a reader cannot read a file that begins with `start`. If the file is of another kind, the result has
-/// the same code and says which kind; else the result is `error`.
+/// Adds the kind of the file that begins with `start` to `error`, the error of a reader of another kind. The code stays
+/// the same. If no kind is known, the result is `error`.
 Status with_kind_of_file(const Status& error, std::string_view start) noexcept;
 /// The same; the file is read only if there is an error. Blocks.
 Status with_kind_of_file(const Status& error, const RandomAccessFile& file) noexcept;

@@ -13,8 +13,8 @@
 
 namespace dflow::net {
 
-/// How many bytes a task keeps for one client, or for all its clients together. What a client makes the task keep is
-/// charged where the memory is taken (`ByteCharge`).
+/// Limits the bytes that a task keeps for one client, or for all its clients together. A `ByteCharge` counts the bytes
+/// where the task takes the memory.
 ///
 /// Thread safety: safe.
 class ByteBudget {

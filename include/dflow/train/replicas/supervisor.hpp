@@ -45,7 +45,7 @@ struct Leading {
 
 /// How a Supervisor keeps a model ready.
 struct SupervisorOptions {
-  /// Options of each session; its target is the cluster's.
+  /// Options of each session; its target is the cluster's. The supervisor sets their `stop`.
   SessionOptions session = {};
   /// Whether this replica is the chief, which initialises, restores and saves; the others wait for it.
   bool is_chief = true;

@@ -116,8 +116,8 @@ class SyncReplicas {
   /// `supervisor.should_stop()`. A body returns false if this replica has no more data: the replica then leaves, and
   /// a chief goes on to lead until all others have left.
   ///
-  /// If this replica is told to stop, it leaves, and the others go on without it; a step that it waits for ends. If the
-  /// chief is told to stop, it saves all steps that were made, and `train` returns in all replicas.
+  /// If this replica is told to stop after `begin`, it leaves, and a step that it waits for ends; the others go on. If
+  /// the chief is told to stop, it saves all steps that were made, and `train` returns in all replicas.
   ///
   /// All replicas make steps again that were lost with a task. If the chief saves, this returns when it has saved the
   /// steps, so the final model is the model of an undisturbed run. Replicas other than the chief have then left, and
