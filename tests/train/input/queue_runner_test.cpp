@@ -205,6 +205,8 @@ TEST_CASE("Runners of several sessions are each session's own") {
   CHECK(copying.take_all() == count_to(10));
   // The other session has queues of its own: nothing is in them, and they are open.
   CHECK_FALSE(other.run(copying.copies.is_closed()).scalar());
+  // The first session's thread has closed the queue, and is about to end.
+  while (coordinator.running_threads().size() > 1) std::this_thread::yield();
   CHECK(coordinator.running_threads().size() == 1);
   other.run(copying.close_source);
   coordinator.join();
