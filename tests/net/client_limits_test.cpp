@@ -73,12 +73,17 @@ Status tell(Worker& worker, const Visit& visit, Method method, const ShareName& 
   return status_of([&] { return worker.handle(visit, request, nobody); });
 }
 
-/// The client sends a tensor for a step that has not begun.
-void push(Worker& worker, const Visit& visit, std::uint64_t step) {
-  const RendezvousKey key(visit.id().task + "/device:CPU:0", visit.id().incarnation, here + "/device:CPU:0", "x");
+RendezvousKey key_from(const Visit& visit, const std::string& name) {
+  return {visit.id().task + "/device:CPU:0", visit.id().incarnation, here + "/device:CPU:0", name};
+}
+
+/// The client sends a tensor for a step; a dead one, if it is null.
+void push(Worker& worker, const Visit& visit, std::uint64_t step, const std::string& name = "x",
+          const AnyTensor& tensor = Tensor<float>(1.0f), std::shared_ptr<ByteBudget> budget = nullptr) {
   Incoming request;
   request.method = static_cast<std::uint16_t>(Method::push_tensor);
-  request.body = to_body(PushTensor{step, {key.text(), false, Tensor<float>(1.0f)}});
+  request.body = to_body(PushTensor{step, {key_from(visit, name).text(), !tensor.is_initialized(), tensor}});
+  request.budget = std::move(budget);
   Responder nobody;
   CHECK(worker.handle(visit, request, nobody));
 }
@@ -201,6 +206,54 @@ TEST_CASE("tensors for steps that have not begun are forgotten with the client t
   CHECK(steps->size() == 1);
   worker->stop(Status::unavailable("it stops"));
   CHECK(steps->size() == 0);
+}
+
+TEST_CASE("tensors for steps that run are charged to the client until they are used up", "[net]") {
+  const auto steps = steps_without_source();
+  const auto worker = small_worker(steps);
+  const auto budget = std::make_shared<ByteBudget>("client 1", 20'000);
+  const Visit client = visit_of(1);
+  const auto step = steps->begin(5, client.owner());
+  Tensor<float> numbers(Shape({1'000}));
+  std::fill_n(numbers.data(), 1'000, 2.0f);
+  Tensor<std::string> texts(Shape({3}));
+  texts(1) = std::string(4'000, 'a');
+  push(*worker, client, 5, "numbers", numbers, budget);
+  const std::uint64_t of_numbers = budget->used();
+  CHECK(of_numbers >= 4'000);
+  push(*worker, client, 5, "texts", texts, budget);
+  CHECK(budget->used() >= of_numbers + 4'000);
+  push(*worker, client, 5, "dead", AnyTensor(), budget);
+  const std::uint64_t of_all = budget->used();
+  CHECK(of_all > of_numbers + 4'000);
+  const auto received = [&](const std::string& name) {
+    AnyTensor got;
+    bool is_got_dead = false;
+    step->recv_async(key_from(client, name), {.pushed = true},
+                     [&](const Status& status, AnyTensor tensor, bool is_dead) {
+                       CHECK(status.ok());
+                       got = std::move(tensor);
+                       is_got_dead = is_dead;
+                     });
+    CHECK(is_got_dead == (name == "dead"));
+    return got;
+  };
+  {
+    const AnyTensor first = received("numbers");
+    CHECK(first.span<float>()[999] == 2.0f);
+    CHECK(first.buffer().is_unique());  // a kernel may use its memory again
+    CHECK(budget->used() == of_all);
+  }
+  CHECK(budget->used() == of_all - of_numbers);
+  CHECK(received("texts").span<std::string>()[1] == texts(1));
+  received("dead");
+  CHECK(budget->used() == 0);
+
+  // Over the budget the step ends, and all of its tensors with it.
+  for (int i = 0; i < 5; ++i) push(*worker, client, 5, str_cat("number ", i), numbers, budget);
+  CHECK(step->end().code() == Code::resource_exhausted);
+  CHECK(mentions(step->end(), "client 1"));
+  CHECK(budget->used() == 0);
 }
 
 TEST_CASE("a client that is back keeps what it makes while the end of its last visit is still told", "[net]") {

@@ -211,7 +211,7 @@ void Connection::deliver_request(std::uint64_t request, Incoming incoming, ByteC
 
 void Connection::deliver_post(std::uint16_t method, std::string body) {
   if (!is_open() || handler_ == nullptr) return;
-  handler_->on_request(shared_from_this(), {method, std::move(body), {}, {}}, {});
+  handler_->on_request(shared_from_this(), {method, std::move(body), {}, {}, budget_}, {});
 }
 
 void Connection::take_reply(const FrameHeader& header, std::string body) {

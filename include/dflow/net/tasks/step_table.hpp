@@ -23,6 +23,8 @@ namespace dflow::net {
 namespace detail {
 /// The task of a device: "/job:ps/replica:0/task:1" of "/job:ps/replica:0/task:1/device:CPU:0".
 std::string_view task_of(std::string_view device) noexcept;
+/// The bytes that a tensor takes while it waits for its step, with its key.
+std::uint64_t waiting_bytes(const RendezvousKey& key, const AnyTensor& tensor);
 }  // namespace detail
 
 /// Asks other tasks for the tensors of steps.

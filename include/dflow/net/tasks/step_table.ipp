@@ -118,7 +118,6 @@ void StepRendezvous::serve(const RendezvousKey& key, CancellationToken cancellat
 
 namespace detail {
 
-/// The bytes that a tensor takes while it waits for its step, with its key.
 std::uint64_t waiting_bytes(const RendezvousKey& key, const AnyTensor& tensor) {
   constexpr std::uint64_t per_tensor = 512;
   std::uint64_t bytes = per_tensor + key.text().size();

@@ -82,7 +82,7 @@ bool Worker::handle(const Visit& visit, Incoming& request, Responder& respond) {
       respond(Outgoing{to_body(options_.log->handle(from_body<LogRequest>(request.body))), {}});
       return true;
     case Method::push_tensor:
-      take_tensor(visit, from_body<PushTensor>(request.body));
+      take_tensor(visit, from_body<PushTensor>(request.body), request.budget);
       respond(Outgoing());
       return true;
     default:
@@ -469,15 +469,33 @@ struct LoggedSend {
 };
 }  // namespace detail
 
+namespace detail {
+/// Charges the tensor to its client until the last handle to it is gone. Errors: ResourceExhausted.
+Status charge(const RendezvousKey& key, AnyTensor& tensor, std::shared_ptr<ByteBudget> budget) {
+  if (budget == nullptr) return {};
+  ByteCharge charge(std::move(budget));
+  if (Status full = charge.add(waiting_bytes(key, tensor)); !full.ok()) return full;
+  if (!tensor.is_initialized()) tensor = AnyTensor(DType::uint8, Shape({0}));  // of a dead one
+  const DType dtype = tensor.dtype();
+  const Shape shape = tensor.shape();
+  void* const data = tensor.raw_data();
+  const std::size_t bytes = tensor.bytes();
+  tensor = AnyTensor::adopt(dtype, shape, data, bytes, [kept = std::move(tensor), charge = std::move(charge)] {});
+  return {};
+}
+}  // namespace detail
+
 /// An error of the tensor ends the step: nobody else would hear of it.
-void Worker::take_tensor(const Visit& visit, const PushTensor& push) {
+void Worker::take_tensor(const Visit& visit, PushTensor push, std::shared_ptr<ByteBudget> budget) {
   const RendezvousKey key = RendezvousKey::parse(push.tensor.key).value();
   Status status;
   const Visit::Id& sender = visit.id();
   if (detail::task_of(key.source_device()) != sender.task || key.source_incarnation() != sender.incarnation) {
     status = Status::invalid_argument(str_cat("'", push.tensor.key, "' is not ", sender.task, "'s to send"));
   } else {
-    status = options_.steps->take(push.step, visit.owner(), key, push.tensor.tensor, push.tensor.is_dead);
+    status = detail::charge(key, push.tensor.tensor, std::move(budget));
+    if (status.ok())
+      status = options_.steps->take(push.step, visit.owner(), key, push.tensor.tensor, push.tensor.is_dead);
   }
   // Its end may have been told before it was taken.
   if (visit.is_over()) options_.steps->cancel_all_of(visit.owner(), Status::unavailable("the connection has ended"));
