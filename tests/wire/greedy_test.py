@@ -48,14 +48,8 @@ class Greedy(dflow.Client):
             self.send_known(dflow.CHUNK, request, BLOCK, BLOCK_CRC)
 
 
-def pause():
-    """The machine's processors are shared with the other client: it is about memory."""
-    time.sleep(0.005)
-
-
 def requests_without_end(client, goes_on):
     while goes_on():
-        pause()
         client.begin_long(dflow.RUN_SESSION, 256, left_out=1)
 
 
@@ -67,7 +61,6 @@ def replies_that_nobody_takes(client, goes_on):
     body = dflow.u64(session) + dflow.i64(0) + b"\0" + dflow.varint(0) + dflow.names(["fill:0"]) + dflow.names([])
     while goes_on():
         client.begin(dflow.RUN_SESSION, body)
-        pause()
 
 
 def graphs(client, goes_on):
@@ -75,7 +68,6 @@ def graphs(client, goes_on):
     nodes = dflow.graph([dflow.node(f"{names}{i}", "NoOp") for i in range(4)])
     body = dflow.i64(0) + b"\0" + b"\0" + dflow.names([])
     while goes_on():
-        pause()
         client.begin(dflow.CREATE_SESSION, body, nodes)
         try:
             client.pump()
@@ -96,7 +88,6 @@ def pushes(client, goes_on):
     client.start(1, 1, step, [])
     sent = 0
     while goes_on() and sent < 2 * OF_CLIENT:
-        pause()
         client.next_request += 1
         body = struct.pack("<HQ", dflow.PUSH, 0) + dead_tensor(client, step)
         client.send(dflow.REQUEST, client.next_request, body, dflow.IS_POST)
@@ -107,7 +98,8 @@ KINDS = [requests_without_end, replies_that_nobody_takes, graphs, pushes]
 
 
 def attack(port, number, seconds):
-    """In a process of its own: then the greedy clients take no time from the other one's interpreter."""
+    """In a process of its own, and a slow one: it is about memory, and not about the processors of one machine."""
+    os.nice(19)
     kind = KINDS[number % len(KINDS)]
     until = time.monotonic() + seconds
     client = Greedy("127.0.0.1", port, SECRET, task=f"/job:client/replica:0/task:{10 + number}", timeout=seconds)
