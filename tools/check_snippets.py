@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Checks that the C++ in README.md and docs/*.md is code of this tree, word for word.
 
-A block of C++ in a page follows a line that says where it is from:
+A block of C++ in a page follows a line that says where it is from. A block of another language may follow such a line, too:
 
     <!-- snippet: docs/snippets/graph.cpp [tensors] -->   what stands between the two lines `// [tensors]` of that file
     <!-- quote: include/dflow/ops/nn/bias.hpp -->         lines that stand in that file, one after the other
 
-Common indentation is taken off. The files in docs/snippets/ are programs that the build compiles and the tests run.
+Common indentation is taken off. The files in docs/snippets/ are programs that the build compiles and the tests run; the
+project in docs/snippets/tutorial/ is built and run by tests/consumers/run tutorial.
 
 Usage: tools/check_snippets.py [--write] [ROOT]
 --write puts the present text of each snippet into the pages. Prints one line per violation as file:line: message and the
@@ -42,13 +43,13 @@ def contains(path, block):
 
 
 def blocks(lines):
-    """Yields (index of the opening fence, index of the closing fence) of each C++ block."""
+    """Yields (index of the opening fence, index of the closing fence) of each block that is C++ or says where it is from."""
     start = None
     for i, line in enumerate(lines):
         if start is None and line.startswith(FENCE):
             start = i
         elif start is not None and line.rstrip() == FENCE:
-            if lines[start].strip() == FENCE + "cpp":
+            if lines[start].strip() == FENCE + "cpp" or (start > 0 and MARK.match(lines[start - 1])):
                 yield start, i
             start = None
 
@@ -100,7 +101,7 @@ def main():
             number, found = check_page(root, page, options.write, used)
             count += number
             problems += found
-    for source in sorted((root / "docs" / "snippets").glob("*.cpp")):
+    for source in sorted((root / "docs" / "snippets").rglob("*.[ch]pp")):
         relative = source.relative_to(root).as_posix()
         names = re.findall(r"^\s*// \[(\w+)\]$", source.read_text(encoding="utf-8"), re.MULTILINE)
         for name in sorted(set(names)):
@@ -108,7 +109,7 @@ def main():
                 problems.append(f"{relative}:1: no page shows [{name}]")
     for problem in problems:
         print(problem)
-    print(f"{count} blocks of C++, {len(problems)} problems")
+    print(f"{count} blocks of code, {len(problems)} problems")
     return 1 if problems else 0
 
 

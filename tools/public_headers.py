@@ -13,7 +13,7 @@ import re
 
 LIST = "include/dflow/public_headers.txt"
 # Patterns of files below the root.
-USERS = ["examples/**/*.[ch]pp", "docs/snippets/*.cpp", "tests/consumers/**/*.[ch]pp", "conan/**/*.cpp", "tests/support/proof_*.hpp"]
+USERS = ["examples/**/*.[ch]pp", "docs/snippets/**/*.[ch]pp", "tests/consumers/**/*.[ch]pp", "conan/**/*.cpp", "tests/support/proof_*.hpp"]
 PAGES = ["README.md", "CONTRIBUTING.md", "docs/*.md", "examples/*.md"]
 PURPOSE = re.compile(r"\A#pragma once\n\n/// Public: \S")
 SAYS_PUBLIC = re.compile(r"^/// Public: ", re.MULTILINE)
