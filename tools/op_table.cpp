@@ -247,12 +247,15 @@ int main(int argc, char** argv) {
   const OpTable& table = dflow::standard_op_table();
   std::cout
       << "# Ops\n\n"
-      << table.size() << " ops. Builder: the C++ functions that build the op, and their header below `dflow/ops/`; an "
-      << "op without a function is\nbuilt by a class there, or is a part of other ops or of a gradient. Element types "
-      << "are those of each type parameter. Gradient: *yes*; *stops*\nwhere the result does not depend smoothly on the "
-      << "inputs, or the op changes state; *no* where differentiating is an error. CPU and CUDA: *yes* if\nthere is a "
-      << "kernel for all element types, else the types of the first parameter that have one; *any* for ops that the "
-      << "runtime itself carries out.\n\n"
+      << "The library has " << table.size() << " ops. `dflow_op_table` writes this page: `cmake --build build/release "
+      << "--target dflow_ops_page`.\n\n"
+      << "- **builder**: the C++ functions that build the op, and their header below `dflow/ops/`. An op without a "
+      << "function is built by a class of\n  the header, or is a part of other ops or of a gradient.\n"
+      << "- **element types**: the types that each type parameter of the op allows.\n"
+      << "- **gradient**: *yes*; *stops* if the result does not depend smoothly on the inputs, or if the op changes "
+      << "state; *no* if\n  differentiating the op is an error.\n"
+      << "- **CPU**, **CUDA**: *yes* if the device has a kernel for all element types, else the types of the first "
+      << "parameter that have a\n  kernel. *any* is for ops that the runtime carries out itself, on all devices.\n\n"
       << "| op | builder | element types | attributes | gradient | CPU | CUDA |\n"
       << "|---|---|---|---|---|---|---|\n";
   table.for_each([&](const OpDef& op) {
