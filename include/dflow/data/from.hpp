@@ -54,7 +54,7 @@ concept IndexedRange = std::random_access_iterator<IteratorOf<R>> && requires(R&
 }  // namespace detail
 
 /// The elements of a range, which is copied, or moved in. A view is cheap to copy, but the elements that it refers to
-/// have to live as long as the dataset. With <ranges>: `from_range(std::views::iota(0, 100))`.
+/// have to live as long as the dataset. With `<ranges>`: `from_range(std::views::iota(0, 100))`.
 template <class R>
   requires detail::InputRange<R>
 auto from_range(R&& range) {
