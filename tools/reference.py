@@ -5,8 +5,9 @@ Usage: tools/reference.py      (then open build/reference/index.html)
 
 The reference has the headers of include/dflow/public_headers.txt, but for the bodies in src/, and all headers that they include.
 Names in a namespace `detail` are left out. Doxygen reads copies of the headers: a header's first comment, "Public: ...", and
-the paragraphs `//` that stand by themselves become the text of the header's page, and a builder, layer or option of which a
-snippet, an example or a test has a line gets the line as its example.
+the paragraphs `//` that stand by themselves become the text of the header's page, and a function that
+follows another one without an empty line has the comment of that one; and a function that a snippet, an example or a test calls
+gets the call as its example.
 
 Prints a line per comment that is wrong (a command, name or tag that Doxygen cannot resolve) and "count: ...". Exits 1 if a
 comment is wrong or Doxygen fails.
@@ -64,18 +65,55 @@ def uses():
     return inner | first
 
 
+def declaration_at(lines, i):
+    """The lines of the declaration at namespace scope that begins in line i, as clang-format lays it out; [] if none does."""
+    if not re.match(r"[A-Za-z\[]", lines[i]) or lines[i].startswith(("namespace ", "#", "using ")):
+        return []
+    depth = 0
+    for end in range(i, len(lines)):
+        depth += lines[end].count("{") - lines[end].count("}")
+        if depth == 0 and lines[end].endswith((";", "}")):
+            return lines[i : end + 1]
+    return []
+
+
+def implied_comment(declaration, text):
+    """What a class without a comment is by its name or its base: options of a function or class, or an op."""
+    for line in declaration:
+        options = re.match(r"struct (\w+)Options ", line)
+        if options:
+            name = options[1]
+            function = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+            calls = re.findall(rf"(?<![\w.])([a-z]\w*)\([^;{{}}]*\b{name}Options\b", text)
+            users = [name] * bool(re.search(rf"^(class|struct) (\[\[\w+\]\] )*{name}\b", text, re.MULTILINE)) or [one for one in calls if one == function]
+            users = users or [one for one in calls if not re.match(r"any_|make|\w+_recipe$|ln$|known$", one)]
+            return [f"/// Options of `{users[0]}`."] if users else []
+        op = re.match(r'struct \w+ (?:final )?: (?:public )?\w+<(?:\w+, )?"(\w+)"', line)
+        if op:
+            return [f"/// The op `{op[1]}`. The page `docs/ops.md` has its element types and kernels."]
+    return []
+
+
 def for_doxygen(text, examples):
     """The text as Doxygen wants it, and for each of its lines the number of the line of the header."""
     out, numbers = [], []
     lines = text.split("\n")
-    is_detail = False
+
+    def put(added, number):
+        out.extend(added)
+        numbers.extend([number] * len(added))
+
+    # The comment that a function without one has from the function or the paragraph before it.
+    shared, comment = [], []
+    is_detail, end_of_declaration = False, 0
     for i, line in enumerate(lines):
-        before = lines[i - 1] if i > 0 else ""
         is_detail = (is_detail or line == "namespace detail {") and line != "}  // namespace detail"
         if i == 1 and line == "":
             line = "/// \\file"  # or the header has no page
         # Where a paragraph begins that belongs to the file.
-        if lines[i] == "" and i + 1 < len(lines):
+        if lines[i] == "":
+            if i == 0 or not lines[i - 1].startswith("//"):
+                shared = []
             end = i + 1
             while end < len(lines) and lines[end].startswith("//"):
                 end += 1
@@ -85,19 +123,23 @@ def for_doxygen(text, examples):
                 line = "/// \\file"
                 for j in range(i + 1, end):
                     lines[j] = lines[j].replace("/// Public: ", "/// ") if lines[j].startswith("///") else "/" + lines[j]
-        call = None if is_detail or line.startswith(" ") else FUNCTION.match(line)
-        if call and call[1] in examples:
-            # Behind the comment, in front of `template <...>`.
-            at = len(out)
-            while at > 0 and re.match(r"template |  requires|requires", out[at - 1]):
-                at -= 1
-            if at > 0 and out[at - 1].startswith("///"):
+                shared = lines[i + 1 : end] if is_plain else []
+                comment = []
+        elif line.startswith("///") and i >= end_of_declaration:
+            comment = comment + [line] if lines[i - 1].startswith("///") else [line]
+        declaration = declaration_at(lines, i) if i >= end_of_declaration and not is_detail else []
+        if declaration:
+            end_of_declaration = i + len(declaration)
+            call = next((match for match in map(FUNCTION.match, declaration) if match), None)
+            own = comment if lines[i - 1].startswith("///") else []
+            if not own:
+                own = shared if call else implied_comment(declaration, text)
+                put(own, i + 1)
+            if call and call[1] in examples and own:
                 path, code = examples[call[1]]
-                block = ["///", f"/// Example, from {path}:", "/// ```cpp", f"/// {code}", "/// ```"]
-                out[at:at] = block
-                numbers[at:at] = [numbers[at - 1]] * len(block)
-        out.append(line)
-        numbers.append(i + 1)
+                put(["///", f"/// Example, from {path}:", "/// ```cpp", f"/// {code}", "/// ```"], i + 1)
+            shared = own if call else []
+        put([line], i + 1)
     return "\n".join(out), numbers
 
 
@@ -128,7 +170,7 @@ INPUT = "{folder / 'pages.dox'}" {inputs}
         print(result.stdout + result.stderr)
         return 1
 
-    undocumented, wrong = set(), set()
+    members, undocumented, wrong = set(), set(), set()
     for line in warnings.read_text().splitlines():
         match = re.match(rf"{re.escape(str(copies))}/([^:]+):(\d+): (.*)", line)
         if not match:
@@ -138,13 +180,14 @@ INPUT = "{folder / 'pages.dox'}" {inputs}
         name, number, text = match[1], int(match[2]), match[3]
         original = lines_of[name][min(number, len(lines_of[name])) - 1]
         if text.endswith("is not documented."):
-            undocumented.add((name, original))  # once for a member of a template that many classes inherit
+            # Once for a member of a template that many classes inherit.
+            (members if re.search(r"\) of (class|struct|union) ", text) else undocumented).add((name, original))
         elif not KNOWN.search(text):
             wrong.add(f"include/{name}:{original}: {text}")
     for line in sorted(wrong):
         print(line)
-    print(f"count: {len(lines_of)} headers, {with_example} examples, {len(undocumented)} lines declare a name without a comment, "
-          f"{len(wrong)} wrong comments")
+    print(f"count: {len(lines_of)} headers, {with_example} examples, {len(wrong)} wrong comments; without a comment: "
+          f"{len(undocumented)} functions, types and constants, {len(members)} members")
     return 1 if wrong else 0
 
 

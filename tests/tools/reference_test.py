@@ -51,6 +51,21 @@ class Reference(unittest.TestCase):
         line = text.split("\n").index("int other(int a);")
         self.assertEqual(numbers[line], HEADER.split("\n").index("int other(int a);") + 1)
 
+    def test_functions_without_an_empty_line_between_them_share_a_comment(self):
+        header = "#pragma once\n\n// Sums of all kinds.\n\nint a(int x);\nint b(int x);\n\nint c(int x);\n/// Of d.\nint d(int x);\nint e(int x) {\n  return x;\n}\n"
+        lines = reference.for_doxygen(header, {})[0].split("\n")
+        before = {line: lines[i - 1] for i, line in enumerate(lines)}
+        self.assertEqual(before["int a(int x);"], "/// Sums of all kinds.")
+        self.assertEqual(before["int b(int x);"], "/// Sums of all kinds.")
+        self.assertEqual(before["int c(int x);"], "")
+        self.assertEqual(before["int e(int x) {"], "/// Of d.")
+
+    def test_options_and_ops_say_what_they_belong_to(self):
+        header = "#pragma once\n\nstruct DenseOptions {\n  int a;\n};\nOut dense(In x, const DenseOptions& options = {});\n\nstruct Abs : StandardOp<\"Abs\", T> {\n};\n"
+        text = reference.for_doxygen(header, {})[0]
+        self.assertIn("/// Options of `dense`.\nstruct DenseOptions {", text)
+        self.assertIn("/// The op `Abs`.", text)
+
     def test_headers_are_the_public_ones_and_what_they_include(self):
         names = reference.headers()
         self.assertIn("dflow/session/session.hpp", names)
