@@ -157,6 +157,18 @@ TEST_CASE("the bytes of waiting lines are limited, too", "[log]") {
   CHECK(reader.count("10 lines were dropped") == 1);
 }
 
+TEST_CASE("a line that has no room at all is counted, and the next ones are written", "[log]") {
+  PipeReader reader;
+  const auto queue = std::make_shared<LogQueue>(LogQueueOptions{.write = reader.write(), .max_bytes = 100});
+  for (int i = 0; i < 2; ++i) {
+    queue->add(std::string(200, 'a'));
+    queue->flush();
+    queue->add("short");
+    queue->flush();
+  }
+  CHECK(reader.lines() == std::vector<std::string>{"1 lines were dropped", "short", "1 lines were dropped", "short"});
+}
+
 TEST_CASE("a line is cut, and has no control characters", "[log]") {
   PipeReader reader;
   const auto queue = queue_to(reader);

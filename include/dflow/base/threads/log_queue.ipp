@@ -86,7 +86,7 @@ void LogQueue::add_by(const F& push_lines) noexcept {
     if (is_closed_) return;
     try {
       push_lines();
-      if (lines_.empty() || is_scheduled_) return;
+      if ((lines_.empty() && num_dropped_ == 0) || is_scheduled_) return;
       if (pool_ == nullptr) {
         pool_ = std::make_shared<ElasticPool>(ElasticPoolOptions{.max_threads = 1, .name = "dflow log"});
       }
