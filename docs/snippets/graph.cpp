@@ -72,6 +72,17 @@ void outputs() {
   require(session.run({{x, df::Tensor<float>({1, 3}, {1, 1, 1})}}, count).scalar() == 2, "count");
   require(typed == logits, "the edge found by name");
 
+  auto texts = df::constant<std::string>(graph, {"<=50K", ">50K"});
+  // [operands]
+  auto rich = df::equal(texts, ">50K");
+  auto clipped = df::select(is_large, 10.0f, y);                   // a number beside edges
+  auto positions = df::range(0, df::size(texts), 1);               // start, limit, delta
+  auto mixed = df::matmul(y, df::Tensor<float>({2, 1}, {1, -1}));  // a tensor is a constant, too
+  auto first = df::gather(w, 0);
+  // [operands]
+  require(session.run(rich)(1) && session.run(positions)(1) == 1 && session.run(first)(1) == 2, "operands");
+  require(clipped.dtype() == df::DType::float32 && mixed.shape() == df::PartialShape{df::dynamic, 1}, "operands");
+
   auto i = df::constant(graph, 2);
   // [parts]
   auto row = df::gather(w, i);                // row i, an Output<std::int32_t> []: shape [2]

@@ -5,7 +5,9 @@
 #include <dflow/graph/graph.hpp>
 #include <dflow/op/expr.hpp>
 #include <dflow/op/op_def_of.hpp>
+#include <dflow/op/operand.hpp>
 
+#include <array>
 #include <concepts>
 #include <initializer_list>
 #include <memory>
@@ -97,77 +99,67 @@ BuiltNode build(std::span<const AnyOutput> inputs, typename O::Attrs attrs = {},
 
 namespace detail {
 
-/// The element type of an edge: an Output, or a class derived from Output, like Variable.
+/// The element type that an argument has by itself: that of an edge, a tensor, a number or a text.
 template <Element T>
-std::type_identity<T> edge_element(const Output<T>& edge);
-template <class Edge>
-using EdgeElement = typename decltype(edge_element(std::declval<const Edge&>()))::type;
-
-/// The element type bound to type parameter 0 by the first edge whose argument is that parameter.
-template <class Args, class... Edges>
-struct Bind0;
-template <class... Edges>
-struct Bind0<In<>, Edges...> {
+std::type_identity<T> element_of(const Output<T>& edge);
+template <Element T>
+std::type_identity<T> element_of(const Tensor<T>& tensor);
+template <Element T>
+std::type_identity<T> element_of(const T& value);
+template <TextLiteral V>
+  requires(!Element<V>)
+std::type_identity<std::string> element_of(const V& text);
+std::type_identity<std::int64_t> element_of(const long long& value);
+template <class A>
+struct OwnElement {
   using type = void;
 };
-template <class Arg, class... Args, class Edge, class... Edges>
-struct Bind0<In<Arg, Args...>, Edge, Edges...> {
-  using type = typename Bind0<In<Args...>, Edges...>::type;
+template <class A>
+  requires requires(const A& argument) { detail::element_of(argument); }
+struct OwnElement<A> : decltype(element_of(std::declval<const A&>())) {};
+
+template <class A>
+inline constexpr bool is_edge_argument = std::derived_from<A, AnyOutput>;
+
+/// The element type that arguments give a type parameter: that of the first edge whose argument is the parameter; if
+/// there is none, that of the first tensor, and then that of the first literal. void if the parameter is no argument.
+template <class Param, class Inputs, class... As>
+struct BoundBy {
+  using type = void;
 };
-template <class... Args, class Edge, class... Edges>
-struct Bind0<In<TypeParam<0>, Args...>, Edge, Edges...> {
-  using type = EdgeElement<Edge>;
-};
-
-template <class Arg, class T, class Edge>
-inline constexpr bool fits = std::derived_from<Edge, Output<Arg>>;
-template <class T, class Edge>
-inline constexpr bool fits<TypeParam<0>, T, Edge> = std::derived_from<Edge, Output<T>>;
-template <std::uint8_t I, class T, class Edge>
-  requires(I > 0)
-inline constexpr bool fits<TypeParam<I>, T, Edge> = true;
-
-template <class O, class Args, class... Edges>
-inline constexpr bool accepts = false;
-template <class O, class... Args, class... Edges>
-  requires(sizeof...(Args) == sizeof...(Edges))
-inline constexpr bool accepts<O, In<Args...>, Edges...> =
-    AllowedFor<typename Bind0<In<Args...>, Edges...>::type, O> &&
-    (fits<Args, typename Bind0<In<Args...>, Edges...>::type, Edges> && ...);
-
-/// The result of a typed builder for one output. A handle has no element type, so it is erased.
-template <class Arg, class T>
-auto wrapped(const AnyOutput& output) {
-  if constexpr (std::same_as<Arg, ResourceHandle> || std::same_as<Arg, TensorListHandle>) {
-    return output;
-  } else if constexpr (std::same_as<Arg, TypeParam<0>>) {
-    return Output<T>::unchecked(output);
-  } else {
-    return Output<Arg>::unchecked(output);
+template <class Param, class... Args, class... As>
+  requires(sizeof...(Args) == sizeof...(As))
+struct BoundBy<Param, In<Args...>, As...> {
+  static consteval int position() {
+    int best = -1, strength = 0, i = -1;
+    const auto look = [&](bool is_param, int of_this) {
+      ++i;
+      if (is_param && of_this > strength) best = i, strength = of_this;
+    };
+    (look(std::same_as<Args, Param>, is_edge_argument<As> ? 3 : std::derived_from<As, AnyTensor> ? 2 : 1), ...);
+    return best;
   }
-}
-
-template <class T, class Signature>
-struct Wrap;
-template <class T>
-struct Wrap<T, Out<>> {
-  static Operation of(const BuiltNode& node) { return node; }
-};
-template <class T, class Arg>
-struct Wrap<T, Out<Arg>> {
-  static auto of(const BuiltNode& node) { return wrapped<Arg, T>(node.output(0)); }
-};
-template <class T, class First, class Second, class... Rest>
-struct Wrap<T, Out<First, Second, Rest...>> {
-  template <std::size_t... I>
-  static auto of(const BuiltNode& node, std::index_sequence<I...>) {
-    return std::tuple{wrapped<First, T>(node.output(0)), wrapped<Second, T>(node.output(1)),
-                      wrapped<Rest, T>(node.output(static_cast<int>(I) + 2))...};
+  static auto bound() {
+    if constexpr (position() < 0) {
+      return std::type_identity<void>();
+    } else {
+      return OwnElement<element_t<static_cast<std::size_t>(position()), TypeList<As...>>>();
+    }
   }
-  static auto of(const BuiltNode& node) { return of(node, std::index_sequence_for<Rest...>{}); }
+  using type = typename decltype(bound())::type;
 };
 
-/// The element type of an output of an op with the type parameters Ts.
+/// The element types of an op's type parameters, by its arguments.
+template <class O, class Indices, class... As>
+struct TypesBoundBy;
+template <class O, std::size_t... I, class... As>
+struct TypesBoundBy<O, std::index_sequence<I...>, As...> {
+  using type = TypeList<typename BoundBy<TypeParam<I>, InputsOf<O>, As...>::type...>;
+};
+template <class O, class... As>
+using TypesBy = typename TypesBoundBy<O, std::make_index_sequence<O::TypeParams::size>, As...>::type;
+
+/// The element type of an input or output of an op whose type parameters are Ts.
 template <class Arg, class... Ts>
 struct Bound {
   using type = Arg;
@@ -175,13 +167,6 @@ struct Bound {
 template <std::uint8_t I, class... Ts>
 struct Bound<TypeParam<I>, Ts...> {
   using type = element_t<I, TypeList<Ts...>>;
-};
-
-template <class Signature, class... Ts>
-struct BoundOutputs;
-template <class... Args, class... Ts>
-struct BoundOutputs<Out<Args...>, Ts...> {
-  using type = Out<typename Bound<Args, Ts...>::type...>;
 };
 
 template <class O, class... Ts>
@@ -192,27 +177,128 @@ inline constexpr bool allows<O, Ts...> = []<std::size_t... I>(std::index_sequenc
   return (AllowedForParam<Ts, O, I> && ...);
 }(std::index_sequence_for<Ts...>{});
 
-template <OpType O, class... Edges>
-auto apply_to(typename O::Attrs&& attrs, const At& at, const Edges&... edges) {
-  using T = typename Bind0<InputsOf<O>, Edges...>::type;
-  return Wrap<T, OutputsOf<O>>::of(build<O>({static_cast<const AnyOutput&>(edges)...}, std::move(attrs), at));
+template <class T, class A>
+inline constexpr bool stands_for = false;
+template <Element T, class A>
+inline constexpr bool stands_for<T, A> = std::derived_from<A, Output<T>> || ValueFor<A, T>;
+
+template <class O, class Inputs, class Types, class... As>
+inline constexpr bool accepts = false;
+template <class O, class... Args, class... Ts, class... As>
+  requires(sizeof...(Args) == sizeof...(As) && (is_edge_argument<As> || ...))
+inline constexpr bool accepts<O, In<Args...>, TypeList<Ts...>, As...> =
+    allows<O, Ts...> && (stands_for<typename Bound<Args, Ts...>::type, As> && ...);
+
+/// The result of a typed builder for one output. A handle has no element type, so it is erased.
+template <class Arg>
+auto wrapped(const AnyOutput& output) {
+  if constexpr (std::same_as<Arg, ResourceHandle> || std::same_as<Arg, TensorListHandle>) {
+    return output;
+  } else {
+    return Output<Arg>::unchecked(output);
+  }
+}
+
+template <class Outputs>
+struct Wrap;
+template <>
+struct Wrap<Out<>> {
+  static Operation of(const BuiltNode& node) { return node; }
+};
+template <class Arg>
+struct Wrap<Out<Arg>> {
+  static auto of(const BuiltNode& node) { return wrapped<Arg>(node.output(0)); }
+};
+template <class First, class Second, class... Rest>
+struct Wrap<Out<First, Second, Rest...>> {
+  template <std::size_t... I>
+  static auto of(const BuiltNode& node, std::index_sequence<I...>) {
+    return std::tuple{wrapped<First>(node.output(0)), wrapped<Second>(node.output(1)),
+                      wrapped<Rest>(node.output(static_cast<int>(I) + 2))...};
+  }
+  static auto of(const BuiltNode& node) { return of(node, std::index_sequence_for<Rest...>{}); }
+};
+
+template <class Outputs, class Types>
+struct WrapBound;
+template <class... Args, class... Ts>
+struct WrapBound<Out<Args...>, TypeList<Ts...>> : Wrap<Out<typename Bound<Args, Ts...>::type...>> {};
+
+/// The first edge that belongs to a graph; empty if there is none. A tensor or a literal counts as an empty edge.
+AnyOutput neighbour_among(std::span<const AnyOutput> edges);
+
+template <class A>
+AnyOutput edge_or_nothing(const A& argument) {
+  if constexpr (is_edge_argument<A>) {
+    return argument;
+  } else {
+    return {};
+  }
+}
+
+template <class T, class A>
+AnyOutput edge_of_argument(const A& argument, const AnyOutput& neighbour, const At& at) {
+  if constexpr (is_edge_argument<A>) {
+    return argument;
+  } else {
+    return constant_beside(neighbour, tensor_of_value<T>(argument, at.where), at.where);
+  }
+}
+
+template <class... Args, class... Ts, class... As>
+std::array<AnyOutput, sizeof...(As)> edges_of(In<Args...>, TypeList<Ts...>, const At& at, const As&... arguments) {
+  if constexpr ((is_edge_argument<As> && ...)) {
+    return {arguments...};
+  } else {
+    const AnyOutput neighbour = neighbour_among(std::initializer_list<AnyOutput>{edge_or_nothing(arguments)...});
+    return {edge_of_argument<typename Bound<Args, Ts...>::type>(arguments, neighbour, at)...};
+  }
+}
+/// The inputs of an op that accepts the arguments.
+template <OpType O, class... As>
+std::array<AnyOutput, sizeof...(As)> edges_for(const At& at, const As&... arguments) {
+  return edges_of(InputsOf<O>(), TypesBy<O, As...>(), at, arguments...);
+}
+
+template <OpType O, class... As>
+auto apply_to(typename O::Attrs&& attrs, const At& at, const As&... arguments) {
+  const std::array<AnyOutput, sizeof...(As)> edges = edges_for<O>(at, arguments...);
+  return WrapBound<OutputsOf<O>, TypesBy<O, As...>>::of(
+      build<O>(std::span<const AnyOutput>(edges), std::move(attrs), at));
+}
+
+/// An edge, a tensor or a literal of an element type that is in the list.
+template <class A, class Types>
+concept ArgumentOf = contains_v<typename OwnElement<A>::type, Types>;
+/// Its edge; that of a tensor or a literal is a constant beside `neighbour`.
+template <class A>
+AnyOutput edge_beside(const AnyOutput& neighbour, const A& argument, const At& at) {
+  return edge_of_argument<typename OwnElement<A>::type>(argument, neighbour, at);
 }
 
 }  // namespace detail
 
-/// The op's signature accepts the edges; each is an `Output` of an element type that the op allows.
-template <class O, class... Edges>
-concept Accepts = OpType<O> && detail::accepts<O, InputsOf<O>, Edges...>;
+/// The op's signature accepts the arguments. At least one is an `Output`. Each is an `Output`, a `Tensor` or a literal
+/// of an element type that the op allows there. A type parameter is the element type of the first edge that has it; if
+/// no edge has it, of the first tensor, and then of the first literal.
+template <class O, class... Arguments>
+concept Accepts = OpType<O> && detail::accepts<O, InputsOf<O>, detail::TypesBy<O, Arguments...>, Arguments...>;
+
+/// The element type of the op's first type parameter with these arguments.
+template <class O, class... Arguments>
+using ElementFor = element_t<0, detail::TypesBy<O, Arguments...>>;
 
 /// The op has no inputs, and its type parameters may be the element types Ts.
 template <class O, class... Ts>
 concept SourceOf = OpType<O> && std::same_as<InputsOf<O>, In<>> && detail::allows<O, Ts...>;
 
-/// Applies an op to typed edges: the builder of every user-defined op without lists among its inputs and outputs.
+/// Applies an op to typed edges: the builder of every user-defined op without lists among its inputs and outputs. One
+/// argument is an edge; the others may be tensors or literals, which become constants of that edge's graph.
 ///
 /// ```cpp
 /// auto y = df::apply<Swish>(x);
 /// auto z = df::apply<RowNorm>(x, {.epsilon = 1e-3f});
+/// auto q = df::apply<Quantile>(x, 0.5f);
 /// auto r = df::apply<Ramp, float>(graph, {.size = 10});   // no inputs: they would say the graph and the element types
 /// ```
 /// Returns an `Output` for an op with one output, a tuple of them for several, or an `Operation` for none. A handle is
@@ -242,8 +328,8 @@ auto apply(const A& a, const B& b, const C& c, const D& d, typename O::Attrs att
 template <OpType O, Element... Ts>
   requires SourceOf<O, Ts...>
 auto apply(Graph& graph, typename O::Attrs attrs = {}, At at = {}) {
-  using Outputs = typename detail::BoundOutputs<OutputsOf<O>, Ts...>::type;
-  return detail::Wrap<void, Outputs>::of(build<O>(*graph.store(), {}, std::move(attrs), at, type_args<Ts...>()));
+  return detail::WrapBound<OutputsOf<O>, TypeList<Ts...>>::of(
+      build<O>(*graph.store(), {}, std::move(attrs), at, type_args<Ts...>()));
 }
 
 }  // namespace dflow

@@ -16,4 +16,11 @@ GraphStore& detail::graph_of(std::span<const AnyOutput> inputs, std::string_view
   throw_error(Status::invalid_argument(str_cat(op, ": ", what)).with_node(op, at.name).with_location(at.where));
 }
 
+AnyOutput detail::neighbour_among(std::span<const AnyOutput> edges) {
+  for (const AnyOutput& edge : edges) {
+    if (edge.is_valid() && !edge.is_dangling()) return edge;
+  }
+  return {};
+}
+
 }  // namespace dflow

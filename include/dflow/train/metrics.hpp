@@ -29,11 +29,12 @@ inline void require_label_per_row(const AnyOutput& logits, const AnyOutput& labe
 ///
 /// Errors: InvalidArgument unless the known shapes are a matrix of logits and one label for each row. If only a step
 /// knows the shapes, the step fails for other shapes.
-template <AllowedFor<ArgMax> T, AllowedForParam<Cast, 0> Label>
-  requires is_integer_element<Label>
-Output<float> accuracy(const Output<T>& logits, const Output<Label>& labels, const At& at = {}) {
-  detail::require_label_per_row(logits, labels, at);
+template <AllowedFor<ArgMax> T, detail::ArgumentOf<IntTypes> Labels>
+Output<float> accuracy(const Output<T>& logits, const Labels& given, const At& at = {}) {
   const At here{.where = at.where};
+  using Label = typename detail::OwnElement<Labels>::type;
+  const auto labels = Output<Label>::unchecked(detail::edge_beside(logits, given, at));
+  detail::require_label_per_row(logits, labels, at);
   const Output<std::int64_t> predicted = argmax(logits, 1, here);
   Output<std::int64_t> wanted = cast<std::int64_t>(labels, here);
   if (!predicted.shape().is_fully_defined() || !wanted.shape().is_fully_defined()) {

@@ -118,8 +118,8 @@ PartitionedVariable<T> partitioned_variable(Graph& graph, const Shape& shape, st
 }
 
 /// `embedding_lookup` of the rows of a table in parts. Errors also: InvalidArgument if the parts are not rows.
-template <AllowedFor<Gather> T, AllowedForParam<Gather, 1> I>
-Output<T> embedding_lookup(const PartitionedVariable<T>& table, const Output<I>& ids,
+template <AllowedFor<Gather> T, detail::ArgumentOf<IndexTypes> Ids>
+Output<T> embedding_lookup(const PartitionedVariable<T>& table, const Ids& ids,
                            PartitionStrategy strategy = PartitionStrategy::mod, const At& at = {}) {
   if (table.axis() != 0) {
     throw_error(Status::invalid_argument(str_cat("embedding_lookup: '", table.name(), "' lies in parts along axis ",

@@ -53,7 +53,6 @@ class PlaceholderShape {
 };
 
 namespace detail {
-AnyOutput any_constant(GraphStore& graph, AnyTensor value, const At& at);
 /// Throws the status, with the place, unless it is ok.
 void require_constant(const Status& status, const At& at);
 AnyOutput any_placeholder(GraphStore& graph, DType dtype, const PartialShape& shape, const At& at);

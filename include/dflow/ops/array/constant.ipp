@@ -35,6 +35,17 @@ AnyOutput detail::any_constant(GraphStore& graph, AnyTensor value, const At& at)
   return build<Const>(graph, {}, {.value = std::move(value)}, at, types);
 }
 
+AnyOutput detail::constant_beside(const AnyOutput& edge, AnyTensor value, const std::source_location& where) {
+  if (!edge.is_valid() || edge.is_dangling()) return {};
+  return any_constant(*edge.graph(), std::move(value), {.name = {}, .where = where});
+}
+
+void detail::throw_literal_out_of_range(DType dtype, const std::source_location& where) {
+  throw_error(Status::invalid_argument(str_cat("a number is out of the range of ", dtype_name(dtype)))
+                  .with_node(Const::name, "")
+                  .with_location(where));
+}
+
 void detail::require_constant(const Status& status, const At& at) {
   if (!status.ok()) throw_error(status.with_node(Const::name, at.name).with_location(at.where));
 }

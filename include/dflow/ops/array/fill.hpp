@@ -64,8 +64,13 @@ Output<T> ones(Graph& graph, const IndexList& dims, const At& at = {}) {
 ///
 /// Errors: InvalidArgument if delta is 0, or limit lies on the other side of start; at once if all are constants, else
 /// when the step runs.
-template <AllowedFor<Range> T>
-Output<T> range(const Output<T>& start, const Output<T>& limit, const Output<T>& delta, const At& at = {}) {
+///
+/// ```cpp
+/// auto positions = df::range(0, df::size(x), 1);
+/// ```
+template <class A, class B, class C>
+  requires Accepts<Range, A, B, C>
+Output<ElementFor<Range, A, B, C>> range(const A& start, const B& limit, const C& delta, const At& at = {}) {
   return apply<Range>(start, limit, delta, {}, at);
 }
 template <AllowedFor<Range> T>

@@ -4,10 +4,14 @@
 #include <dflow/op/expr.hpp>
 #include <dflow/ops/array/fill.hpp>
 #include <dflow/ops/array/shape.hpp>
+#include <dflow/ops/math/select.hpp>
 #include <dflow/ops/reduction/reduce.hpp>
 
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <limits>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -87,6 +91,22 @@ AnyOutput detail::any_fill(GraphStore& graph, const IndexList& dims, AnyTensor v
 AnyOutput detail::counting(const AnyOutput& n, const At& at) {
   GraphStore& graph = *n.graph();
   return build<Range>({int32_constant(graph, 0, at), n, int32_constant(graph, 1, at)}, {}, at);
+}
+
+AnyOutput detail::any_select(const std::array<AnyOutput, 3>& inputs, const At& at) {
+  std::array<AnyOutput, 3> same = inputs;
+  const auto is_scalar = [](const AnyOutput& edge) { return edge.shape().has_rank() && edge.shape().rank() == 0; };
+  bool all_valid = true;
+  for (const AnyOutput& input : inputs) all_valid = all_valid && input.is_valid() && !input.is_dangling();
+  if (all_valid) {
+    const bool t_is_scalar = is_scalar(inputs[1]), e_is_scalar = is_scalar(inputs[2]);
+    const AnyOutput& like = !t_is_scalar ? inputs[1] : !e_is_scalar ? inputs[2] : inputs[0];
+    const At here{.where = at.where};
+    for (std::size_t i = 1; i < 3 && !is_scalar(like); ++i) {
+      if (is_scalar(inputs[i])) same[i] = build<Fill>({shape_of(like), inputs[i]}, {}, here);
+    }
+  }
+  return build<Select>(std::span<const AnyOutput>(same), {}, at);
 }
 
 }  // namespace dflow

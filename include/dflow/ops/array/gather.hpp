@@ -16,8 +16,9 @@ struct Gather : StandardOp<"Gather", AllTypes, IndexTypes> {
 ///
 /// Errors: InvalidArgument if params is a scalar; in the step, naming position and range, if an index is outside
 /// [0, limit).
-template <AllowedFor<Gather> T, AllowedForParam<Gather, 1> I>
-Output<T> gather(const Output<T>& params, const Output<I>& indices, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<Gather, A, B>
+Output<ElementFor<Gather, A, B>> gather(const A& params, const B& indices, const At& at = {}) {
   return apply<Gather>(params, indices, {}, at);
 }
 
@@ -29,9 +30,11 @@ AnyOutput any_rows_of(const AnyOutput& table, const AnyOutput& ids, const At& at
 /// the rows are gathered on the variable's device: only ids and rows go between tasks.
 ///
 /// Errors: as gather.
-template <AllowedFor<Gather> T, AllowedForParam<Gather, 1> I>
-Output<T> embedding_lookup(const Output<T>& table, const Output<I>& ids, const At& at = {}) {
-  return Output<T>::unchecked(detail::any_rows_of(table, ids, at));
+template <class A, class B>
+  requires Accepts<Gather, A, B>
+Output<ElementFor<Gather, A, B>> embedding_lookup(const A& table, const B& ids, const At& at = {}) {
+  const auto edges = detail::edges_for<Gather>(at, table, ids);
+  return Output<ElementFor<Gather, A, B>>::unchecked(detail::any_rows_of(edges[0], edges[1], at));
 }
 
 }  // namespace dflow

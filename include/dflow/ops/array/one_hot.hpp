@@ -35,10 +35,11 @@ Output<T> one_hot(const Output<I>& indices, std::int32_t depth, OneHot::Attrs at
   return Output<T>::unchecked(detail::any_one_hot(indices, depth, Tensor<T>(T(1)), Tensor<T>(T(0)), attrs, at));
 }
 /// The same with other values for on and off, which are scalars.
-template <AllowedFor<OneHot> T, AllowedForParam<OneHot, 1> I>
-Output<T> one_hot(const Output<I>& indices, const Output<std::int32_t>& depth, const Output<T>& on_value,
-                  const Output<T>& off_value, OneHot::Attrs attrs = {}, const At& at = {}) {
-  return Output<T>::unchecked(build<OneHot>({indices, depth, on_value, off_value}, attrs, at));
+template <class I, class D, class A, class B>
+  requires Accepts<OneHot, I, D, A, B>
+Output<ElementFor<OneHot, I, D, A, B>> one_hot(const I& indices, const D& depth, const A& on_value, const B& off_value,
+                                               OneHot::Attrs attrs = {}, const At& at = {}) {
+  return apply<OneHot>(indices, depth, on_value, off_value, attrs, at);
 }
 
 }  // namespace dflow

@@ -51,13 +51,10 @@ Output<T> reshape(const Output<T>& x, const IndexList& shape, const At& at = {})
 /// behind, -1 puts it at the end.
 ///
 /// Errors: InvalidArgument unless -rank-1 <= axis <= rank.
-template <AllowedFor<ExpandDims> T>
-Output<T> expand_dims(const Output<T>& x, std::int32_t axis, const At& at = {}) {
-  return Output<T>::unchecked(detail::any_expand_dims(x, axis, at));
-}
-template <AllowedFor<ExpandDims> T>
-Output<T> expand_dims(const Output<T>& x, const Output<std::int32_t>& axis, const At& at = {}) {
-  return Output<T>::unchecked(build<ExpandDims>({x, axis}, {}, at));
+template <class A, class B>
+  requires Accepts<ExpandDims, A, B>
+Output<ElementFor<ExpandDims, A, B>> expand_dims(const A& x, const B& axis, const At& at = {}) {
+  return apply<ExpandDims>(x, axis, {}, at);
 }
 
 /// x without its dimensions of 1; if axes are given, without the dimensions of the given axes only.

@@ -53,8 +53,9 @@ Output<T> pad(const Output<T>& x, std::initializer_list<PadWidth> paddings, cons
   return Output<T>::unchecked(detail::any_pad(x, paddings, at));
 }
 /// paddings: [rank, 2].
-template <AllowedFor<Pad> T, AllowedForParam<Pad, 1> I>
-Output<T> pad(const Output<T>& x, const Output<I>& paddings, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<Pad, A, B>
+Output<ElementFor<Pad, A, B>> pad(const A& x, const B& paddings, const At& at = {}) {
   return apply<Pad>(x, paddings, {}, at);
 }
 

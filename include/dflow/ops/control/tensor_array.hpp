@@ -64,25 +64,25 @@ class TensorArray {
     return TensorArray(build<TensorListFromTensor>({x}, {}, at));
   }
   /// x: [n, ...], indices: [n], not negative -> an array: its element indices[i] is row i, or the sum of several rows.
-  static TensorArray scatter(const Output<std::int32_t>& indices, const Output<T>& x, const At& at = {}) {
-    return TensorArray(detail::any_array_scatter(x, indices, at));
+  static TensorArray scatter(const Operand<std::int32_t>& indices, const Operand<T>& x, const At& at = {}) {
+    return TensorArray(detail::any_array_scatter(x.beside(indices), indices.beside(x), at));
   }
   /// x: [n, ...], lengths: [m] with the sum n -> an array of m elements [lengths[i], ...]: the rows of x in order,
   /// which are not copied. The inverse of `concat`. Errors: InvalidArgument when the step runs, for a negative length,
   /// and for lengths with another sum.
-  static TensorArray split(const Output<T>& x, const Output<std::int64_t>& lengths, const At& at = {}) {
-    return TensorArray(detail::any_array_split(x, lengths, at));
+  static TensorArray split(const Operand<T>& x, const Operand<std::int64_t>& lengths, const At& at = {}) {
+    return TensorArray(detail::any_array_split(x.beside(lengths), lengths.beside(x), at));
   }
-  static TensorArray split(const Output<T>& x, const Output<std::int32_t>& lengths, const At& at = {}) {
-    return TensorArray(detail::any_array_split(x, lengths, at));
+  static TensorArray split(const Operand<T>& x, const Output<std::int32_t>& lengths, const At& at = {}) {
+    return TensorArray(detail::any_array_split(x.beside(lengths), lengths, at));
   }
 
   /// index: [].
-  TensorArray write(const Output<std::int32_t>& index, const Output<T>& element, const At& at = {}) const {
-    return TensorArray(build<TensorListSetItem>({list_, index, element}, {}, at));
+  TensorArray write(const Operand<std::int32_t>& index, const Operand<T>& element, const At& at = {}) const {
+    return TensorArray(build<TensorListSetItem>({list_, index.beside(list_), element.beside(list_)}, {}, at));
   }
-  Output<T> read(const Output<std::int32_t>& index, const At& at = {}) const {
-    return Output<T>::unchecked(detail::any_array_read(list_, index, dtype_of<T>, at));
+  Output<T> read(const Operand<std::int32_t>& index, const At& at = {}) const {
+    return Output<T>::unchecked(detail::any_array_read(list_, index.beside(list_), dtype_of<T>, at));
   }
   /// -> [n, ...].
   Output<T> stack(const At& at = {}) const {
@@ -97,8 +97,8 @@ class TensorArray {
     return Output<T>::unchecked(detail::any_array_concat(list_, dtype_of<T>, at));
   }
   /// indices: [m] -> [m, ...].
-  Output<T> gather(const Output<std::int32_t>& indices, const At& at = {}) const {
-    return Output<T>::unchecked(detail::any_array_gather(list_, indices, dtype_of<T>, at));
+  Output<T> gather(const Operand<std::int32_t>& indices, const At& at = {}) const {
+    return Output<T>::unchecked(detail::any_array_gather(list_, indices.beside(list_), dtype_of<T>, at));
   }
   /// -> [].
   Output<std::int32_t> size(const At& at = {}) const {
@@ -125,8 +125,8 @@ class TensorStack {
   /// The stack that an edge carries. Precondition: the edge is a list of elements of this type.
   explicit TensorStack(AnyOutput list) : list_(std::move(list)) {}
 
-  TensorStack push(const Output<T>& element, const At& at = {}) const {
-    return TensorStack(AnyOutput(build<TensorListPushBack>({list_, element}, {}, at)));
+  TensorStack push(const Operand<T>& element, const At& at = {}) const {
+    return TensorStack(AnyOutput(build<TensorListPushBack>({list_, element.beside(list_)}, {}, at)));
   }
   /// The rest of the stack, and the element that was on top.
   std::pair<TensorStack, Output<T>> pop(const At& at = {}) const {

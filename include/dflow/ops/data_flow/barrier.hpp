@@ -150,19 +150,13 @@ class Barrier {
   /// keys [n], values [n, shape...]
   template <std::size_t component>
     requires(component < sizeof...(Ts))
-  Operation insert_many(const Output<std::string>& keys, const Output<element_t<component, TypeList<Ts...>>>& values,
+  Operation insert_many(const Operand<std::string>& keys, const Operand<element_t<component, TypeList<Ts...>>>& values,
                         const At& at = {}) const {
-    return barrier_.insert_many(component, keys, values, at);
+    return barrier_.insert_many(component, keys.beside(handle()), values.beside(handle()), at);
   }
   /// indices [n], keys [n], and [n, shape...] for each component, as a tuple.
-  auto take_many(const Output<std::int32_t>& n, const BarrierTakeOptions& options = {}, const At& at = {}) const {
-    return outputs(barrier_.take_many(n, options, at), std::index_sequence_for<Ts...>{});
-  }
-  auto take_many(std::int32_t n, const BarrierTakeOptions& options = {}, const At& at = {}) const {
-    GraphStore& graph = detail::graph_of({&handle(), 1}, BarrierTakeMany::name, at);
-    return take_many(
-        Output<std::int32_t>::unchecked(detail::any_constant(graph, Tensor<std::int32_t>(n), {.where = at.where})),
-        options, at);
+  auto take_many(const Operand<std::int32_t>& n, const BarrierTakeOptions& options = {}, const At& at = {}) const {
+    return outputs(barrier_.take_many(n.beside(handle()), options, at), std::index_sequence_for<Ts...>{});
   }
   Operation close(bool cancel_pending_enqueues = false, const At& at = {}) const {
     return barrier_.close(cancel_pending_enqueues, at);

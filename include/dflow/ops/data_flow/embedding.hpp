@@ -27,13 +27,14 @@ AnyOutput any_embedding_lookup(std::span<const AnyVariable> shards, const AnyOut
 ///
 /// Errors: InvalidArgument if there are no shards, if their shapes are not known, or if they are not the shapes of one
 /// table. In the step: InvalidArgument, naming position, id and range, if an id is outside [0, vocabulary).
-template <AllowedFor<Gather> T, AllowedForParam<Gather, 1> I>
-Output<T> embedding_lookup(const std::vector<Variable<T>>& shards, const Output<I>& ids,
+template <AllowedFor<Gather> T, detail::ArgumentOf<IndexTypes> Ids>
+Output<T> embedding_lookup(const std::vector<Variable<T>>& shards, const Ids& ids,
                            PartitionStrategy strategy = PartitionStrategy::mod, const At& at = {}) {
+  const AnyOutput edge = detail::edge_beside(shards.empty() ? AnyOutput() : AnyOutput(shards.front()), ids, at);
   std::vector<AnyVariable> variables;
   variables.reserve(shards.size());
   for (const Variable<T>& shard : shards) variables.push_back(shard.any_variable());
-  return Output<T>::unchecked(detail::any_embedding_lookup(variables, ids, strategy, at));
+  return Output<T>::unchecked(detail::any_embedding_lookup(variables, edge, strategy, at));
 }
 
 }  // namespace dflow

@@ -170,12 +170,8 @@ class TypedLookupTable {
 
   /// keys [k...] -> [k..., value_shape]: `default_value`, which has the shape of a value, for keys that the table
   /// lacks.
-  Output<V> find(const Output<K>& keys, const Output<V>& default_value, const At& at = {}) const {
-    return Output<V>::unchecked(table_.find(keys, default_value, at));
-  }
-  Output<V> find(const Output<K>& keys, const Tensor<V>& default_value, const At& at = {}) const {
-    GraphStore& graph = graph_of({&handle(), 1}, LookupTableFind::name, at);
-    return find(keys, Output<V>::unchecked(any_constant(graph, default_value, {.where = at.where})), at);
+  Output<V> find(const Operand<K>& keys, const Operand<V>& default_value, const At& at = {}) const {
+    return Output<V>::unchecked(table_.find(keys.beside(handle()), default_value.beside(handle()), at));
   }
   Output<std::int64_t> size(const At& at = {}) const { return Output<std::int64_t>::unchecked(table_.size(at)); }
   /// keys [n], values [n, value_shape]
@@ -212,13 +208,15 @@ class MutableHashTable : public detail::TypedLookupTable<K, V> {
       : detail::TypedLookupTable<K, V>(graph, true, options, at) {}
 
   /// keys [k...], values [k..., value_shape]
-  Operation insert(const Output<K>& keys, const Output<V>& values, const At& at = {}) const {
-    return this->table_.insert(keys, values, at);
+  Operation insert(const Operand<K>& keys, const Operand<V>& values, const At& at = {}) const {
+    return this->table_.insert(keys.beside(this->handle()), values.beside(this->handle()), at);
   }
-  Operation remove(const Output<K>& keys, const At& at = {}) const { return this->table_.remove(keys, at); }
+  Operation remove(const Operand<K>& keys, const At& at = {}) const {
+    return this->table_.remove(keys.beside(this->handle()), at);
+  }
   /// Replaces all keys and values.
-  Operation import_all(const Output<K>& keys, const Output<V>& values, const At& at = {}) const {
-    return this->table_.import_all(keys, values, at);
+  Operation import_all(const Operand<K>& keys, const Operand<V>& values, const At& at = {}) const {
+    return this->table_.import_all(keys.beside(this->handle()), values.beside(this->handle()), at);
   }
 };
 
@@ -228,7 +226,7 @@ class MutableHashTable : public detail::TypedLookupTable<K, V> {
 /// ```cpp
 /// df::HashTable<std::string, std::int64_t> vocabulary(graph);
 /// auto fill = vocabulary.initialize_from_text_file("words.txt");  // a line's number by its text
-/// auto ids = vocabulary.find(words, std::int64_t{-1});
+/// auto ids = vocabulary.find(words, -1);
 /// ```
 /// Thread safety: as of MutableHashTable.
 /// Errors: InvalidArgument for other shapes, or for a key or value type that a file cannot give. In steps:
@@ -241,19 +239,12 @@ class HashTable : public detail::TypedLookupTable<K, V> {
       : detail::TypedLookupTable<K, V>(graph, false, options, at) {}
 
   /// keys [n], values [n, value_shape]
-  Operation initialize(const Output<K>& keys, const Output<V>& values, const At& at = {}) const {
-    return this->table_.initialize(keys, values, at);
+  Operation initialize(const Operand<K>& keys, const Operand<V>& values, const At& at = {}) const {
+    return this->table_.initialize(keys.beside(this->handle()), values.beside(this->handle()), at);
   }
-  Operation initialize_from_text_file(const Output<std::string>& filename,
+  Operation initialize_from_text_file(const Operand<std::string>& filename,
                                       const InitializeTableFromTextFile::Attrs& attrs = {}, const At& at = {}) const {
-    return this->table_.initialize_from_text_file(filename, attrs, at);
-  }
-  Operation initialize_from_text_file(std::string_view filename, const InitializeTableFromTextFile::Attrs& attrs = {},
-                                      const At& at = {}) const {
-    GraphStore& graph = detail::graph_of({&this->handle(), 1}, InitializeTableFromTextFile::name, at);
-    return initialize_from_text_file(Output<std::string>::unchecked(detail::any_constant(
-                                         graph, Tensor<std::string>(std::string(filename)), {.where = at.where})),
-                                     attrs, at);
+    return this->table_.initialize_from_text_file(filename.beside(this->handle()), attrs, at);
   }
 };
 

@@ -97,10 +97,14 @@ std::string bad_shard_id(const ShardOfRow::Attrs& attrs, std::int64_t position, 
 /// ```
 /// Errors: InvalidArgument if the shape of partitions is not the first part of data's shape, or if num_partitions is
 /// below 1. In the step: InvalidArgument, naming position and value, if a partition is outside [0, num_partitions).
-template <AllowedFor<DynamicPartition> T>
-std::vector<Output<T>> dynamic_partition(const Output<T>& data, const Output<std::int32_t>& partitions,
-                                         std::int64_t num_partitions, const At& at = {}) {
-  return detail::typed<T>(detail::any_dynamic_partition(data, partitions, num_partitions, at));
+template <class A, class B>
+  requires Accepts<DynamicPartition, A, B>
+std::vector<Output<ElementFor<DynamicPartition, A, B>>> dynamic_partition(const A& data, const B& partitions,
+                                                                          std::int64_t num_partitions,
+                                                                          const At& at = {}) {
+  const auto edges = detail::edges_for<DynamicPartition>(at, data, partitions);
+  return detail::typed<ElementFor<DynamicPartition, A, B>>(
+      detail::any_dynamic_partition(edges[0], edges[1], num_partitions, at));
 }
 
 /// The reverse of dynamic_partition: indices [n...] and data [n..., row...], as many of each, give [1 + the largest

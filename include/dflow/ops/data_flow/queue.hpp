@@ -175,23 +175,21 @@ class TypedQueue {
 
   const AnyOutput& handle() const noexcept { return queue_.handle(); }
 
-  Operation enqueue(const Output<Ts>&... components, const At& at = {}) const {
-    return queue_.enqueue(std::initializer_list<AnyOutput>{components...}, false, at);
+  Operation enqueue(const Operand<Ts>&... components, const At& at = {}) const {
+    return queue_.enqueue(std::initializer_list<AnyOutput>{components.beside(handle())...}, false, at);
   }
   /// components [n, shape...]
-  Operation enqueue_many(const Output<Ts>&... components, const At& at = {}) const {
-    return queue_.enqueue(std::initializer_list<AnyOutput>{components...}, true, at);
+  Operation enqueue_many(const Operand<Ts>&... components, const At& at = {}) const {
+    return queue_.enqueue(std::initializer_list<AnyOutput>{components.beside(handle())...}, true, at);
   }
   /// A tuple of `Output<Ts>`; the `Output` alone if there is only one component.
   auto dequeue(const At& at = {}) const { return outputs(queue_.dequeue({}, false, at)); }
-  auto dequeue_many(const Output<std::int32_t>& n, const At& at = {}) const {
-    return outputs(queue_.dequeue(n, false, at));
+  auto dequeue_many(const Operand<std::int32_t>& n, const At& at = {}) const {
+    return outputs(queue_.dequeue(n.beside(handle()), false, at));
   }
-  auto dequeue_many(std::int32_t n, const At& at = {}) const { return dequeue_many(constant_of(n, at), at); }
-  auto dequeue_up_to(const Output<std::int32_t>& n, const At& at = {}) const {
-    return outputs(queue_.dequeue(n, true, at));
+  auto dequeue_up_to(const Operand<std::int32_t>& n, const At& at = {}) const {
+    return outputs(queue_.dequeue(n.beside(handle()), true, at));
   }
-  auto dequeue_up_to(std::int32_t n, const At& at = {}) const { return dequeue_up_to(constant_of(n, at), at); }
   Operation close(bool cancel_pending_enqueues = false, const At& at = {}) const {
     return queue_.close(cancel_pending_enqueues, at);
   }
@@ -202,10 +200,6 @@ class TypedQueue {
   explicit TypedQueue(AnyQueue queue) : queue_(std::move(queue)) {}
 
  private:
-  Output<std::int32_t> constant_of(std::int32_t n, const At& at) const {
-    return Output<std::int32_t>::unchecked(any_constant(graph_of({&handle(), 1}, QueueDequeueMany::name, at),
-                                                        Tensor<std::int32_t>(n), {.where = at.where}));
-  }
   static auto outputs(const BuiltNode& node) { return typed_outputs<Ts...>(node); }
 
   AnyQueue queue_;

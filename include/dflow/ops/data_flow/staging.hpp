@@ -122,8 +122,8 @@ class StagingArea {
 
   const AnyOutput& handle() const noexcept { return area_.handle(); }
 
-  Operation stage(const Output<Ts>&... components, const At& at = {}) const {
-    return area_.stage(std::initializer_list<AnyOutput>{components...}, at);
+  Operation stage(const Operand<Ts>&... components, const At& at = {}) const {
+    return area_.stage(std::initializer_list<AnyOutput>{components.beside(handle())...}, at);
   }
   /// A tuple of `Output<Ts>`; the `Output` alone if there is only one component.
   auto unstage(const At& at = {}) const { return detail::typed_outputs<Ts...>(area_.unstage(at)); }

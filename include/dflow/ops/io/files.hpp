@@ -34,7 +34,11 @@ struct MatchingFiles : StatefulOp<"MatchingFiles"> {
 };
 
 Output<std::string> read_file(const Output<std::string>& filename, const At& at = {});
-Operation write_file(const Output<std::string>& filename, const Output<std::string>& contents, const At& at = {});
+template <class A, class B>
+  requires Accepts<WriteFile, A, B>
+Operation write_file(const A& filename, const B& contents, const At& at = {}) {
+  return apply<WriteFile>(filename, contents, {}, at);
+}
 /// pattern [] or [n] -> [m]
 Output<std::string> matching_files(const Output<std::string>& pattern, const At& at = {});
 

@@ -22,10 +22,6 @@ Output<std::string> read_file(const Output<std::string>& filename, const At& at)
   return Output<std::string>::unchecked(build<ReadFile>({filename}, {}, at).output(0));
 }
 
-Operation write_file(const Output<std::string>& filename, const Output<std::string>& contents, const At& at) {
-  return build<WriteFile>({filename, contents}, {}, at);
-}
-
 Output<std::string> matching_files(const Output<std::string>& pattern, const At& at) {
   return Output<std::string>::unchecked(build<MatchingFiles>({pattern}, {}, at).output(0));
 }

@@ -65,8 +65,9 @@ Output<T> matrix_diag_part(const Output<T>& x, const At& at = {}) {
 /// x: [...batch, m, n], diagonal: [...batch, min(m, n)] gives the shape of x.
 ///
 /// Errors: InvalidArgument if x has a rank below 2, or the diagonal another shape.
-template <AllowedFor<MatrixSetDiag> T>
-Output<T> matrix_set_diag(const Output<T>& x, const Output<T>& diagonal, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<MatrixSetDiag, A, B>
+Output<ElementFor<MatrixSetDiag, A, B>> matrix_set_diag(const A& x, const B& diagonal, const At& at = {}) {
   return apply<MatrixSetDiag>(x, diagonal, {}, at);
 }
 

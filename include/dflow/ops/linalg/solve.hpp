@@ -83,15 +83,19 @@ Output<T> matrix_determinant(const Output<T>& a, const At& at = {}) {
 ///
 /// Errors: InvalidArgument unless the matrices are square, and b has their batch dimensions and as many rows; in the
 /// step if one is singular.
-template <AllowedFor<MatrixSolve> T>
-Output<T> matrix_solve(const Output<T>& a, const Output<T>& b, MatrixSolve::Attrs attrs = {}, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<MatrixSolve, A, B>
+Output<ElementFor<MatrixSolve, A, B>> matrix_solve(const A& a, const B& b, MatrixSolve::Attrs attrs = {},
+                                                   const At& at = {}) {
   return apply<MatrixSolve>(a, b, attrs, at);
 }
 
 /// Shapes and errors: as matrix_solve. `attrs` says which triangle of `a` counts: the lower one by default.
-template <AllowedFor<MatrixTriangularSolve> T>
-Output<T> matrix_triangular_solve(const Output<T>& a, const Output<T>& b, MatrixTriangularSolve::Attrs attrs = {},
-                                  const At& at = {}) {
+template <class A, class B>
+  requires Accepts<MatrixTriangularSolve, A, B>
+Output<ElementFor<MatrixTriangularSolve, A, B>> matrix_triangular_solve(const A& a, const B& b,
+                                                                        MatrixTriangularSolve::Attrs attrs = {},
+                                                                        const At& at = {}) {
   return apply<MatrixTriangularSolve>(a, b, attrs, at);
 }
 
@@ -99,10 +103,13 @@ Output<T> matrix_triangular_solve(const Output<T>& a, const Output<T>& b, Matrix
 ///
 /// Errors: InvalidArgument unless a and b have the same batch dimensions and rows; in the step if a matrix is too near
 /// to one of lesser rank for `fast`.
-template <AllowedFor<MatrixSolveLs> T>
-Output<T> matrix_solve_ls(const Output<T>& a, const Output<T>& b, double l2_regularizer = 0, bool fast = true,
-                          const At& at = {}) {
-  return Output<T>::unchecked(detail::any_matrix_solve_ls(a, b, l2_regularizer, fast, at));
+template <class A, class B>
+  requires Accepts<MatrixSolve, A, B> && AllowedFor<ElementFor<MatrixSolve, A, B>, MatrixSolveLs>
+Output<ElementFor<MatrixSolve, A, B>> matrix_solve_ls(const A& a, const B& b, double l2_regularizer = 0,
+                                                      bool fast = true, const At& at = {}) {
+  const auto edges = detail::edges_for<MatrixSolve>(at, a, b);
+  return Output<ElementFor<MatrixSolve, A, B>>::unchecked(
+      detail::any_matrix_solve_ls(edges[0], edges[1], l2_regularizer, fast, at));
 }
 
 }  // namespace dflow

@@ -19,8 +19,10 @@ struct BatchMatMul : StandardOp<"BatchMatMul", NumberTypes> {
 /// x: [...batch, m, k], y: [...batch, k, n] gives [...batch, m, n].
 ///
 /// Errors: InvalidArgument unless both have the same batch dimensions and the inner dimensions agree.
-template <AllowedFor<BatchMatMul> T>
-Output<T> batch_matmul(const Output<T>& x, const Output<T>& y, BatchMatMul::Attrs attrs = {}, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<BatchMatMul, A, B>
+Output<ElementFor<BatchMatMul, A, B>> batch_matmul(const A& x, const B& y, BatchMatMul::Attrs attrs = {},
+                                                   const At& at = {}) {
   return apply<BatchMatMul>(x, y, attrs, at);
 }
 

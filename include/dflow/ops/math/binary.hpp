@@ -135,48 +135,57 @@ using PowerOps = TypeList<Mod, Pow>;
 /// a + b.
 ///
 /// Errors of all builders of this file: InvalidArgument if the shapes do not broadcast together.
-template <AllowedFor<Add> T>
-Output<T> add(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<Add, A, B>
+Output<ElementFor<Add, A, B>> add(const A& a, const B& b, const At& at = {}) {
   return apply<Add>(a, b, {}, at);
 }
 /// a - b.
-template <AllowedFor<Sub> T>
-Output<T> sub(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<Sub, A, B>
+Output<ElementFor<Sub, A, B>> sub(const A& a, const B& b, const At& at = {}) {
   return apply<Sub>(a, b, {}, at);
 }
 /// a * b.
-template <AllowedFor<Mul> T>
-Output<T> mul(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<Mul, A, B>
+Output<ElementFor<Mul, A, B>> mul(const A& a, const B& b, const At& at = {}) {
   return apply<Mul>(a, b, {}, at);
 }
 /// a / b. An integer divisor of zero fails the step with InvalidArgument; the smallest integer by -1 is itself.
-template <AllowedFor<Div> T>
-Output<T> div(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<Div, A, B>
+Output<ElementFor<Div, A, B>> div(const A& a, const B& b, const At& at = {}) {
   return apply<Div>(a, b, {}, at);
 }
 /// The remainder of a / b, with the sign of a. An integer divisor of zero fails the step with InvalidArgument.
-template <AllowedFor<Mod> T>
-Output<T> mod(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<Mod, A, B>
+Output<ElementFor<Mod, A, B>> mod(const A& a, const B& b, const At& at = {}) {
   return apply<Mod>(a, b, {}, at);
 }
 /// a to the power of b. A negative power of integers fails the step with InvalidArgument.
-template <AllowedFor<Pow> T>
-Output<T> pow(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<Pow, A, B>
+Output<ElementFor<Pow, A, B>> pow(const A& a, const B& b, const At& at = {}) {
   return apply<Pow>(a, b, {}, at);
 }
 /// The larger of a and b; its gradient goes to a where they are equal.
-template <AllowedFor<Maximum> T>
-Output<T> maximum(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<Maximum, A, B>
+Output<ElementFor<Maximum, A, B>> maximum(const A& a, const B& b, const At& at = {}) {
   return apply<Maximum>(a, b, {}, at);
 }
 /// The smaller of a and b; its gradient goes to a where they are equal.
-template <AllowedFor<Minimum> T>
-Output<T> minimum(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<Minimum, A, B>
+Output<ElementFor<Minimum, A, B>> minimum(const A& a, const B& b, const At& at = {}) {
   return apply<Minimum>(a, b, {}, at);
 }
 /// (a - b)^2, in one pass.
-template <AllowedFor<SquaredDifference> T>
-Output<T> squared_difference(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<SquaredDifference, A, B>
+Output<ElementFor<SquaredDifference, A, B>> squared_difference(const A& a, const B& b, const At& at = {}) {
   return apply<SquaredDifference>(a, b, {}, at);
 }
 

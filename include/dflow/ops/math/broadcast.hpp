@@ -22,16 +22,18 @@ struct SumToShape : StandardOp<"SumToShape", NumberTypes> {
 /// x repeated by NumPy's broadcasting rule to `shape`, a vector of extents.
 ///
 /// Errors: InvalidArgument if x does not broadcast to `shape`; in the step, if the shape is known only there.
-template <AllowedFor<BroadcastTo> T>
-Output<T> broadcast_to(const Output<T>& x, const Output<std::int32_t>& shape, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<BroadcastTo, A, B>
+Output<ElementFor<BroadcastTo, A, B>> broadcast_to(const A& x, const B& shape, const At& at = {}) {
   return apply<BroadcastTo>(x, shape, {}, at);
 }
 
 /// x summed to `shape`, a vector of extents that broadcasts to the shape of x.
 ///
 /// Errors: InvalidArgument if it does not; in the step, if the shape is known only there.
-template <AllowedFor<SumToShape> T>
-Output<T> sum_to_shape(const Output<T>& x, const Output<std::int32_t>& shape, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<SumToShape, A, B>
+Output<ElementFor<SumToShape, A, B>> sum_to_shape(const A& x, const B& shape, const At& at = {}) {
   return apply<SumToShape>(x, shape, {}, at);
 }
 

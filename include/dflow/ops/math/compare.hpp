@@ -79,38 +79,52 @@ using LogicalOps = TypeList<LogicalAnd, LogicalOr, LogicalNot>;
 /// a < b.
 ///
 /// Errors of all builders of this file: InvalidArgument if the shapes do not broadcast together.
-template <AllowedFor<Less> T>
-Output<bool> less(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<Less, A, B>
+Output<bool> less(const A& a, const B& b, const At& at = {}) {
   return apply<Less>(a, b, {}, at);
 }
 /// a <= b.
-template <AllowedFor<LessEqual> T>
-Output<bool> less_equal(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<LessEqual, A, B>
+Output<bool> less_equal(const A& a, const B& b, const At& at = {}) {
   return apply<LessEqual>(a, b, {}, at);
 }
 /// a > b.
-template <AllowedFor<Greater> T>
-Output<bool> greater(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<Greater, A, B>
+Output<bool> greater(const A& a, const B& b, const At& at = {}) {
   return apply<Greater>(a, b, {}, at);
 }
 /// a >= b.
-template <AllowedFor<GreaterEqual> T>
-Output<bool> greater_equal(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<GreaterEqual, A, B>
+Output<bool> greater_equal(const A& a, const B& b, const At& at = {}) {
   return apply<GreaterEqual>(a, b, {}, at);
 }
 /// a == b; strings and bool as well.
-template <AllowedFor<Equal> T>
-Output<bool> equal(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<Equal, A, B>
+Output<bool> equal(const A& a, const B& b, const At& at = {}) {
   return apply<Equal>(a, b, {}, at);
 }
 /// a != b; strings and bool as well.
-template <AllowedFor<NotEqual> T>
-Output<bool> not_equal(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<NotEqual, A, B>
+Output<bool> not_equal(const A& a, const B& b, const At& at = {}) {
   return apply<NotEqual>(a, b, {}, at);
 }
 
-Output<bool> logical_and(const Output<bool>& a, const Output<bool>& b, const At& at = {});
-Output<bool> logical_or(const Output<bool>& a, const Output<bool>& b, const At& at = {});
+template <class A, class B>
+  requires Accepts<LogicalAnd, A, B>
+Output<bool> logical_and(const A& a, const B& b, const At& at = {}) {
+  return apply<LogicalAnd>(a, b, {}, at);
+}
+template <class A, class B>
+  requires Accepts<LogicalOr, A, B>
+Output<bool> logical_or(const A& a, const B& b, const At& at = {}) {
+  return apply<LogicalOr>(a, b, {}, at);
+}
 Output<bool> logical_not(const Output<bool>& x, const At& at = {});
 
 }  // namespace dflow

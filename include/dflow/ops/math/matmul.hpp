@@ -23,8 +23,9 @@ PartialShape infer_product(const InferContext& context, bool transpose_a, bool t
 /// a [m, k] times b [k, n]: [m, n].
 ///
 /// Errors: InvalidArgument unless both are matrices and their inner dimensions agree.
-template <AllowedFor<MatMul> T>
-Output<T> matmul(const Output<T>& a, const Output<T>& b, MatMul::Attrs attrs = {}, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<MatMul, A, B>
+Output<ElementFor<MatMul, A, B>> matmul(const A& a, const B& b, MatMul::Attrs attrs = {}, const At& at = {}) {
   return apply<MatMul>(a, b, attrs, at);
 }
 

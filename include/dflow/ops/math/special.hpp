@@ -96,13 +96,15 @@ Output<T> erfc(const Output<T>& x, const At& at = {}) {
 }
 /// P(a, x), with broadcasting: P(0, x) is 1 and P(a, 0) is 0. NaN unless a >= 0 and x >= 0; NaN also where both are 0
 /// or both infinite. Differentiable by x only.
-template <AllowedFor<Igamma> T>
-Output<T> igamma(const Output<T>& a, const Output<T>& x, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<Igamma, A, B>
+Output<ElementFor<Igamma, A, B>> igamma(const A& a, const B& x, const At& at = {}) {
   return apply<Igamma>(a, x, {}, at);
 }
 /// Q(a, x) = 1 - P(a, x), with broadcasting; NaN where P is NaN. Differentiable by x only.
-template <AllowedFor<Igammac> T>
-Output<T> igammac(const Output<T>& a, const Output<T>& x, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<Igammac, A, B>
+Output<ElementFor<Igammac, A, B>> igammac(const A& a, const B& x, const At& at = {}) {
   return apply<Igammac>(a, x, {}, at);
 }
 

@@ -61,22 +61,25 @@ BuiltNode any_fused_batch_norm(const AnyOutput& x, const AnyOutput& scale, const
 /// x: [batch, rows, columns, channels], scale and offset: [channels].
 /// Errors: InvalidArgument if x does not have rank 4, or a parameter does not have one element per channel.
 template <AllowedFor<FusedBatchNorm> T>
-BatchNormResult<T> fused_batch_norm(const Output<T>& x, const Output<BatchNormParameter<T>>& scale,
-                                    const Output<BatchNormParameter<T>>& offset, double epsilon = 1e-3,
+BatchNormResult<T> fused_batch_norm(const Output<T>& x, const Operand<BatchNormParameter<T>>& scale,
+                                    const Operand<BatchNormParameter<T>>& offset, double epsilon = 1e-3,
                                     const At& at = {}) {
   using U = BatchNormParameter<T>;
-  const BuiltNode node = detail::any_fused_batch_norm(x, scale, offset, {}, {}, {.epsilon = epsilon}, at);
+  const BuiltNode node =
+      detail::any_fused_batch_norm(x, scale.beside(x), offset.beside(x), {}, {}, {.epsilon = epsilon}, at);
   return {Output<T>::unchecked(node.output(0)), Output<U>::unchecked(node.output(1)),
           Output<U>::unchecked(node.output(2))};
 }
 
 /// The same with a given mean and variance, [channels] each, for a trained network.
 template <AllowedFor<FusedBatchNorm> T>
-Output<T> fused_batch_norm(const Output<T>& x, const Output<BatchNormParameter<T>>& scale,
-                           const Output<BatchNormParameter<T>>& offset, const Output<BatchNormParameter<T>>& mean,
-                           const Output<BatchNormParameter<T>>& variance, double epsilon = 1e-3, const At& at = {}) {
+Output<T> fused_batch_norm(const Output<T>& x, const Operand<BatchNormParameter<T>>& scale,
+                           const Operand<BatchNormParameter<T>>& offset, const Operand<BatchNormParameter<T>>& mean,
+                           const Operand<BatchNormParameter<T>>& variance, double epsilon = 1e-3, const At& at = {}) {
   const BatchNormAttrs attrs{.epsilon = epsilon, .is_training = false};
-  return Output<T>::unchecked(detail::any_fused_batch_norm(x, scale, offset, mean, variance, attrs, at).output(0));
+  return Output<T>::unchecked(
+      detail::any_fused_batch_norm(x, scale.beside(x), offset.beside(x), mean.beside(x), variance.beside(x), attrs, at)
+          .output(0));
 }
 
 }  // namespace dflow

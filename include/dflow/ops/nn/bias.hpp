@@ -25,8 +25,9 @@ struct BiasAddGrad : StandardOp<"BiasAddGrad", NumberTypes> {
 /// x: [..., channels] of rank 2 or more, bias: [channels]; gives x + bias.
 ///
 /// Errors: InvalidArgument if x has rank 0 or 1, bias has not rank 1, or the channels differ.
-template <AllowedFor<BiasAdd> T>
-Output<T> bias_add(const Output<T>& x, const Output<T>& bias, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<BiasAdd, A, B>
+Output<ElementFor<BiasAdd, A, B>> bias_add(const A& x, const B& bias, const At& at = {}) {
   return apply<BiasAdd>(x, bias, {}, at);
 }
 

@@ -60,8 +60,9 @@ PartialShape infer_conv2d(const InferContext& context, const Conv2DAttrs& attrs,
 /// must be [1, rows, columns, 1] with positive rows and columns. Without padding, the dilated filter must fit into x.
 /// Padding counts as zeros. If an infinite value of the filter meets padding, some kernels multiply and give NaN (the
 /// library's own and TensorFlow's), others leave it out (oneDNN's).
-template <AllowedFor<Conv2D> T>
-Output<T> conv2d(const Output<T>& x, const Output<T>& filter, Conv2D::Attrs attrs = {}, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<Conv2D, A, B>
+Output<ElementFor<Conv2D, A, B>> conv2d(const A& x, const B& filter, Conv2D::Attrs attrs = {}, const At& at = {}) {
   return apply<Conv2D>(x, filter, std::move(attrs), at);
 }
 
@@ -70,19 +71,23 @@ Output<T> conv2d(const Output<T>& x, const Output<T>& filter, Conv2D::Attrs attr
 ///
 /// Errors: InvalidArgument as for `conv2d`, and if out_backprop has another shape than `conv2d` gives. If `input_sizes`
 /// is not known before, the error comes when the step runs.
-template <AllowedFor<Conv2D> T>
-Output<T> conv2d_backprop_input(const Output<std::int32_t>& input_sizes, const Output<T>& filter,
-                                const Output<T>& out_backprop, Conv2D::Attrs attrs = {}, const At& at = {}) {
-  return Output<T>::unchecked(build<Conv2DBackpropInput>({input_sizes, filter, out_backprop}, std::move(attrs), at));
+template <class A, class B, class C>
+  requires Accepts<Conv2DBackpropInput, A, B, C>
+Output<ElementFor<Conv2DBackpropInput, A, B, C>> conv2d_backprop_input(const A& input_sizes, const B& filter,
+                                                                       const C& out_backprop, Conv2D::Attrs attrs = {},
+                                                                       const At& at = {}) {
+  return apply<Conv2DBackpropInput>(input_sizes, filter, out_backprop, std::move(attrs), at);
 }
 
 /// The transpose of `conv2d` in its filter: gives `filter_sizes` [rows, columns, in_channels, out_channels].
 ///
 /// Errors: as for `conv2d_backprop_input`.
-template <AllowedFor<Conv2D> T>
-Output<T> conv2d_backprop_filter(const Output<T>& x, const Output<std::int32_t>& filter_sizes,
-                                 const Output<T>& out_backprop, Conv2D::Attrs attrs = {}, const At& at = {}) {
-  return Output<T>::unchecked(build<Conv2DBackpropFilter>({x, filter_sizes, out_backprop}, std::move(attrs), at));
+template <class A, class B, class C>
+  requires Accepts<Conv2DBackpropFilter, A, B, C>
+Output<ElementFor<Conv2DBackpropFilter, A, B, C>> conv2d_backprop_filter(const A& x, const B& filter_sizes,
+                                                                         const C& out_backprop,
+                                                                         Conv2D::Attrs attrs = {}, const At& at = {}) {
+  return apply<Conv2DBackpropFilter>(x, filter_sizes, out_backprop, std::move(attrs), at);
 }
 
 }  // namespace dflow

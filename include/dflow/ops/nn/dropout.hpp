@@ -5,6 +5,7 @@
 #include <dflow/ops/random/random.hpp>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace dflow {
 
@@ -35,9 +36,9 @@ Output<T> dropout(const Output<T>& x, float keep_prob, const DropoutOptions& opt
 ///
 /// Errors: InvalidArgument if keep_prob is known to be no scalar, and when the step runs unless 0 < keep_prob <= 1.
 template <AllowedFor<RandomUniform> T>
-Output<T> dropout(const Output<T>& x, const Output<T>& keep_prob, const DropoutOptions& options = {},
-                  const At& at = {}) {
-  return Output<T>::unchecked(detail::any_dropout(x, keep_prob, options, at));
+Output<T> dropout(const Output<T>& x, const std::type_identity_t<Operand<T>>& keep_prob,
+                  const DropoutOptions& options = {}, const At& at = {}) {
+  return Output<T>::unchecked(detail::any_dropout(x, keep_prob.beside(x), options, at));
 }
 
 }  // namespace dflow

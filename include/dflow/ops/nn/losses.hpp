@@ -2,6 +2,8 @@
 
 #include <dflow/op/build.hpp>
 
+#include <tuple>
+
 namespace dflow {
 
 /// Cross entropy of softmax(logits) with a distribution per row: loss, and backprop = softmax(logits) - labels.
@@ -41,26 +43,32 @@ struct L2Loss : StandardOp<"L2Loss", FloatTypes> {
 /// row: [batch].
 ///
 /// Errors: InvalidArgument unless both are matrices of one shape.
-template <AllowedFor<SoftmaxCrossEntropyWithLogits> T>
-Output<T> softmax_cross_entropy(const Output<T>& logits, const Output<T>& labels, const At& at = {}) {
-  return Output<T>::unchecked(build<SoftmaxCrossEntropyWithLogits>({logits, labels}, {}, at));
+template <class A, class B>
+  requires Accepts<SoftmaxCrossEntropyWithLogits, A, B>
+Output<ElementFor<SoftmaxCrossEntropyWithLogits, A, B>> softmax_cross_entropy(const A& logits, const B& labels,
+                                                                              const At& at = {}) {
+  return std::get<0>(apply<SoftmaxCrossEntropyWithLogits>(logits, labels, {}, at));
 }
 
 /// logits: [batch, classes], labels: int32 or int64 [batch], each in [0, classes); gives the loss of each row: [batch].
 ///
 /// Errors: InvalidArgument unless logits is a matrix and labels a vector with one element per row of logits. When the
 /// step runs, InvalidArgument for a label out of range; the message names its position.
-template <AllowedFor<SparseSoftmaxCrossEntropyWithLogits> T,
-          AllowedForParam<SparseSoftmaxCrossEntropyWithLogits, 1> Index>
-Output<T> sparse_softmax_cross_entropy(const Output<T>& logits, const Output<Index>& labels, const At& at = {}) {
-  return Output<T>::unchecked(build<SparseSoftmaxCrossEntropyWithLogits>({logits, labels}, {}, at));
+template <class A, class B>
+  requires Accepts<SparseSoftmaxCrossEntropyWithLogits, A, B>
+Output<ElementFor<SparseSoftmaxCrossEntropyWithLogits, A, B>> sparse_softmax_cross_entropy(const A& logits,
+                                                                                           const B& labels,
+                                                                                           const At& at = {}) {
+  return std::get<0>(apply<SparseSoftmaxCrossEntropyWithLogits>(logits, labels, {}, at));
 }
 
 /// logits, labels: any shapes that broadcast together, labels in [0, 1]; gives the loss of each element.
 ///
 /// Errors: InvalidArgument if the shapes do not broadcast together.
-template <AllowedFor<SigmoidCrossEntropyWithLogits> T>
-Output<T> sigmoid_cross_entropy(const Output<T>& logits, const Output<T>& labels, const At& at = {}) {
+template <class A, class B>
+  requires Accepts<SigmoidCrossEntropyWithLogits, A, B>
+Output<ElementFor<SigmoidCrossEntropyWithLogits, A, B>> sigmoid_cross_entropy(const A& logits, const B& labels,
+                                                                              const At& at = {}) {
   return apply<SigmoidCrossEntropyWithLogits>(logits, labels, {}, at);
 }
 

@@ -18,10 +18,11 @@ struct UnsortedSegmentSum : StandardOp<"UnsortedSegmentSum", NumberTypes, IndexT
 /// ...row].
 ///
 /// Errors: InvalidArgument when the shapes do not fit, and when the step runs if an id is num_segments or more.
-template <AllowedFor<UnsortedSegmentSum> T, AllowedForParam<UnsortedSegmentSum, 1> I>
-Output<T> unsorted_segment_sum(const Output<T>& data, const Output<I>& segment_ids,
-                               const Output<std::int32_t>& num_segments, const At& at = {}) {
-  return Output<T>::unchecked(build<UnsortedSegmentSum>({data, segment_ids, num_segments}, {}, at));
+template <class A, class B, class C>
+  requires Accepts<UnsortedSegmentSum, A, B, C>
+Output<ElementFor<UnsortedSegmentSum, A, B, C>> unsorted_segment_sum(const A& data, const B& segment_ids,
+                                                                     const C& num_segments, const At& at = {}) {
+  return apply<UnsortedSegmentSum>(data, segment_ids, num_segments, {}, at);
 }
 
 namespace detail {

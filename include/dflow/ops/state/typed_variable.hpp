@@ -1,6 +1,5 @@
 #pragma once
 
-#include <dflow/ops/array/literal.hpp>
 #include <dflow/ops/state/variable.hpp>
 
 #include <utility>
@@ -62,88 +61,64 @@ class Variable : public Output<T> {
   /// df::Variable<float> twice(graph, w.initialized_value() * 2.0f);  // of the same random numbers
   /// ```
   Output<T> initialized_value(const At& at = {}) const { return Output<T>::unchecked(variable_.initialized_value(at)); }
-  Operation assign(const Output<T>& value, const At& at = {}) const { return variable_.assign(value, at); }
-  /// The same with a tensor, which becomes a constant of the graph: its elements must not be written any more. To set a
-  /// variable once, use `train::assign`.
-  Operation assign(const Tensor<T>& value, const At& at = {}) const { return assign(constant_tensor(value, at), at); }
-  Operation assign_add(const Output<T>& delta, const At& at = {}) const
+  /// A tensor becomes a constant of the graph: its elements must not be written any more. To set a variable once, use
+  /// `train::assign`.
+  Operation assign(const Operand<T>& value, const At& at = {}) const {
+    return variable_.assign(value.beside(*this), at);
+  }
+  Operation assign_add(const Operand<T>& delta, const At& at = {}) const
     requires AllowedFor<T, AssignAdd>
   {
-    return variable_.assign_add(delta, at);
+    return variable_.assign_add(delta.beside(*this), at);
   }
-  Operation assign_sub(const Output<T>& delta, const At& at = {}) const
+  Operation assign_sub(const Operand<T>& delta, const At& at = {}) const
     requires AllowedFor<T, AssignSub>
   {
-    return variable_.assign_sub(delta, at);
-  }
-  /// The same with a number, for a scalar variable: `step.assign_add(1)`.
-  template <detail::LiteralFor<T> V>
-  Operation assign(const V& value, const At& at = {}) const {
-    return assign(constant_of(value, at), at);
-  }
-  template <detail::LiteralFor<T> V>
-    requires AllowedFor<T, AssignAdd>
-  Operation assign_add(const V& delta, const At& at = {}) const {
-    return assign_add(constant_of(delta, at), at);
-  }
-  template <detail::LiteralFor<T> V>
-    requires AllowedFor<T, AssignSub>
-  Operation assign_sub(const V& delta, const At& at = {}) const {
-    return assign_sub(constant_of(delta, at), at);
+    return variable_.assign_sub(delta.beside(*this), at);
   }
   /// variable[ids[i]] = updates[i] over the leading dimension: ids [n...] in [0, limit), updates [n..., row...], or a
   /// scalar for all of their elements. Repeated ids are applied in their order: the last one counts.
-  template <AllowedForParam<ScatterUpdate, 1> Index>
-  Operation scatter_update(const Output<Index>& ids, const Output<T>& updates, const At& at = {}) const {
-    return variable_.scatter_update(ids, updates, at);
+  template <detail::ArgumentOf<IndexTypes> Ids>
+  Operation scatter_update(const Ids& ids, const Operand<T>& updates, const At& at = {}) const {
+    return variable_.scatter_update(detail::edge_beside(*this, ids, at), updates.beside(*this), at);
   }
   /// variable[ids[i]] += updates[i], and the same with the other operators. Repeated ids add up; 16-bit floats are
   /// rounded once.
-  template <AllowedForParam<ScatterAdd, 1> Index>
+  template <detail::ArgumentOf<IndexTypes> Ids>
     requires AllowedFor<T, ScatterAdd>
-  Operation scatter_add(const Output<Index>& ids, const Output<T>& updates, const At& at = {}) const {
-    return variable_.scatter_add(ids, updates, at);
+  Operation scatter_add(const Ids& ids, const Operand<T>& updates, const At& at = {}) const {
+    return variable_.scatter_add(detail::edge_beside(*this, ids, at), updates.beside(*this), at);
   }
-  template <AllowedForParam<ScatterSub, 1> Index>
+  template <detail::ArgumentOf<IndexTypes> Ids>
     requires AllowedFor<T, ScatterSub>
-  Operation scatter_sub(const Output<Index>& ids, const Output<T>& updates, const At& at = {}) const {
-    return variable_.scatter_sub(ids, updates, at);
+  Operation scatter_sub(const Ids& ids, const Operand<T>& updates, const At& at = {}) const {
+    return variable_.scatter_sub(detail::edge_beside(*this, ids, at), updates.beside(*this), at);
   }
-  template <AllowedForParam<ScatterMul, 1> Index>
+  template <detail::ArgumentOf<IndexTypes> Ids>
     requires AllowedFor<T, ScatterMul>
-  Operation scatter_mul(const Output<Index>& ids, const Output<T>& updates, const At& at = {}) const {
-    return variable_.scatter_mul(ids, updates, at);
+  Operation scatter_mul(const Ids& ids, const Operand<T>& updates, const At& at = {}) const {
+    return variable_.scatter_mul(detail::edge_beside(*this, ids, at), updates.beside(*this), at);
   }
   /// Errors: also InvalidArgument, in the step, from an integer 0 among the updates.
-  template <AllowedForParam<ScatterDiv, 1> Index>
+  template <detail::ArgumentOf<IndexTypes> Ids>
     requires AllowedFor<T, ScatterDiv>
-  Operation scatter_div(const Output<Index>& ids, const Output<T>& updates, const At& at = {}) const {
-    return variable_.scatter_div(ids, updates, at);
+  Operation scatter_div(const Ids& ids, const Operand<T>& updates, const At& at = {}) const {
+    return variable_.scatter_div(detail::edge_beside(*this, ids, at), updates.beside(*this), at);
   }
   /// The smaller, or larger, of variable[ids[i]] and updates[i].
-  template <AllowedForParam<ScatterMin, 1> Index>
+  template <detail::ArgumentOf<IndexTypes> Ids>
     requires AllowedFor<T, ScatterMin>
-  Operation scatter_min(const Output<Index>& ids, const Output<T>& updates, const At& at = {}) const {
-    return variable_.scatter_min(ids, updates, at);
+  Operation scatter_min(const Ids& ids, const Operand<T>& updates, const At& at = {}) const {
+    return variable_.scatter_min(detail::edge_beside(*this, ids, at), updates.beside(*this), at);
   }
-  template <AllowedForParam<ScatterMax, 1> Index>
+  template <detail::ArgumentOf<IndexTypes> Ids>
     requires AllowedFor<T, ScatterMax>
-  Operation scatter_max(const Output<Index>& ids, const Output<T>& updates, const At& at = {}) const {
-    return variable_.scatter_max(ids, updates, at);
+  Operation scatter_max(const Ids& ids, const Operand<T>& updates, const At& at = {}) const {
+    return variable_.scatter_max(detail::edge_beside(*this, ids, at), updates.beside(*this), at);
   }
   Output<bool> is_initialized(const At& at = {}) const { return Output<bool>::unchecked(variable_.is_initialized(at)); }
 
  private:
-  /// An empty edge if the variable is empty.
-  template <class V>
-  Output<T> constant_of(const V& value, const At& at) const {
-    return constant_tensor(Tensor<T>(detail::convert_literal<T>(value)), at);
-  }
-  Output<T> constant_tensor(const Tensor<T>& value, const At& at) const {
-    if (!this->is_valid()) return {};
-    return Output<T>::unchecked(detail::any_constant(*this->graph(), value, {.where = at.where}));
-  }
-
   AnyVariable variable_;
 };
 

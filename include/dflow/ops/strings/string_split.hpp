@@ -33,7 +33,6 @@ struct StringSplitV2 : TextOp<"StringSplitV2"> {
 
 namespace detail {
 SparseOutput<std::string> split_of(const BuiltNode& node);
-AnyOutput text_constant_beside(const Output<std::string>& edge, std::string_view text, const At& at);
 }  // namespace detail
 
 /// input: [n], delimiter: a scalar.
@@ -42,15 +41,27 @@ AnyOutput text_constant_beside(const Output<std::string>& edge, std::string_view
 /// auto words = df::string_split(lines, " ,");   // words.values: [words]
 /// ```
 /// Errors: InvalidArgument for other ranks.
-SparseOutput<std::string> string_split(const Output<std::string>& input, const Output<std::string>& delimiter,
-                                       StringSplit::Attrs attrs = {}, const At& at = {});
-SparseOutput<std::string> string_split(const Output<std::string>& input, std::string_view delimiter = " ",
-                                       StringSplit::Attrs attrs = {}, const At& at = {});
+template <class A, class B>
+  requires Accepts<StringSplit, A, B>
+SparseOutput<std::string> string_split(const A& input, const B& delimiter, StringSplit::Attrs attrs = {},
+                                       const At& at = {}) {
+  return detail::split_of(
+      build<StringSplit>(std::span<const AnyOutput>(detail::edges_for<StringSplit>(at, input, delimiter)), attrs, at));
+}
+/// The same, split at spaces.
+SparseOutput<std::string> string_split(const Output<std::string>& input, StringSplit::Attrs attrs = {},
+                                       const At& at = {});
 
 /// input: [n], separator: a scalar. Errors: as of string_split.
-SparseOutput<std::string> string_split_v2(const Output<std::string>& input, const Output<std::string>& separator,
-                                          StringSplitV2::Attrs attrs = {}, const At& at = {});
-SparseOutput<std::string> string_split_v2(const Output<std::string>& input, std::string_view separator = "",
-                                          StringSplitV2::Attrs attrs = {}, const At& at = {});
+template <class A, class B>
+  requires Accepts<StringSplitV2, A, B>
+SparseOutput<std::string> string_split_v2(const A& input, const B& separator, StringSplitV2::Attrs attrs = {},
+                                          const At& at = {}) {
+  return detail::split_of(build<StringSplitV2>(
+      std::span<const AnyOutput>(detail::edges_for<StringSplitV2>(at, input, separator)), attrs, at));
+}
+/// The same, split at white space.
+SparseOutput<std::string> string_split_v2(const Output<std::string>& input, StringSplitV2::Attrs attrs = {},
+                                          const At& at = {});
 
 }  // namespace dflow

@@ -32,15 +32,15 @@ struct StringLength : TextOp<"StringLength"> {
 ///
 /// Errors: InvalidArgument if pos and length have different shapes or do not broadcast with the texts. In the step,
 /// InvalidArgument for a position outside [-units, units] of its text; the message names the position.
-template <AllowedFor<Substr> I>
-Output<std::string> substr(const Output<std::string>& texts, const Output<I>& pos, const Output<I>& length,
-                           Substr::Attrs attrs = {}, const At& at = {}) {
-  return Output<std::string>::unchecked(build<Substr>({texts, pos, length}, attrs, at));
+///
+/// ```cpp
+/// auto years = df::substr(dates, 0, 4);
+/// ```
+template <class A, class B, class C>
+  requires Accepts<Substr, A, B, C>
+Output<std::string> substr(const A& texts, const B& pos, const C& length, Substr::Attrs attrs = {}, const At& at = {}) {
+  return apply<Substr>(texts, pos, length, attrs, at);
 }
-
-/// The same part of all texts.
-Output<std::string> substr(const Output<std::string>& texts, std::int64_t pos, std::int64_t length,
-                           Substr::Attrs attrs = {}, const At& at = {});
 
 /// texts [d0, ..., dn] to lengths of the same shape. Errors: InvalidArgument in the step for 2^31 units or more.
 Output<std::int32_t> string_length(const Output<std::string>& texts, StringLength::Attrs attrs = {}, const At& at = {});

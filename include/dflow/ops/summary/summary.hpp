@@ -109,11 +109,9 @@ Output<std::string> image_summary(std::string_view tag, const Output<T>& images,
   return detail::any_image_summary(tag, images, std::move(attrs), at);
 }
 /// samples: [batch, frames] or [batch, frames, channels] in -1 to 1; sample_rate: [].
-Output<std::string> audio_summary(std::string_view tag, const Output<float>& samples, const Output<float>& sample_rate,
-                                  const AudioSummaryV2::Attrs& attrs = {}, const At& at = {});
-/// As above, for a sample rate known when the graph is built.
-Output<std::string> audio_summary(std::string_view tag, const Output<float>& samples, float sample_rate,
-                                  const AudioSummaryV2::Attrs& attrs = {}, const At& at = {});
+Output<std::string> audio_summary(std::string_view tag, const Operand<float>& samples,
+                                  const Operand<float>& sample_rate, const AudioSummaryV2::Attrs& attrs = {},
+                                  const At& at = {});
 /// text: Markdown, []; text of other shapes is shown as a table.
 Output<std::string> text_summary(std::string_view tag, const Output<std::string>& text, const At& at = {});
 /// A tensor for the plugin of TensorBoard that `shown` names. Only the members of `shown` after its `value` are used.

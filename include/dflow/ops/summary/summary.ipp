@@ -129,20 +129,12 @@ Output<std::string> detail::any_tensor_summary(std::string_view tag, const AnyOu
   return summary_node<TensorSummaryV2>(graph, {text_constant(graph, tag, at), tensor, metadata}, {}, at);
 }
 
-Output<std::string> audio_summary(std::string_view tag, const Output<float>& samples, const Output<float>& sample_rate,
-                                  const AudioSummaryV2::Attrs& attrs, const At& at) {
-  const AnyOutput edge = samples;
+Output<std::string> audio_summary(std::string_view tag, const Operand<float>& samples,
+                                  const Operand<float>& sample_rate, const AudioSummaryV2::Attrs& attrs, const At& at) {
+  const AnyOutput edge = samples.beside(sample_rate);
   GraphStore& graph = detail::graph_of({&edge, 1}, AudioSummaryV2::name, at);
-  return detail::summary_node<AudioSummaryV2>(graph, {detail::text_constant(graph, tag, at), edge, sample_rate}, attrs,
-                                              at);
-}
-
-Output<std::string> audio_summary(std::string_view tag, const Output<float>& samples, float sample_rate,
-                                  const AudioSummaryV2::Attrs& attrs, const At& at) {
-  const AnyOutput edge = samples;
-  GraphStore& graph = detail::graph_of({&edge, 1}, AudioSummaryV2::name, at);
-  const AnyOutput rate = constant(graph, Tensor<float>(sample_rate), {.where = at.where});
-  return audio_summary(tag, samples, Output<float>::unchecked(rate), attrs, at);
+  return detail::summary_node<AudioSummaryV2>(
+      graph, {detail::text_constant(graph, tag, at), edge, sample_rate.beside(edge)}, attrs, at);
 }
 
 Output<std::string> text_summary(std::string_view tag, const Output<std::string>& text, const At& at) {
