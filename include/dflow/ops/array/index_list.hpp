@@ -8,15 +8,31 @@
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 #include <optional>
 #include <span>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace dflow {
 
-/// Integers that an op takes along an edge (a shape, axes, bounds), given as numbers, as one number, or as the edge
-/// itself: `reshape(x, {2, -1})`, `reduce_sum(x, 1)`, `reshape(x, dims)`. A default-constructed list stands for the
-/// default of the builder: all axes.
+namespace detail {
+template <class R>
+concept RangeOfIndices = requires(const R& range) {
+  { *std::begin(range) } -> std::convertible_to<std::int64_t>;
+  std::end(range);
+  requires std::integral<std::remove_cvref_t<decltype(*std::begin(range))>>;
+  requires !std::same_as<std::remove_cvref_t<decltype(*std::begin(range))>, bool>;
+  requires !std::same_as<std::remove_cvref_t<decltype(*std::begin(range))>, char>;
+} && !std::derived_from<R, AnyTensor> && !std::same_as<R, Shape>;
+
+struct IndexTensor {};
+}  // namespace detail
+
+/// Integers that an op takes along an edge (a shape, axes, bounds), given as numbers, as one number, as any range of
+/// integers, as a tensor, or as the edge itself: `reshape(x, {2, -1})`, `reduce_sum(x, 1)`, `reshape(x, dims)`. A
+/// default-constructed list stands for the default of the builder: all axes.
 ///
 /// Thread safety: a value type.
 class IndexList {
@@ -26,14 +42,23 @@ class IndexList {
   template <std::integral I>
     requires(!std::same_as<I, bool>)
   IndexList(I value) : IndexList({static_cast<std::int64_t>(value)}) {}
-  IndexList(std::span<const std::int64_t> values) : values_(values.begin(), values.end()), is_given_(true) {}
-  IndexList(const std::vector<std::int64_t>& values) : values_(values), is_given_(true) {}
+  /// Any range of integers: `std::vector<int>`, `std::array<std::int64_t, 2>`, a span.
+  template <detail::RangeOfIndices R>
+  IndexList(const R& values) : values_(std::begin(values), std::end(values)), is_given_(true) {}
   IndexList(const Shape& shape) : IndexList(shape.dims()) {}
+  /// Errors: InvalidArgument if the tensor has rank 2 or more.
+  IndexList(const Tensor<std::int32_t>& values) : IndexList(values, detail::IndexTensor()) {}
+  IndexList(const Tensor<std::int64_t>& values) : IndexList(values, detail::IndexTensor()) {}
   IndexList(const Output<std::int32_t>& edge) : edge_(edge), is_given_(true) {}
   IndexList(const Output<std::int64_t>& edge) : edge_(edge), is_given_(true) {}
 
+  /// False for the default of the builder; true for a list without numbers that was given as such.
   bool is_given() const noexcept { return is_given_; }
+  /// Whether there are neither numbers nor an edge.
+  bool empty() const noexcept { return values_.empty() && !is_edge(); }
   bool is_edge() const noexcept { return edge_.is_valid(); }
+  /// The numbers, for an op that takes them as an attribute. Errors: InvalidArgument, naming the op, if it is an edge.
+  const std::vector<std::int64_t>& numbers(std::string_view op, const At& at) const;
   /// int64 if the edge is, or if a number needs it; else int32.
   DType dtype() const;
   /// The edge, or a vector constant of that type.
@@ -41,6 +66,8 @@ class IndexList {
   AnyOutput edge(GraphStore& graph, const At& at) const { return edge(graph, dtype(), at); }
 
  private:
+  IndexList(const AnyTensor& values, detail::IndexTensor);
+
   std::vector<std::int64_t> values_;
   AnyOutput edge_;
   bool is_given_ = false;

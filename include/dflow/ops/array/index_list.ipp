@@ -10,6 +10,29 @@
 
 namespace dflow {
 
+IndexList::IndexList(const AnyTensor& values, detail::IndexTensor) : is_given_(true) {
+  if (values.rank() > 1) {
+    throw_error(Status::invalid_argument(
+        str_cat("a list of integers is a scalar or a vector, got a tensor of shape ", values.shape().to_string())));
+  }
+  if (values.dtype() == DType::int64) {
+    const auto numbers = values.span<std::int64_t>();
+    values_.assign(numbers.begin(), numbers.end());
+  } else {
+    const auto numbers = values.span<std::int32_t>();
+    values_.assign(numbers.begin(), numbers.end());
+  }
+}
+
+const std::vector<std::int64_t>& IndexList::numbers(std::string_view op, const At& at) const {
+  if (is_edge()) {
+    throw_error(Status::invalid_argument(str_cat(op, " takes numbers here, and not an edge"))
+                    .with_node(op, at.name)
+                    .with_location(at.where));
+  }
+  return values_;
+}
+
 DType IndexList::dtype() const {
   if (edge_.is_valid()) return edge_.dtype();
   for (const std::int64_t value : values_) {

@@ -59,10 +59,10 @@ Output<ElementFor<ExpandDims, A, B>> expand_dims(const A& x, const B& axis, cons
 
 /// x without its dimensions of 1; if axes are given, without the dimensions of the given axes only.
 ///
-/// Errors: InvalidArgument if an axis is outside [-rank, rank) or its dimension is not 1.
+/// Errors: InvalidArgument if an axis is outside [-rank, rank), if its dimension is not 1, or if the axes are an edge.
 template <AllowedFor<Squeeze> T>
-Output<T> squeeze(const Output<T>& x, std::vector<std::int64_t> axes = {}, const At& at = {}) {
-  return apply<Squeeze>(x, {.squeeze_dims = std::move(axes)}, at);
+Output<T> squeeze(const Output<T>& x, const IndexList& axes = {}, const At& at = {}) {
+  return apply<Squeeze>(x, {.squeeze_dims = axes.numbers(Squeeze::name, at)}, at);
 }
 
 }  // namespace dflow
