@@ -38,6 +38,38 @@ TEST_CASE("a tensor is made from a shape and values in row-major order", "[tenso
   CHECK(Tensor<bool>({3}, std::vector<bool>{true, false, true})(2));
 }
 
+TEMPLATE_TEST_CASE("integers in braces are a shape, of elements of any type", "[tensor]", std::int8_t, std::uint8_t,
+                   std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, Half, BFloat16, float, double,
+                   std::complex<double>, bool, std::string) {
+  const int n = 3;
+  const std::int64_t wide = 2;
+  const std::size_t size = 4;
+  CHECK(Tensor<TestType>({64}).shape() == Shape{64});
+  CHECK(Tensor<TestType>({n}).shape() == Shape{3});
+  CHECK(Tensor<TestType>({wide}).shape() == Shape{2});
+  CHECK(Tensor<TestType>({size}).shape() == Shape{4});
+  CHECK(Tensor<TestType>({0}).shape() == Shape{0});
+  CHECK(Tensor<TestType>({2, 3}).shape() == Shape{2, 3});
+  CHECK(Tensor<TestType>({wide, wide}).shape() == Shape{2, 2});
+  const Tensor<TestType> ids({64});
+  CHECK(ids.num_elements() == 64);
+  CHECK_THROWS_AS(Tensor<TestType>({-1}), Error);
+}
+
+TEST_CASE("text is a scalar of its characters, and no shape", "[tensor]") {
+  const Tensor<std::string> text("a text of more than eight characters");
+  CHECK(text.shape().is_scalar());
+  CHECK(text.scalar() == "a text of more than eight characters");
+}
+
+TEST_CASE("a number without braces, or in one pair that makes the tensor, is a scalar", "[tensor]") {
+  CHECK(Tensor<std::int32_t>(64).shape().is_scalar());
+  CHECK(Tensor<std::int32_t>{64}.scalar() == 64);
+  const Tensor<std::int64_t> copied = {std::int64_t{5}};
+  CHECK(copied.scalar() == 5);
+  CHECK(Tensor<std::int32_t>({{64}}).shape() == Shape{1, 1});
+}
+
 TEST_CASE("a tensor is made from ranges and fills", "[tensor]") {
   const std::vector<float> floats{1, 2, 3, 4};
   const std::list<int> ints{1, 2, 3, 4};

@@ -6,6 +6,8 @@
 #include <dflow/core/nested_elements.hpp>
 #include <dflow/core/tensor_view.hpp>
 
+#include <concepts>
+#include <cstddef>
 #include <initializer_list>
 #include <iterator>
 #include <type_traits>
@@ -16,6 +18,14 @@ namespace detail {
 [[noreturn]] void throw_wrong_count(const Shape& shape, std::size_t count);
 [[noreturn]] void throw_not_scalar(const Shape& shape);
 [[noreturn]] void throw_wrong_rank(const Shape& shape, int wanted);
+
+/// The shape with these extents.
+template <class I, std::size_t n>
+Shape shape_of_dims(const I (&dims)[n]) {
+  std::int64_t extents[n];
+  for (std::size_t i = 0; i < n; ++i) extents[i] = static_cast<std::int64_t>(dims[i]);
+  return Shape(std::span<const std::int64_t>(extents, n));
+}
 
 /// A range with elements from which a T can be constructed.
 template <class R, class T>
@@ -50,6 +60,10 @@ class Tensor : public AnyTensor {
   /// Uninitialised numbers, empty strings.
   explicit Tensor(const Shape& shape, Allocator& allocator = default_cpu_allocator())
       : AnyTensor(dtype_of<T>, shape, allocator) {}
+  /// The same for integers in braces: `Tensor<int>({64})` has 64 elements, of whatever type.
+  template <std::integral I, std::size_t n>
+    requires(!std::is_same_v<I, bool> && !std::is_same_v<I, char>)
+  explicit Tensor(const I (&dims)[n]) : Tensor(detail::shape_of_dims(dims)) {}
   /// A scalar, from any type that converts to T without narrowing. Implicit, so that `run({{x, 3.0f}})` works.
   template <class U>
     requires(!std::is_base_of_v<AnyTensor, U> && !std::is_same_v<U, Shape> && requires(U u) { T{u}; })
