@@ -2,6 +2,7 @@
 
 #include <dflow/autodiff/gradients.hpp>
 #include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/array/fill.hpp>
 #include <dflow/ops/array/shape.hpp>
 #include <dflow/ops/nn/dropout.hpp>
 #include <dflow/ops/operators.hpp>
@@ -419,4 +420,78 @@ TEST_CASE("batch normalisation in training and with given statistics agree when 
   const Tensor<float> z = session.run(
       {{x, images}, {scale, s}, {offset, o}, {mean, m}, {variance, Tensor<float>({2}, {plain, plain})}}, given);
   for (std::size_t i = 0; i < y.span().size(); ++i) REQUIRE(z.span()[i] == Catch::Approx(y.span()[i]).margin(1e-5));
+}
+
+namespace {
+
+/// Checks elements against values that NumPy 2.4.6 computed in float64.
+void check_elements(const Tensor<double>& got, const Shape& shape, const std::vector<double>& wanted) {
+  CHECK(got.shape() == shape);
+  REQUIRE(got.span().size() == wanted.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    INFO(i);
+    CHECK(got.span()[i] == Catch::Approx(wanted[i]).margin(1e-12));
+  }
+}
+
+const Tensor<double> sequence_logits({2, 2, 3}, {1, 2, 3, 0, 0, 0, -1, 0, 1, 2, 2, -2});
+const Tensor<double> sequence_weights({2, 2}, {1, 2, 3, 4});
+
+}  // namespace
+
+TEST_CASE("the cross entropy with a class per row takes rows of any rank") {
+  Graph graph;
+  const auto logits = placeholder<double>(graph, {dynamic, dynamic, 3});
+  const auto labels = placeholder<std::int32_t>(graph, {dynamic, dynamic});
+  const auto loss = sparse_softmax_cross_entropy(logits, labels);
+  CHECK(loss.shape() == PartialShape{dynamic, dynamic});
+  const auto dlogits = gradients(reduce_sum(loss * sequence_weights), logits);
+  Session session(graph);
+  const Tensor<std::int32_t> given({2, 2}, {2, 0, 1, 2});
+  const auto [losses, slopes] = session.run({{logits, sequence_logits}, {labels, given}}, loss, dlogits);
+  check_elements(losses, {2, 2}, {0.4076059644443804, 1.0986122886681098, 1.4076059644443804, 4.702263321439095});
+  check_elements(slopes, {2, 2, 3},
+                 {0.09003057317038043, 0.24472847105479764, -0.3347590442251782, -1.3333333333333335,
+                  0.6666666666666666, 0.6666666666666666, 0.2700917195111413, -2.265814586835607, 1.9957228673244654,
+                  1.9818505703113725, 1.9818505703113725, -3.963701140622745});
+  const auto refused = [&](const Tensor<std::int32_t>& wrong) {
+    return status_of([&] { return session.run({{logits, sequence_logits}, {labels, wrong}}, loss); });
+  };
+  CHECK(refused(Tensor<std::int32_t>::zeros({2, 1})).code() == Code::invalid_argument);
+  CHECK(refused(Tensor<std::int32_t>::zeros({1, 4})).code() == Code::invalid_argument);
+  CHECK(refused(Tensor<std::int32_t>({2, 2}, {0, 0, 3, 0})).message().find("labels[2] = 3 is outside [0, 3)") !=
+        std::string::npos);
+}
+
+TEST_CASE("the cross entropy with a distribution per row takes rows of any rank") {
+  Graph graph;
+  const auto logits = placeholder<double>(graph), labels = placeholder<double>(graph);
+  const auto loss = softmax_cross_entropy(logits, labels);
+  const auto [by_logits, by_labels] = gradients(reduce_sum(loss * sequence_weights), logits, labels);
+  Session session(graph);
+  const Tensor<double> given({2, 2, 3}, {.5, .25, .25, 0, 1, 0, .25, .25, .5, 1, 0, 0});
+  const auto [losses, dlogits, dlabels] =
+      session.run({{logits, sequence_logits}, {labels, given}}, loss, by_logits, by_labels);
+  check_elements(losses, {2, 2}, {1.6576059644443806, 1.0986122886681098, 1.1576059644443806, 0.7022633214390952});
+  check_elements(dlogits, {2, 2, 3},
+                 {-0.40996942682961957, -0.005271528945202358, 0.4152409557748218, 0.6666666666666666,
+                  -1.3333333333333335, 0.6666666666666666, -0.4799082804888587, -0.015814586835607075,
+                  0.49572286732446535, -2.0181494296886275, 1.9818505703113725, 0.03629885937725499});
+  check_elements(dlabels, {2, 2, 3},
+                 {2.4076059644443806, 1.4076059644443804, 0.4076059644443804, 2.1972245773362196, 2.1972245773362196,
+                  2.1972245773362196, 7.222817893333142, 4.222817893333141, 1.2228178933331413, 2.809053285756381,
+                  2.809053285756381, 18.80905328575638});
+}
+
+TEST_CASE("a cross entropy of one row of logits is a scalar, and one of no rows has the rows' shape") {
+  Graph graph;
+  const auto row = constant<double>(graph, {1, 2, 3});
+  const auto none = zeros<double>(graph, {2, 0, 3});
+  Session session(graph);
+  check_elements(session.run(sparse_softmax_cross_entropy(row, 2)), {}, {0.4076059644443804});
+  check_elements(session.run(softmax_cross_entropy(row, Tensor<double>({3}, {0, 0, 1}))), {}, {0.4076059644443804});
+  check_elements(session.run(softmax_cross_entropy(none, none)), {2, 0}, {});
+  check_elements(session.run(sparse_softmax_cross_entropy(none, Tensor<std::int64_t>({2, 0}, {}))), {2, 0}, {});
+  is_invalid([&] { sparse_softmax_cross_entropy(row, Tensor<std::int64_t>({3}, {0, 0, 0})); }, "one label per row");
+  is_invalid([&] { softmax_cross_entropy(constant(graph, 1.0), 1.0); }, "rank 1 or more");
 }

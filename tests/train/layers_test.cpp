@@ -3,6 +3,7 @@
 #include "catch.hpp"
 #include "support/errors.hpp"
 
+#include <dflow/autodiff/gradients.hpp>
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/math/matmul.hpp>
 #include <dflow/ops/operators.hpp>
@@ -37,6 +38,34 @@ TEST_CASE("A dense layer multiplies, adds and activates with its own variables")
   const auto value = session.run({{x, df::Tensor<float>({2, 3}, {1, 2, 3, -1, -2, -3})}}, y);
   CHECK(value(0, 0) == 0.0f);
   CHECK(value(1, 1) == 6.0f);
+}
+
+TEST_CASE("A dense layer takes rows of any rank, as a matrix of all rows") {
+  df::Graph graph({.seed = 3});
+  const auto x = df::placeholder<double>(graph, {df::dynamic, df::dynamic, 3});
+  const df::Dense layer(2);
+  const auto y = layer(x);
+  CHECK(y.shape() == df::PartialShape{df::dynamic, df::dynamic, 2});
+  CHECK(layer(df::placeholder<double>(graph, {df::dynamic, 5, 3})).shape() == df::PartialShape{df::dynamic, 5, 2});
+  CHECK(layer(df::placeholder<double>(graph, {4, 1, 5, 3})).shape() == df::PartialShape{4, 1, 5, 2});
+  const auto kernel = layer.kernel().as<double>(), bias = layer.bias().as<double>();
+  const df::Tensor<double> weights({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  const auto [by_kernel, by_bias, by_x] = df::gradients(df::reduce_sum(y * weights), kernel, bias, x);
+  df::Session session(graph);
+  session.run(kernel.assign(df::Tensor<double>({3, 2}, {1, 0, 0, 1, 2, -1})));
+  session.run(bias.assign(df::Tensor<double>({2}, {0.5, -0.5})));
+  const df::Tensor<double> given({2, 2, 3}, {1, 2, 3, 0, 0, 0, -1, 0, 1, 2, 2, -2});
+  const auto is = [](const df::Tensor<double>& got, const df::Shape& shape, const std::vector<double>& wanted) {
+    CHECK(got.shape() == shape);
+    CHECK(std::vector<double>(got.begin(), got.end()) == wanted);
+  };
+  const auto [values, dkernel, dbias, dx] = session.run({{x, given}}, y, by_kernel, by_bias, by_x);
+  // Of NumPy 2.4.6: x @ k + b, and the same with einsum for the gradients.
+  is(values, {2, 2, 2}, {7.5, -1.5, 0.5, -0.5, 1.5, -1.5, -1.5, 3.5});
+  is(dkernel, {3, 2}, {10, 12, 16, 20, -6, -4});
+  is(dbias, {2}, {16, 20});
+  is(dx, {2, 2, 3}, {1, 2, 0, 3, 4, 2, 5, 6, 4, 7, 8, 6});
+  is(session.run({{x, df::Tensor<double>({4, 0, 3})}}, y), {4, 0, 2}, {});
 }
 
 TEST_CASE("A layer is named by its place, or else by its options") {
@@ -537,16 +566,34 @@ TEST_CASE("Accuracy is the share of rows whose largest logit is the label's") {
   CHECK(session.run(df::accuracy(logits, labels)).scalar() == 0.75f);
 }
 
+TEST_CASE("Accuracy of rows of any rank is over all rows, whose shape the labels must have") {
+  df::Graph graph;
+  const auto logits = df::placeholder<float>(graph, {df::dynamic, df::dynamic, 2});
+  const auto labels = df::placeholder<std::int32_t>(graph, {df::dynamic, df::dynamic});
+  const auto share = df::accuracy(logits, labels);
+  df::Session session(graph);
+  const df::Tensor<float> given({1, 4, 2}, {1, 0, 0, 1, 2, 3, 5, 4});
+  const df::Tensor<std::int32_t> right({1, 4}, {0, 1, 0, 0});
+  CHECK(session.run({{logits, given}, {labels, right}}, share).scalar() == 0.75f);
+  CHECK(code_of([&] {
+          session.run({{logits, given}, {labels, right.reshaped({2, 2})}}, share);
+        }) == df::Code::invalid_argument);
+}
+
 TEST_CASE("Accuracy is of one label for each row, and of nothing that would be repeated") {
   df::Graph graph;
   const auto logits = df::placeholder<float>(graph, {4, 2}), row = df::placeholder<float>(graph, {2});
   for (const df::Shape& wrong : {df::Shape{}, df::Shape{1}, df::Shape{4, 1}}) {
     INFO(wrong.to_string());
     const auto labels = df::placeholder<std::int32_t>(graph, wrong);
-    CHECK_THROWS_WITH(df::accuracy(logits, labels), Catch::Matchers::Contains("wanted [batch, classes] and [batch]"));
+    CHECK_THROWS_WITH(df::accuracy(logits, labels),
+                      Catch::Matchers::Contains("wanted [...batch, classes] and [...batch]"));
   }
   const auto labels = df::placeholder<std::int32_t>(graph, {df::dynamic});
-  CHECK_THROWS_WITH(df::accuracy(row, labels), Catch::Matchers::Contains("wanted [batch, classes] and [batch]"));
+  CHECK_THROWS_WITH(df::accuracy(row, labels), Catch::Matchers::Contains("wanted [...batch, classes] and [...batch]"));
+  const auto steps = df::placeholder<float>(graph, {df::dynamic, df::dynamic, 2});
+  CHECK_THROWS_WITH(df::accuracy(steps, labels),
+                    Catch::Matchers::Contains("wanted [...batch, classes] and [...batch]"));
   CHECK(df::accuracy(logits, labels).shape() == df::PartialShape(df::Shape{}));
 }
 

@@ -58,14 +58,15 @@ AnyOutput any_flatten(const AnyOutput& x, const At& at);
 Pool2DAttrs pool_attrs(std::int64_t window, std::int64_t stride, Padding padding);
 }  // namespace detail
 
-/// activation(x kernel + bias): x [batch, inputs] gives [batch, units]. The variables are "kernel" [inputs, units] and
-/// "bias" [units], in x's element type unless the variable scope says otherwise (`VariableScopeOptions::compute`).
+/// activation(x kernel + bias): x [...batch, inputs] of rank 2 or more gives [...batch, units]. The variables are
+/// "kernel" [inputs, units] and "bias" [units], in x's element type unless the variable scope says otherwise
+/// (`VariableScopeOptions::compute`).
 /// ```cpp
 /// df::Dense hidden(512, {.activation = df::Activation::relu, .kernel_regularizer = df::regularizer::l2(1e-4)});
 /// auto y = hidden(images), again = hidden(other_images);   // the same variables
 /// df::Variable<float> weights(hidden.kernel());
 /// ```
-/// Errors, of a call: InvalidArgument unless x is a matrix with a known number of columns, and units is positive.
+/// Errors, of a call: InvalidArgument unless x has rank 2 or more and a known last dimension, and units is positive.
 class Dense : public Layer {
  public:
   explicit Dense(std::int64_t units, DenseOptions options = {});

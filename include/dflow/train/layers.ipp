@@ -2,8 +2,11 @@
 
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/op/expr.hpp>
+#include <dflow/ops/array/concat.hpp>
 #include <dflow/ops/array/gather.hpp>
 #include <dflow/ops/array/reshape.hpp>
+#include <dflow/ops/array/slice.hpp>
+#include <dflow/ops/control/check.hpp>
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/math/matmul.hpp>
 #include <dflow/ops/math/unary.hpp>
@@ -12,6 +15,9 @@
 #include <dflow/train/layers.hpp>
 #include <dflow/train/variables/layer_builder.hpp>
 
+#include <array>
+#include <cstdint>
+#include <span>
 #include <utility>
 
 namespace dflow {
@@ -38,13 +44,31 @@ AnyOutput activate(const AnyOutput& x, Activation activation) {
   throw_error(Status::invalid_argument("no such activation"));
 }
 
-/// activation(x + bias), the end of a call.
+/// activation(x + bias).
 template <class Options>
-AnyOutput finish_layer(const AnyOutput& x, LayerBuilder& layer, const Options& options) {
+AnyOutput biased_and_activated(const AnyOutput& x, LayerBuilder& layer, const Options& options) {
   const AnyOutput sum = options.use_bias ? AnyOutput(build<BiasAdd>({x, layer.value("bias")})) : x;
-  const AnyOutput y = layer.result(activate(sum, options.activation));
+  return activate(sum, options.activation);
+}
+
+/// The end of a call.
+AnyOutput finish_layer(const AnyOutput& y, LayerBuilder& layer) {
+  const AnyOutput result = layer.result(y);
   layer.commit();
-  return y;
+  return result;
+}
+
+/// The rows y [all rows, units] of a layer in the place of x's rows [...rows, inputs].
+AnyOutput in_rows_of(const AnyOutput& y, const AnyOutput& x, std::int64_t units) {
+  const PartialShape shape = x.shape().with_dim(x.shape().rank() - 1, units);
+  std::int64_t open = 0, empty = 0;
+  for (const std::int64_t dim : shape.dims()) open += dim == dynamic, empty += dim == 0;
+  // A -1 beside a 0 would not say which rows there are.
+  if (open == 0 || (open == 1 && empty == 0)) return dflow::detail::any_reshape(y, shape.dims(), {});
+  const AnyOutput rows = dflow::detail::any_slice(shape_of(x), 0, shape.rank() - 1, {});
+  const AnyOutput columns = dflow::detail::int32_constant(*x.graph(), std::span<const std::int64_t>(&units, 1));
+  const AnyOutput dims = dflow::detail::any_concat(0, std::array{rows, columns});
+  return build<EnsureShape>({dflow::detail::any_reshape(y, dims.as<std::int32_t>(), {})}, {.shape = shape});
 }
 
 /// The kernel and bias of a layer's first call.
@@ -64,14 +88,18 @@ Dense::Dense(std::int64_t units, DenseOptions options)
 }
 
 AnyOutput Dense::call(const AnyOutput& x, const At& at) const {
-  const std::int64_t inputs = detail::known_channels(x, 2, 2, name(), at);
+  const std::int64_t inputs = detail::known_channels(x, 2, max_rank, name(), at);
   detail::require_positive(units_, "units", name(), at);
   GraphStore& graph = *x.graph();
   const ScopeGuard place = enter_place(graph, at.where);
   detail::LayerBuilder layer(*state_, graph, x.dtype(), at);
   const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
   if (layer.is_first_call()) detail::make_kernel_and_bias(layer, layer.variable_dtype(), {inputs, units_}, options_);
-  return detail::finish_layer(build<MatMul>({layer.input(x), layer.value("kernel")}), layer, options_);
+  const bool is_matrix = x.shape().rank() == 2;
+  const AnyOutput rows = is_matrix ? layer.input(x) : dflow::detail::any_reshape(layer.input(x), {-1, inputs}, {});
+  AnyOutput y = build<MatMul>({rows, layer.value("kernel")});
+  y = detail::biased_and_activated(y, layer, options_);
+  return detail::finish_layer(is_matrix ? y : detail::in_rows_of(y, x, units_), layer);
 }
 
 Convolution2D::Convolution2D(std::int64_t filters, std::int64_t window, Conv2DOptions options)
@@ -94,7 +122,7 @@ AnyOutput Convolution2D::call(const AnyOutput& x, const At& at) const {
                                     {.strides = {1, options_.stride, options_.stride, 1},
                                      .padding = options_.padding,
                                      .dilations = {1, options_.dilation, options_.dilation, 1}});
-  return detail::finish_layer(y, layer, options_);
+  return detail::finish_layer(detail::biased_and_activated(y, layer, options_), layer);
 }
 
 detail::AnyEmbedding::AnyEmbedding(DType dtype, std::int64_t rows, std::int64_t width, EmbeddingOptions options)

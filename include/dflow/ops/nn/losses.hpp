@@ -39,10 +39,10 @@ struct L2Loss : StandardOp<"L2Loss", FloatTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// logits: [batch, classes], labels: [batch, classes], each row a distribution over the classes; gives the loss of each
-/// row: [batch].
+/// logits: [...batch, classes], labels: [...batch, classes], each row a distribution over the classes; gives the loss
+/// of each row: [...batch].
 ///
-/// Errors: InvalidArgument unless both are matrices of one shape.
+/// Errors: InvalidArgument unless both have one shape of rank 1 or more.
 template <class A, class B>
   requires Accepts<SoftmaxCrossEntropyWithLogits, A, B>
 Output<ElementFor<SoftmaxCrossEntropyWithLogits, A, B>> softmax_cross_entropy(const A& logits, const B& labels,
@@ -50,10 +50,11 @@ Output<ElementFor<SoftmaxCrossEntropyWithLogits, A, B>> softmax_cross_entropy(co
   return std::get<0>(apply<SoftmaxCrossEntropyWithLogits>(logits, labels, {}, at));
 }
 
-/// logits: [batch, classes], labels: int32 or int64 [batch], each in [0, classes); gives the loss of each row: [batch].
+/// logits: [...batch, classes], labels: int32 or int64 [...batch], each in [0, classes); gives the loss of each row:
+/// [...batch].
 ///
-/// Errors: InvalidArgument unless logits is a matrix and labels a vector with one element per row of logits. When the
-/// step runs, InvalidArgument for a label out of range; the message names its position.
+/// Errors: InvalidArgument unless there is one label per row of logits. When the step runs, InvalidArgument for a label
+/// out of range; the message names its position among all labels.
 template <class A, class B>
   requires Accepts<SparseSoftmaxCrossEntropyWithLogits, A, B>
 Output<ElementFor<SparseSoftmaxCrossEntropyWithLogits, A, B>> sparse_softmax_cross_entropy(const A& logits,

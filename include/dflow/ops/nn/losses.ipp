@@ -14,7 +14,7 @@ namespace detail {
 /// gradient, and the gradient of backprop through the softmax it holds.
 Expr logits_gradient(const GradientContext& context) {
   Expr gradient;
-  if (context.has_dy(0)) gradient = Expr(any_expand_dims(context.dy(0), 1, {})) * context.output(1);
+  if (context.has_dy(0)) gradient = Expr(any_expand_dims(context.dy(0), -1, {})) * context.output(1);
   if (context.has_dy(1)) {
     const Expr softmax = AnyOutput(build<Softmax>({context.input(0)}));
     const Expr through = AnyOutput(build<SoftmaxGrad>({softmax, context.dy(1)}));
@@ -26,8 +26,8 @@ Expr logits_gradient(const GradientContext& context) {
 }  // namespace detail
 
 void SoftmaxCrossEntropyWithLogits::infer(InferContext& context) {
-  PartialShape shape = context.merge(context.with_rank(0, 2), context.with_rank(1, 2));
-  context.set_output(0, {shape[0]});
+  PartialShape shape = context.merge(context.with_rank_at_least(0, 1), context.with_rank_at_least(1, 1));
+  context.set_output(0, shape.has_rank() ? shape.subshape(0, shape.rank() - 1) : shape);
   context.set_output(1, std::move(shape));
 }
 
@@ -36,20 +36,25 @@ void SoftmaxCrossEntropyWithLogits::gradient(GradientContext& context) {
   Expr dlabels;
   if (context.has_dy(0)) {
     const Expr log_softmax = AnyOutput(build<LogSoftmax>({context.input(0)}));
-    dlabels = -(Expr(detail::any_expand_dims(context.dy(0), 1, {})) * log_softmax);
+    dlabels = -(Expr(detail::any_expand_dims(context.dy(0), -1, {})) * log_softmax);
   }
   if (context.has_dy(1)) dlabels = dlabels.is_valid() ? dlabels - context.dy(1) : -context.dy(1);
   context.set_dx(1, dlabels);
 }
 
 void SparseSoftmaxCrossEntropyWithLogits::infer(InferContext& context) {
-  const PartialShape logits = context.with_rank(0, 2), labels = context.with_rank(1, 1);
-  if (logits[0] != dynamic && labels[0] != dynamic && logits[0] != labels[0]) {
-    context.fail(str_cat("there must be one label per row of logits, got ", labels[0], " for ", logits[0], " rows"));
+  const PartialShape logits = context.with_rank_at_least(0, 1);
+  const PartialShape& labels = context.input(1);
+  const PartialShape rows = logits.has_rank() ? logits.subshape(0, logits.rank() - 1) : PartialShape::unknown();
+  if (!rows.is_compatible_with(labels)) {
+    context.fail(str_cat("there must be one label per row of logits, got labels of shape ", labels.to_string(),
+                         " for logits of shape ", logits.to_string()));
   }
-  const std::int64_t rows = context.merge_dim(logits[0], labels[0]);
-  context.set_output(0, {rows});
-  context.set_output(1, {rows, logits[1]});
+  const PartialShape loss = rows.merged_with(labels);
+  if (loss.has_rank() && loss.rank() >= max_rank) context.fail(str_cat("labels have rank ", loss.rank()));
+  const std::int64_t classes = logits.has_rank() ? logits[logits.rank() - 1] : dynamic;
+  context.set_output(0, loss);
+  context.set_output(1, loss.has_rank() ? loss.appended(classes) : loss);
 }
 
 void SparseSoftmaxCrossEntropyWithLogits::gradient(GradientContext& context) {

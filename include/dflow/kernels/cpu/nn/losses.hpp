@@ -23,15 +23,16 @@ struct Kernel<SoftmaxCrossEntropyWithLogits, Cpu, T> {
   void operator()(KernelContext& context) const {
     const Tensor<T>& logits = context.input<T>(0);
     const Tensor<T>& labels = context.input<T>(1);
-    if (logits.rank() != 2 || logits.shape() != labels.shape()) detail::refuse_shapes(context);
-    const Shape shape = logits.shape();
+    if (logits.rank() < 1 || logits.shape() != labels.shape()) detail::refuse_shapes(context);
+    const Shape shape = logits.shape(), rows = shape.subshape(0, shape.rank() - 1);
+    const std::int64_t classes = shape[shape.rank() - 1];
     const T* from = logits.data();
-    Tensor<T>& loss = context.allocate_output<T>(0, {shape[0]});
+    Tensor<T>& loss = context.allocate_output<T>(0, rows);
     Tensor<T>& backprop = context.forward_or_allocate<T>(0, 1, shape);
-    if (shape[1] == 0) std::fill(loss.begin(), loss.end(), T(0.0f));
+    if (classes == 0) std::fill(loss.begin(), loss.end(), T(0.0f));
     if (shape.num_elements() == 0) return;
-    cpu::softmax_cross_entropy<T>(context.pool(), shape[0], shape[1], from, labels.data(), loss.data(), backprop.data(),
-                                  cpu_options(context));
+    cpu::softmax_cross_entropy<T>(context.pool(), rows.num_elements(), classes, from, labels.data(), loss.data(),
+                                  backprop.data(), cpu_options(context));
   }
 };
 
@@ -42,19 +43,22 @@ struct Kernel<SparseSoftmaxCrossEntropyWithLogits, Cpu, T, Index> {
   void operator()(KernelContext& context) const {
     const Tensor<T>& logits = context.input<T>(0);
     const Tensor<Index>& labels = context.input<Index>(1);
-    if (logits.rank() != 2 || labels.rank() != 1 || logits.dim(0) != labels.dim(0)) detail::refuse_shapes(context);
+    if (logits.rank() < 1 || logits.shape().subshape(0, logits.rank() - 1) != labels.shape()) {
+      detail::refuse_shapes(context);
+    }
     const Shape shape = logits.shape();
+    const std::int64_t rows = labels.num_elements(), classes = shape[shape.rank() - 1];
     const T* from = logits.data();
-    Tensor<T>& loss = context.allocate_output<T>(0, {shape[0]});
+    Tensor<T>& loss = context.allocate_output<T>(0, labels.shape());
     Tensor<T>& backprop = context.forward_or_allocate<T>(0, 1, shape);
-    if (shape[0] == 0) return;
-    const std::int64_t bad = shape[1] == 0 ? 0
-                                           : cpu::sparse_softmax_cross_entropy<T, Index>(
-                                                 context.pool(), shape[0], shape[1], from, labels.data(), loss.data(),
-                                                 backprop.data(), cpu_options(context));
+    if (rows == 0) return;
+    const std::int64_t bad =
+        classes == 0 ? 0
+                     : cpu::sparse_softmax_cross_entropy<T, Index>(context.pool(), rows, classes, from, labels.data(),
+                                                                   loss.data(), backprop.data(), cpu_options(context));
     if (bad >= 0) {
       context.fail(str_cat("labels[", bad, "] = ", static_cast<std::int64_t>(labels.data()[bad]), " is outside [0, ",
-                           shape[1], ")"));
+                           classes, ")"));
     }
   }
 };

@@ -15,7 +15,7 @@ namespace cuda {
 void map_rows(KernelContext& context, const KernelFunction& function);
 /// The same of inputs 0 and 1, of one shape.
 void map_row_gradients(KernelContext& context, const KernelFunction& function);
-/// Output 0 [rows] and output 1 [rows, columns] from input 0 [rows, columns], and labels of the same shape.
+/// Output 0 [...rows] and output 1 [...rows, columns] from input 0 [...rows, columns], and labels of the same shape.
 void cross_entropy(KernelContext& context, const KernelFunction& function);
 /// The same with a class in [0, columns) for each row.
 void sparse_cross_entropy(KernelContext& context, const KernelFunction& function);

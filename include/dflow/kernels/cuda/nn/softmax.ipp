@@ -51,14 +51,14 @@ void map_row_gradients(KernelContext& context, const KernelFunction& function) {
 
 void cross_entropy(KernelContext& context, const KernelFunction& function) {
   const AnyTensor &logits = context.input(0), &labels = context.input(1);
-  if (logits.rank() != 2 || !(logits.shape() == labels.shape())) dflow::detail::refuse_shapes(context);
-  const Shape shape = logits.shape();
+  if (logits.rank() < 1 || !(logits.shape() == labels.shape())) dflow::detail::refuse_shapes(context);
+  const Shape shape = logits.shape(), rows = shape.subshape(0, shape.rank() - 1);
   RowArgs args;
-  args.rows = shape[0];
-  args.columns = shape[1];
+  args.rows = rows.num_elements();
+  args.columns = shape[shape.rank() - 1];
   args.x = logits.raw_data();
   args.other = labels.raw_data();
-  args.loss = context.allocate_output(0, {shape[0]}).raw_data();
+  args.loss = context.allocate_output(0, rows).raw_data();
   args.y = context.forward_or_allocate(0, 1, shape).raw_data();
   if (args.rows == 0) return;
   if (args.columns == 0) return clear_output(context, context.output(0));
@@ -67,19 +67,19 @@ void cross_entropy(KernelContext& context, const KernelFunction& function) {
 
 void sparse_cross_entropy(KernelContext& context, const KernelFunction& function) {
   const AnyTensor &logits = context.input(0), &labels = context.input(1);
-  if (logits.rank() != 2 || labels.rank() != 1 || logits.dim(0) != labels.dim(0)) {
+  if (logits.rank() < 1 || logits.shape().subshape(0, logits.rank() - 1) != labels.shape()) {
     dflow::detail::refuse_shapes(context);
   }
   const Shape shape = logits.shape();
   RowArgs args;
-  args.rows = shape[0];
-  args.columns = shape[1];
+  args.rows = labels.num_elements();
+  args.columns = shape[shape.rank() - 1];
   args.x = logits.raw_data();
   args.other = labels.raw_data();
-  args.loss = context.allocate_output(0, {shape[0]}).raw_data();
+  args.loss = context.allocate_output(0, labels.shape()).raw_data();
   args.y = context.forward_or_allocate(0, 1, shape).raw_data();
   if (args.rows == 0) return;
-  const CudaStep::Note note = step_of(context).note(context, [classes = shape[1]](const ErrorSlot& slot) {
+  const CudaStep::Note note = step_of(context).note(context, [classes = args.columns](const ErrorSlot& slot) {
     std::int64_t label = 0;
     std::memcpy(&label, slot.values[0], sizeof(label));
     return Status::invalid_argument(str_cat("labels[", slot.position, "] = ", label, " is outside [0, ", classes, ")"));
