@@ -350,7 +350,7 @@ void checked_gradients() {
       session, y,
       {{x, df::Tensor<double>({2, 3}, {0.1, 0.2, 0.3, 0.4, 0.5, 0.6})}, {w, df::Tensor<double>({3}, {1, -2, 3})}});
   if (!check.is_ok())
-    std::puts(check.to_string().c_str());  // "x 'Placeholder' at [1,0]: 2 by the graph, 1 by differences, ..."
+    std::puts(check.to_string().c_str());  // "wrong: the largest error is 1, more than the allowed ..."
   // [checked_gradients]
   require(check.is_ok() && check.max_error < 1e-6, "checked gradients");
 }

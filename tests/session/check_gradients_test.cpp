@@ -61,6 +61,8 @@ TEMPLATE_TEST_CASE("Right gradients of every element type agree with finite diff
   const std::vector<Feed> at{{x, checked_values<T>({2, 3})}, {w, checked_values<T>({3})}};
   const GradientCheck check = check_gradients(session, y, at);
   INFO(check.to_string());
+  CHECK(check.to_string().starts_with("ok: the largest error is "));
+  CHECK(check.to_string().find(", within the allowed ") != std::string::npos);
   CHECK(check.is_ok());
   CHECK(check.max_error > 0);
   CHECK(check_gradients(session, reduce_sum(y), at).is_ok());
@@ -111,6 +113,8 @@ TEST_CASE("A wrong gradient is found, with its x, element and values") {
   CHECK(check.index.size() == 2);
   CHECK(check.gradient.real() / check.difference.real() == Approx(1.5));
   CHECK(contains(check.to_string(), "x 'weights' at ["));
+  CHECK(contains(check.to_string(), "wrong: the largest error is "));
+  CHECK(contains(check.to_string(), ", more than the allowed 1e-05 ("));
   CHECK(
       check_gradients(session, y, {{x, checked_values<double>({3})}}, {.feeds = {{w, checked_values<double>({2, 2})}}})
           .is_ok());

@@ -191,8 +191,9 @@ std::string GradientCheck::to_string() const {
   if (name.empty()) return "the xs have no elements";
   std::string at;
   for (const std::int64_t i : index) at += str_cat(at.empty() ? "" : ",", i);
-  return str_cat("x '", name, "' at [", at, "]: ", text(gradient), " by the graph, ", text(difference),
-                 " by differences, an error of ", max_error, " where ", tolerance, " is allowed");
+  return str_cat(is_ok() ? "ok" : "wrong", ": the largest error is ", max_error, ", ", is_ok() ? "within" : "more than",
+                 " the allowed ", tolerance, " (x '", name, "' at [", at, "]: ", text(gradient), " by the graph, ",
+                 text(difference), " by differences)");
 }
 
 GradientCheck check_gradients(Session& session, const AnyOutput& y, const std::vector<Feed>& xs,
