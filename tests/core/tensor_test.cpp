@@ -1,5 +1,7 @@
 #include <dflow/core/tensor.hpp>
 
+#include <dflow/core/partial_shape.hpp>
+
 #include "catch.hpp"
 #include "support/errors.hpp"
 
@@ -8,6 +10,7 @@
 #include <limits>
 #include <list>
 #include <numeric>
+#include <sstream>
 #include <type_traits>
 #include <vector>
 
@@ -54,6 +57,13 @@ TEMPLATE_TEST_CASE("integers in braces are a shape, of elements of any type", "[
   const Tensor<TestType> ids({64});
   CHECK(ids.num_elements() == 64);
   CHECK_THROWS_AS(Tensor<TestType>({-1}), Error);
+}
+
+TEST_CASE("tensors, shapes, element types and statuses print as their text", "[tensor]") {
+  std::ostringstream out;
+  out << Tensor<float>({{1, 2}, {3, 4}}) << ' ' << AnyTensor(Tensor<std::string>("a")) << ' ' << Shape{2, 3} << ' '
+      << PartialShape{dynamic, 3} << ' ' << DType::bfloat16 << ' ' << Status::not_found("no such row");
+  CHECK(out.str() == "float[2,2] [[1, 2], [3, 4]] string[] \"a\" [2,3] [?,3] bfloat16 NOT_FOUND: no such row");
 }
 
 TEST_CASE("text is a scalar of its characters, and no shape", "[tensor]") {

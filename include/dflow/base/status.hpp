@@ -7,6 +7,7 @@
 #include <dflow/base/source_location.hpp>
 #include <dflow/base/str_cat.hpp>
 
+#include <iosfwd>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -128,6 +129,9 @@ class [[nodiscard]] Status {
 
   const Rep* rep_ = nullptr;
 };
+
+/// Prints `to_string()`.
+std::ostream& operator<<(std::ostream& out, const Status& status);
 
 /// The exception of the library: carries a Status that is not ok; what() is the status as text.
 class DFLOW_API Error : public std::runtime_error {

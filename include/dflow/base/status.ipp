@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <exception>
 #include <new>
+#include <ostream>
 
 namespace dflow {
 
@@ -130,6 +131,8 @@ Status Status::with_prefix(std::string_view prefix) const noexcept {
   if (rep_ == nullptr) return *this;
   return changed([&](Rep& rep) { rep.message.insert(0, prefix); });
 }
+
+std::ostream& operator<<(std::ostream& out, const Status& status) { return out << status.to_string(); }
 
 std::string Status::to_string() const {
   if (rep_ == nullptr) return "OK";

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 #include <optional>
 #include <span>
 #include <string>
@@ -163,6 +164,9 @@ class AnyTensor {
   [[no_unique_address]] Shape shape_;
   DType dtype_ = DType::invalid;
 };
+
+/// Prints `to_string()`.
+std::ostream& operator<<(std::ostream& out, const AnyTensor& tensor);
 
 /// Equal type, shape and bytes (strings by content): NaN equals itself, and 0.0 differs from -0.0.
 bool bitwise_equal(const AnyTensor& a, const AnyTensor& b) noexcept;

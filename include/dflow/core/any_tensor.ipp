@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ostream>
 
 namespace dflow {
 
@@ -120,6 +121,8 @@ AnyTensor AnyTensor::deep_copy(Allocator& allocator) const {
   }
   return copy;
 }
+
+std::ostream& operator<<(std::ostream& out, const AnyTensor& tensor) { return out << tensor.to_string(); }
 
 bool bitwise_equal(const AnyTensor& a, const AnyTensor& b) noexcept {
   if (a.dtype() != b.dtype()) return false;

@@ -11,6 +11,7 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -149,6 +150,8 @@ constexpr std::size_t size_of(DType dtype) noexcept {
 /// TensorFlow's name: "float", "double", "half", "bfloat16", "int32", "bool", "string", "complex64", "resource",
 /// "variant"; "invalid" for a number that stands for no type.
 std::string_view dtype_name(DType dtype) noexcept;
+/// Prints `dtype_name(dtype)`.
+std::ostream& operator<<(std::ostream& out, DType dtype);
 
 /// The type with that name, or nothing.
 std::optional<DType> parse_dtype(std::string_view text) noexcept;

@@ -2,6 +2,8 @@
 
 #include <dflow/core/dtype.hpp>
 
+#include <ostream>
+
 namespace dflow {
 
 namespace detail {
@@ -11,6 +13,8 @@ inline constexpr std::array<std::string_view, 24> dtype_names{
     "complex64", "int64",  "bool",       "qint8", "quint8",   "qint32",  "bfloat16", "qint16",
     "quint16",   "uint16", "complex128", "half",  "resource", "variant", "uint32",   "uint64"};
 }  // namespace detail
+
+std::ostream& operator<<(std::ostream& out, DType dtype) { return out << dtype_name(dtype); }
 
 std::string_view dtype_name(DType dtype) noexcept {
   const auto number = static_cast<std::size_t>(dtype);

@@ -4,6 +4,7 @@
 
 #include <dflow/core/shape.hpp>
 
+#include <iosfwd>
 #include <optional>
 
 namespace dflow {
@@ -79,5 +80,8 @@ class PartialShape {
   std::int64_t dims_[max_rank] = {};
   std::int8_t rank_ = 0;
 };
+
+/// Prints `to_string()`.
+std::ostream& operator<<(std::ostream& out, const PartialShape& shape);
 
 }  // namespace dflow

@@ -3,6 +3,7 @@
 #include <dflow/core/partial_shape.hpp>
 
 #include <algorithm>
+#include <ostream>
 
 namespace dflow {
 
@@ -128,6 +129,8 @@ PartialShape PartialShape::concatenated(const PartialShape& tail) const {
   std::copy(tail.dims_, tail.dims_ + tail.rank_, std::copy(dims_, dims_ + rank_, dims.begin()));
   return PartialShape(std::span<const std::int64_t>(dims.data(), static_cast<std::size_t>(rank_ + tail.rank_)));
 }
+
+std::ostream& operator<<(std::ostream& out, const PartialShape& shape) { return out << shape.to_string(); }
 
 std::string PartialShape::to_string() const {
   return has_rank() ? detail::dims_to_string(dims()) : std::string("<unknown>");

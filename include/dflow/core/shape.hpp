@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -105,5 +106,8 @@ namespace detail {
 /// "[2,?,3]": -1 prints as "?".
 std::string dims_to_string(std::span<const std::int64_t> dims);
 }  // namespace detail
+
+/// Prints `to_string()`.
+std::ostream& operator<<(std::ostream& out, const Shape& shape);
 
 }  // namespace dflow

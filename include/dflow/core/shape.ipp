@@ -3,6 +3,7 @@
 #include <dflow/core/shape.hpp>
 
 #include <algorithm>
+#include <ostream>
 
 namespace dflow {
 
@@ -105,6 +106,8 @@ Shape Shape::concatenated(const Shape& tail) const {
   std::copy(tail.begin(), tail.end(), std::copy(begin(), end(), dims.begin()));
   return Shape(std::span<const std::int64_t>(dims.data(), static_cast<std::size_t>(rank_ + tail.rank_)));
 }
+
+std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << shape.to_string(); }
 
 std::string Shape::to_string() const { return detail::dims_to_string(dims()); }
 

@@ -6,6 +6,7 @@
 #include <dflow/graph/node.hpp>
 
 #include <cstdint>
+#include <iosfwd>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -126,6 +127,9 @@ class Output : public AnyOutput {
     return typed;
   }
 };
+
+std::ostream& operator<<(std::ostream&, const AnyOutput&) = delete;  // an edge has a value in a step only: run it
+std::ostream& operator<<(std::ostream&, const Operation&) = delete;  // print its name()
 
 template <Element T>
 Output<T> AnyOutput::as() const {
