@@ -288,12 +288,15 @@ TEST_CASE("Clipping bounds values, one norm, and the norm of all gradients") {
   auto shorter = df::clip_by_norm(a, 1.5), same = df::train::clip_by_norm(a, 10.0);
   const df::train::GradientDescent descent(1.0f);
   auto gradients = descent.compute_gradients(df::reduce_sum(df::square(a)) + df::reduce_sum(df::square(b)));
-  const df::Output<float> norm(df::train::global_norm(gradients));
-  auto train = descent.apply_gradients(df::train::clip_by_global_norm(gradients, 5.0));
+  const df::Output<float> norm(df::global_norm(gradients));
+  auto train = descent.apply_gradients(df::clip_by_global_norm(gradients, 5.0));
   df::Session session(graph);
   session.run(df::initialize_variables(graph));
   CHECK(session.run(clipped)(0) == 2.0f);
   CHECK(session.run(clipped)(1) == 0.5f);
+  const auto each = session.run(df::clip_by_value(a, df::Tensor<float>({2}, {1, 2}), b));
+  CHECK(each(0) == 3.0f);
+  CHECK(each(1) == 2.0f);
   CHECK(session.run(shorter)(0) == Catch::Approx(1.5));
   CHECK(session.run(same)(0) == Catch::Approx(3.0));
   CHECK(session.run(norm).scalar() == Catch::Approx(10.0));

@@ -4,6 +4,8 @@
 #include <dflow/train/optimizer.hpp>
 
 #include <source_location>
+#include <span>
+#include <type_traits>
 #include <vector>
 
 namespace dflow {
@@ -12,16 +14,14 @@ namespace detail {
 AnyOutput any_clip_by_norm(const AnyOutput& x, double max_norm, const At& at);
 }  // namespace detail
 
-/// min(max(x, lowest), highest).
+/// min(max(x, lowest), highest). The bounds are numbers, tensors or edges that broadcast with x.
 template <AllowedFor<Maximum> T>
-Output<T> clip_by_value(const Output<T>& x, std::type_identity_t<T> lowest, std::type_identity_t<T> highest,
-                        const At& at = {}) {
-  const auto scalar = [&](T value) {
-    if (!x.is_valid())
-      throw_error(Status::invalid_argument("clip_by_value: x is an empty Output").with_location(at.where));
-    return Output<T>::unchecked(detail::any_constant(*x.graph(), Tensor<T>::full({}, value), {.where = at.where}));
-  };
-  return minimum(maximum(x, scalar(lowest), {.where = at.where}), scalar(highest), at);
+Output<T> clip_by_value(const Output<T>& x, const std::type_identity_t<Operand<T>>& lowest,
+                        const std::type_identity_t<Operand<T>>& highest, const At& at = {}) {
+  if (!x.is_valid()) {
+    throw_error(Status::invalid_argument("clip_by_value: x is an empty Output").with_location(at.where));
+  }
+  return minimum(maximum(x, lowest.beside(x), {.where = at.where}), highest.beside(x), at);
 }
 
 /// x scaled down to a Euclidean norm of `max_norm` if its norm is larger. If `max_norm` is infinite, the result is x.
@@ -52,5 +52,8 @@ AnyOutput global_norm(std::span<const GradientAndVariable> gradients,
                       std::source_location where = std::source_location::current());
 
 }  // namespace train
+
+using train::clip_by_global_norm;
+using train::global_norm;
 
 }  // namespace dflow
