@@ -154,7 +154,7 @@ class Barrier {
                         const At& at = {}) const {
     return barrier_.insert_many(component, keys.beside(handle()), values.beside(handle()), at);
   }
-  /// indices [n], keys [n], and [n, shape...] for each component, as a tuple.
+  /// indices [n], keys [n], and [n, shape...] for each component, as a tuple: the outputs of BarrierTakeMany.
   auto take_many(const Operand<std::int32_t>& n, const BarrierTakeOptions& options = {}, const At& at = {}) const {
     return outputs(barrier_.take_many(n.beside(handle()), options, at), std::index_sequence_for<Ts...>{});
   }

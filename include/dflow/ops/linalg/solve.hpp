@@ -59,10 +59,6 @@ struct MatrixSolveLs : StandardOp<"MatrixSolveLs", LinalgTypes> {
   static void gradient(GradientContext& context);
 };
 
-namespace detail {
-AnyOutput any_matrix_solve_ls(const AnyOutput& a, const AnyOutput& b, double l2_regularizer, bool fast, const At& at);
-}  // namespace detail
-
 /// a: [...batch, n, n] gives the same shape.
 ///
 /// Errors: InvalidArgument unless the matrices are square; in the step if one is singular.
@@ -104,12 +100,10 @@ Output<ElementFor<MatrixTriangularSolve, A, B>> matrix_triangular_solve(const A&
 /// Errors: InvalidArgument unless a and b have the same batch dimensions and rows; in the step if a matrix is too near
 /// to one of lesser rank for `fast`.
 template <class A, class B>
-  requires Accepts<MatrixSolve, A, B> && AllowedFor<ElementFor<MatrixSolve, A, B>, MatrixSolveLs>
-Output<ElementFor<MatrixSolve, A, B>> matrix_solve_ls(const A& a, const B& b, double l2_regularizer = 0,
-                                                      bool fast = true, const At& at = {}) {
-  const auto edges = detail::edges_for<MatrixSolve>(at, a, b);
-  return Output<ElementFor<MatrixSolve, A, B>>::unchecked(
-      detail::any_matrix_solve_ls(edges[0], edges[1], l2_regularizer, fast, at));
+  requires Accepts<MatrixSolveLs, A, B, double>
+Output<ElementFor<MatrixSolveLs, A, B, double>> matrix_solve_ls(const A& a, const B& b, double l2_regularizer = 0,
+                                                                bool fast = true, const At& at = {}) {
+  return apply<MatrixSolveLs>(a, b, l2_regularizer, {.fast = fast}, at);
 }
 
 }  // namespace dflow

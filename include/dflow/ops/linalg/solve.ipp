@@ -1,7 +1,6 @@
 #pragma once
 
 #include <dflow/op/expr.hpp>
-#include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/linalg/band.hpp>
 #include <dflow/ops/linalg/matrix_expr.hpp>
 #include <dflow/ops/linalg/matrix_shape.hpp>
@@ -103,13 +102,6 @@ void MatrixSolveLs::gradient(GradientContext& context) {
     context.set_dx(0, product(b, z, false, true) - product(a, xz + adjoint(xz)));
     context.set_dx(1, product(a, z));
   }
-}
-
-AnyOutput detail::any_matrix_solve_ls(const AnyOutput& a, const AnyOutput& b, double l2_regularizer, bool fast,
-                                      const At& at) {
-  GraphStore& graph = graph_of({&a, 1}, MatrixSolveLs::name, at);
-  const AnyOutput l2 = any_constant(graph, Tensor<double>(l2_regularizer), {.where = at.where});
-  return build<MatrixSolveLs>({a, b, l2}, {.fast = fast}, at);
 }
 
 }  // namespace dflow
