@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "../loopback_spec.hpp"
+#include "support/errors.hpp"
 
 namespace df = dflow;
 
@@ -234,6 +235,21 @@ TEST_CASE("metrics are served by TCP on a port of their own", "[net][metrics]") 
   RawClient silent(transport, server.metrics_address());  // does not keep the server from its end
   server.stop();
   CHECK(silent.read_all().empty());
+}
+
+TEST_CASE("a port of metrics that is taken is said to be the metrics'", "[net][metrics]") {
+  df::net::ClusterSpec spec = df::testing::loopback_spec();
+  spec.set_task("ps", 0);
+  const df::net::Server first(spec, {.num_threads = 1, .metrics_address = "0", .log = [](std::string_view) {}});
+  df::net::ClusterSpec other = df::testing::loopback_spec();
+  other.set_task("ps", 0);
+  const df::Status status = status_of([&] {
+    return std::make_unique<df::net::Server>(
+        other, df::net::ServerOptions{
+                   .num_threads = 1, .metrics_address = first.metrics_address(), .log = [](std::string_view) {}});
+  });
+  CHECK(status.code() == df::Code::already_exists);
+  CHECK(status.message().find("the task's metrics: cannot listen at '" + first.metrics_address() + "'") == 0);
 }
 
 TEST_CASE("a port alone is loopback's", "[net][metrics]") {

@@ -139,13 +139,17 @@ class MetricsServer::Exchange : public std::enable_shared_from_this<Exchange> {
 };
 
 void MetricsServer::listen(const std::string& address) {
-  accepting_ =
-      std::make_shared<AcceptLoop>(options_.transport->listen(metrics_address(address)),
-                                   AcceptLoop::Options{options_.clock, options_.log, "a connection to the metrics"},
-                                   [weak = weak_from_this()](std::unique_ptr<Stream> stream) {
-                                     if (const std::shared_ptr<MetricsServer> self = weak.lock())
-                                       self->admit(std::move(stream));
-                                   });
+  std::unique_ptr<Listener> listener;
+  try {
+    listener = options_.transport->listen(metrics_address(address));
+  } catch (const Error& error) {
+    throw_error(error.status().with_prefix("the task's metrics: "));
+  }
+  accepting_ = std::make_shared<AcceptLoop>(
+      std::move(listener), AcceptLoop::Options{options_.clock, options_.log, "a connection to the metrics"},
+      [weak = weak_from_this()](std::unique_ptr<Stream> stream) {
+        if (const std::shared_ptr<MetricsServer> self = weak.lock()) self->admit(std::move(stream));
+      });
   accepting_->start();
 }
 
