@@ -2,10 +2,10 @@
 
 #include <dflow/base/spread_bits.hpp>
 #include <dflow/base/status.hpp>
+#include <dflow/base/text/nearest_name.hpp>
 #include <dflow/graph/graph_store.hpp>
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -90,45 +90,6 @@ bool same_attrs(const Node& a, const Node& b) {
                      [&](const AttrField& field) { return attr_equal(attr_of(a, field), attr_of(b, field)); });
 }
 
-namespace detail {
-
-/// The least number of characters to put in, take out or change that makes `a` into `b`.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
-}
-
-/// The first of the nearest names to `name`, with at most two edits and fewer edits than it has characters; else
-/// empty.
-std::string_view nearest_name(const GraphStore& graph, std::string_view name) {
-  constexpr std::size_t longest = 100;
-  std::size_t within = std::min<std::size_t>(3, name.size());
-  std::string_view nearest;
-  if (name.size() > longest) return nearest;
-  const GraphStore::Nodes nodes = graph.nodes();
-  for (const NodeId id : nodes.indices()) {
-    const std::string_view other = nodes[id].name;
-    if (other.size() + within <= name.size() || name.size() + within <= other.size()) continue;
-    const std::size_t distance = edit_distance(name, other);
-    if (distance < within) {
-      within = distance;
-      nearest = other;
-    }
-  }
-  return nearest;
-}
-
-}  // namespace detail
-
 // ---- random ops ----
 
 std::uint64_t next_op_seed(GraphStore& graph, std::uint64_t requested) {
@@ -188,7 +149,10 @@ AnyOutput Graph::output(std::string_view name) const {
   }
   const Operation operation = find(node_name);
   if (!operation.is_valid()) {
-    const std::string_view nearest = detail::nearest_name(*store(), node_name);
+    NearestName near(node_name);
+    const GraphStore::Nodes nodes = store()->nodes();
+    for (const NodeId id : nodes.indices()) near.consider(nodes[id].name);
+    const std::string_view nearest = near.nearest();
     throw_error(Status::not_found(str_cat("the graph has no node named '", node_name, "'",
                                           nearest.empty() ? "" : str_cat("; did you mean '", nearest, "'?"))));
   }

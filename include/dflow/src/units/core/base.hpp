@@ -27,6 +27,7 @@
 #include <dflow/base/str_cat.ipp>
 #include <dflow/base/system_seed.ipp>
 #include <dflow/base/termination_signal.ipp>
+#include <dflow/base/text/nearest_name.ipp>
 #include <dflow/base/text/parse_number.ipp>
 #include <dflow/base/text/string_hash.ipp>
 #include <dflow/base/threads/completion.ipp>
