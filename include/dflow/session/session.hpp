@@ -10,6 +10,7 @@
 #include <dflow/session/partial_run.hpp>
 
 #include <array>
+#include <cstddef>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -48,6 +49,7 @@ FetchList<Fs...> fetches(const Fs&... fetches) {
 
 template <class Feeds, class Fetches>
 class PreparedStep;
+class AnyPreparedStep;
 
 /// Runs steps of a graph. A session prunes, optimises, places and compiles the nodes of each kind of step once. It
 /// keeps variables and other state between steps.
@@ -200,6 +202,10 @@ class Session {
     return {state_, compile(feed_list.edges, fetch_list.lists.edges, fetch_list.lists.targets, more_targets)};
   }
 
+  /// The erased form of `prepare`: edges are known at run time only.
+  AnyPreparedStep prepare_erased(std::span<const AnyOutput> feed_edges, std::span<const AnyOutput> edges,
+                                 std::span<const Operation> targets);
+
   /// Begins a step that is fed and fetched call by call (`session/partial_run.hpp`). Deadline, stop token and trace
   /// belong to the whole step. Metadata, if given, is filled when the step ends, unless it or the run was destroyed by
   /// then.
@@ -217,6 +223,8 @@ class Session {
 
   const std::vector<std::shared_ptr<Device>>& devices() const;
   const OpTable& ops() const;
+  /// The ops with their kernels, for another session with the same ops.
+  const OpSet& op_set() const;
   /// The graph of the session, which lives as long as the session.
   const GraphStore* graph() const;
   /// Where each node of the last compiled step was placed: lines "node: Op -> device". Empty if the session has one
@@ -232,6 +240,7 @@ class Session {
  private:
   template <class Feeds, class Fetches>
   friend class PreparedStep;
+  friend class AnyPreparedStep;
   friend class PartialRun;
   struct State;
   struct Owner;
@@ -334,6 +343,33 @@ class PreparedStep<FeedList<Ts...>, FetchList<Fs...>> {
 
   std::shared_ptr<Session::State> session_;
   std::shared_ptr<CompiledStep> step_;
+};
+
+/// A step compiled by `Session::prepare_erased`. It keeps the parts of the session that it needs.
+///
+/// Thread safety: may be called from several threads at once.
+/// Errors: as for `Session`; InvalidArgument also for another number of tensors than edges; FailedPrecondition if the
+/// step is empty or was moved from.
+class AnyPreparedStep {
+ public:
+  AnyPreparedStep() = default;
+
+  /// `feeds` has a tensor for each fed edge, and may be moved from. `results` has room for each fetched edge. Blocks.
+  void run(const RunOptions& options, RunMetadata* metadata, std::span<AnyTensor> feeds,
+           std::span<AnyTensor> results) const;
+  /// The contract is as for `Session::run_async_erased`.
+  void run_async(const RunOptions& options, RunMetadata* metadata, std::vector<AnyTensor> feeds,
+                 Session::AnyDone done) const;
+
+ private:
+  friend class Session;
+  AnyPreparedStep(std::shared_ptr<Session::State> session, std::shared_ptr<CompiledStep> step, std::size_t num_feeds,
+                  std::size_t num_results)
+      : session_(std::move(session)), step_(std::move(step)), num_feeds_(num_feeds), num_results_(num_results) {}
+
+  std::shared_ptr<Session::State> session_;
+  std::shared_ptr<CompiledStep> step_;
+  std::size_t num_feeds_ = 0, num_results_ = 0;
 };
 
 }  // namespace dflow

@@ -31,6 +31,7 @@ std::shared_ptr<Session::State> Session::held() const {
 
 const std::vector<std::shared_ptr<Device>>& Session::devices() const { return state().devices; }
 const OpTable& Session::ops() const { return state().options.ops.ops(); }
+const OpSet& Session::op_set() const { return state().options.ops; }
 const GraphStore* Session::graph() const { return state().graph; }
 std::string Session::placement_log() const {
   std::shared_ptr<const StepGraph> placed;
@@ -93,6 +94,39 @@ void Session::run_compiled_async(State* state, std::shared_ptr<CompiledStep> ste
   if (state == nullptr)
     return detail::refuse(std::move(done), Status::failed_precondition("the prepared step was moved from"));
   state->run_async(std::move(step), options, metadata, std::move(feeds), num_results, std::move(done));
+}
+
+AnyPreparedStep Session::prepare_erased(std::span<const AnyOutput> feed_edges, std::span<const AnyOutput> edges,
+                                        std::span<const Operation> targets) {
+  return {state_, compile(feed_edges, edges, targets), feed_edges.size(), edges.size()};
+}
+
+namespace detail {
+
+Status wrong_number_of(std::string_view what, std::size_t given, std::size_t wanted) {
+  return Status::invalid_argument(str_cat("a prepared step takes ", wanted, " ", what, ", and is given ", given));
+}
+
+}  // namespace detail
+
+void AnyPreparedStep::run(const RunOptions& options, RunMetadata* metadata, std::span<AnyTensor> feeds,
+                          std::span<AnyTensor> results) const {
+  if (step_ != nullptr && feeds.size() != num_feeds_) {
+    throw_error(detail::wrong_number_of("tensors", feeds.size(), num_feeds_));
+  }
+  if (step_ != nullptr && results.size() != num_results_) {
+    throw_error(detail::wrong_number_of("places for results", results.size(), num_results_));
+  }
+  Session::run_compiled(session_.get(), step_.get(), options, metadata, feeds, results);
+}
+
+void AnyPreparedStep::run_async(const RunOptions& options, RunMetadata* metadata, std::vector<AnyTensor> feeds,
+                                Session::AnyDone done) const {
+  if (step_ != nullptr && feeds.size() != num_feeds_) {
+    return detail::refuse(std::move(done), detail::wrong_number_of("tensors", feeds.size(), num_feeds_));
+  }
+  Session::run_compiled_async(session_.get(), step_, options, metadata, std::move(feeds), num_results_,
+                              std::move(done));
 }
 
 void Session::run_erased(const RunOptions& options, RunMetadata* metadata, std::span<const Feed> feed_list,
