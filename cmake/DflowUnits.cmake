@@ -8,7 +8,8 @@
 set(dflow_unit_costs
     core/autodiff=6 core/base=5 core/calls=15 core/core=5 core/graph=6 core/graph_def=4 core/op_import=3 core/passes=14
     core/plan=8 core/runtime=9 core/session=10 core/state=10 data/data=8 io/io=17 net/cluster=4 net/protocol=8
-    net/server=12 net/simulation=4 net/sockets=6 trace/trace=8 train/fitting=9 train/layers=14 train/replicas=11
+    net/server=12 net/simulation=4 net/sockets=6 trace/trace=8 train/fitting=9 train/layers=14 train/models=6
+    train/replicas=11
     kernels/array=3 kernels/data_flow=8 kernels/parsing=4 kernels/reduction=4 kernels/state_updates=4 kernels/strings=4
     loops/elementwise_float=6 loops/elementwise_half=6 loops/elementwise_integer=6 loops/pool_integer=3 loops/scatter_integer=3
     # It names all kernels, so it must not see the templates that others instantiate.
