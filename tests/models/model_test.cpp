@@ -381,3 +381,26 @@ TEST_CASE("a model is called from many threads at once, and asynchronously") {
   late.deadline = Duration(0);
   CHECK(code_of([&] { return predict.run(late, nullptr, inputs); }) == Code::deadline_exceeded);
 }
+
+TEST_CASE("an input that no output needs is fed like the others") {
+  Graph graph;
+  auto x = placeholder<float>(graph, {});
+  auto rate = placeholder<float>(graph, {}, {.name = "rate"});
+  Session session(graph);
+  const Model model(session, {{"f", {{"x", x}, {"rate", rate}, {"scaled", rate * 2.0f}}, {{"y", x + 1.0f}}}});
+  const NamedTensors out =
+      model.prepare("f")({{"x", Tensor<float>(1.0f)}, {"scaled", Tensor<float>(2.0f)}, {"rate", Tensor<float>(3.0f)}});
+  CHECK(out.get<float>("y").scalar() == 2.0f);
+  CHECK(!has_op(model.graph(), "Mul"));
+}
+
+TEST_CASE("a file's collection of table initializers may name any node") {
+  Graph graph;
+  Output<float> deep = constant(graph, 1.0f);
+  for (int i = 0; i < 20000; ++i) deep = deep + 1.0f;
+  graph.add_to_collection("table_initializers", deep.operation());
+  graph.add_to_collection("table_initializers", graph.find("Const"));
+  Session session(graph);
+  const Model model(session, {{"f", {}, {{"y", deep}}}});
+  CHECK(models::prune(model, {"f"}).prepare("f")({}).get<float>("y").scalar() == 20001.0f);
+}

@@ -36,12 +36,36 @@ class SignatureReach {
 
   /// Errors: InvalidArgument for an edge that is none of the graph's, of a function's body, or a handle.
   void add(const Signature& signature) {
-    std::set<std::pair<NodeId, std::int32_t>> fed;
+    Edges fed;
     for (const NamedEdge& input : signature.inputs) {
       const Endpoint edge = checked(signature, input);
       fed.emplace(edge.node, edge.index);
       fed_.emplace(edge.node, edge.index);
     }
+    std::vector<NodeId> first;
+    for (const NamedEdge& output : signature.outputs) {
+      const Endpoint edge = checked(signature, output);
+      if (!fed.contains({edge.node, edge.index})) first.push_back(edge.node);
+    }
+    walk(std::move(first), fed, [&](const Node& node) { check_state(signature, node); });
+  }
+
+  /// Adds a node that no signature reaches, with all that it needs.
+  void add_node(NodeId id) {
+    walk({id}, {}, [](const Node&) {});
+  }
+
+  bool is_needed(NodeId id) const { return id.position() < nodes_.size() && is_needed_[id.position()]; }
+  const GraphStore::Nodes& nodes() const noexcept { return nodes_; }
+  /// Inputs of signatures, in the order of nodes.
+  const auto& fed() const noexcept { return fed_; }
+
+ private:
+  using Edges = std::set<std::pair<NodeId, std::int32_t>>;
+
+  /// Marks nodes and all that they need, up to edges that are fed.
+  template <class Check>
+  void walk(std::vector<NodeId> first, const Edges& fed, Check&& check) {
     std::vector<NodeId> pending;
     std::vector<bool> is_visited(nodes_.size());
     const auto visit = [&](NodeId id) {
@@ -52,30 +76,16 @@ class SignatureReach {
     const auto visit_edge = [&](Endpoint edge) {
       if (!fed.contains({edge.node, edge.index})) visit(edge.node);
     };
-    for (const NamedEdge& output : signature.outputs) visit_edge(checked(signature, output));
+    std::for_each(first.begin(), first.end(), visit);
     while (!pending.empty()) {
       const NodeId id = pending.back();
       pending.pop_back();
-      check_state(signature, nodes_[id]);
+      check(nodes_[id]);
       is_needed_[id.position()] = true;
       for_each_source(id, visit_edge, visit);
     }
   }
 
-  /// Adds a node that no signature reaches, with all that it needs.
-  void add_node(NodeId id) {
-    if (is_needed_[id.position()]) return;
-    is_needed_[id.position()] = true;
-    for_each_source(
-        id, [&](Endpoint edge) { add_node(edge.node); }, [&](NodeId node) { add_node(node); });
-  }
-
-  bool is_needed(NodeId id) const { return id.position() < nodes_.size() && is_needed_[id.position()]; }
-  const GraphStore::Nodes& nodes() const noexcept { return nodes_; }
-  /// Inputs of signatures, in the order of nodes.
-  const std::set<std::pair<NodeId, std::int32_t>>& fed() const noexcept { return fed_; }
-
- private:
   template <class VisitEdge, class VisitNode>
   void for_each_source(NodeId id, VisitEdge&& visit_edge, VisitNode&& visit) const {
     const Node& node = nodes_[id];
@@ -123,7 +133,7 @@ class SignatureReach {
   const GraphStore& graph_;
   const GraphStore::Nodes nodes_;
   std::vector<bool> is_needed_;
-  std::set<std::pair<NodeId, std::int32_t>> fed_;
+  Edges fed_;
   std::unordered_map<NodeId, std::vector<NodeId>> bodies_;
 };
 
@@ -311,19 +321,28 @@ ModelDef ModelDef::of(Session& session, std::span<const dflow::Signature> signat
   return def;
 }
 
+using ValuesByName = std::map<std::string_view, const NamedTensor*>;
+
+ValuesByName by_name(std::span<const NamedTensor> values) {
+  ValuesByName found;
+  for (const NamedTensor& value : values) found.emplace(value.name, &value);
+  return found;
+}
+
 ModelDef ModelDef::of(const Model& model, std::span<const dflow::Signature> signatures) {
   const GraphStore& graph = *model.graph().store();
   ModelExtract extract(graph, signatures);
   // A step that a signature runs needs filled tables.
   for (const NodeId fill : graph.collection(table_initializers)) {
-    if (extract.reach().is_needed(graph.node(fill).inputs[0].node)) extract.reach().add_node(fill);
+    const std::vector<Endpoint>& inputs = graph.node(fill).inputs;
+    if (!inputs.empty() && extract.reach().is_needed(inputs[0].node)) extract.reach().add_node(fill);
   }
   const std::vector<NodeId> variables = extract.needed({&op_def<VariableOp>});
   ModelDef def = extract.extract();
+  const ValuesByName values = by_name(model.values());
   for (const NodeId id : variables) {
-    const std::string& name = graph.node(id).name;
-    const auto value = std::ranges::find(model.values(), name, &NamedTensor::name);
-    if (value != model.values().end()) def.values.push_back(*value);
+    const auto value = values.find(graph.node(id).name);
+    if (value != values.end()) def.values.push_back(*value->second);
   }
   def.metadata = model.metadata();
   return def;
@@ -393,17 +412,18 @@ void freeze_variables(ModelDef& def, WrittenVariables written) {
                                                  user->name, "' uses it, so it cannot become a constant"))
                     .with_node(user->op, user->name));
   }
+  const ValuesByName values = by_name(def.values);
   std::set<std::string, std::less<>> frozen;
   for (NodeDef& node : def.graph.nodes) {
     if (node.op != VariableOp::name || users.contains(node.name)) continue;
-    const auto value = std::ranges::find(def.values, node.name, &NamedTensor::name);
-    if (value == def.values.end()) {
+    const auto value = values.find(node.name);
+    if (value == values.end()) {
       throw_error(Status::data_loss(str_cat("variable '", node.name, "' has no value")).with_node(node.op, node.name));
     }
     frozen.insert(node.name);
-    node = constant_def(node.name, value->tensor);
-    def.values.erase(value);
+    node = constant_def(node.name, value->second->tensor);
   }
+  std::erase_if(def.values, [&](const NamedTensor& value) { return frozen.contains(value.name); });
   for (NodeDef& node : def.graph.nodes) {
     if (node.op != ReadVariable::name) continue;
     const auto is_frozen = [&](const std::string& input) {
@@ -420,14 +440,15 @@ void freeze_variables(ModelDef& def, WrittenVariables written) {
 }
 
 std::vector<std::string> add_initial_values(ModelDef& def) {
+  const ValuesByName values = by_name(def.values);
   FreeNames names(def.graph);
   std::vector<NodeDef> added;
   std::vector<std::string> assigns;
   for (const NodeDef& node : def.graph.nodes) {
     if (node.op != VariableOp::name) continue;
-    const auto value = std::ranges::find(def.values, node.name, &NamedTensor::name);
+    const auto value = values.find(node.name);
     const DType dtype = node.types.empty() ? DType::invalid : node.types[0].second;
-    if (value == def.values.end() || value->tensor.dtype() != dtype) {
+    if (value == values.end() || value->second->tensor.dtype() != dtype) {
       throw_error(
           Status::data_loss(str_cat("variable '", node.name, "' has no value of its element type ", dtype_name(dtype)))
               .with_node(node.op, node.name));
@@ -445,7 +466,7 @@ std::vector<std::string> add_initial_values(ModelDef& def) {
       add(names.take(node.name + "/read"), ReadVariable::name, {node.name}, ReadVariable::type_names[0]);
     }
     const std::string initial = names.take(node.name + "/initial_value");
-    added.push_back(constant_def(initial, value->tensor));
+    added.push_back(constant_def(initial, value->second->tensor));
     assigns.push_back(names.take(node.name + "/Assign"));
     add(assigns.back(), Assign::name, {node.name, initial}, "T");
   }

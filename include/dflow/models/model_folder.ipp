@@ -23,7 +23,7 @@ namespace dflow::detail {
 
 inline constexpr std::string_view model_file = "model.json", graph_stem = "graph-", variables_stem = "variables-";
 inline constexpr std::uint32_t model_version = 1;
-inline constexpr std::uint64_t max_model_file_bytes = std::uint64_t{1} << 26;
+inline constexpr std::uint64_t max_model_file_bytes = std::uint64_t{1} << 24;
 
 /// The size and checksum of a file.
 struct FileMark {
