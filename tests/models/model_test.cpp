@@ -404,3 +404,21 @@ TEST_CASE("a file's collection of table initializers may name any node") {
   const Model model(session, {{"f", {}, {{"y", deep}}}});
   CHECK(models::prune(model, {"f"}).prepare("f")({}).get<float>("y").scalar() == 20001.0f);
 }
+
+TEST_CASE("a model of a session with several devices runs on one") {
+  Graph graph;
+  auto x = placeholder<float>(graph, {dynamic, 2});
+  std::optional<Variable<float>> w;
+  Output<float> y;
+  {
+    auto on = graph.device("/cpu:1");
+    w.emplace(graph, Tensor<float>({2, 1}, {3, 4}), VariableOptions{.name = "w"});
+    y = matmul(x, *w);
+  }
+  auto z = y + 1.0f;
+  Session session(graph, {.num_cpu_devices = 2});
+  session.run(initialize_variables(graph));
+  const Model model(session, {{"f", {{"x", x}}, {{"z", z}}}});
+  const NamedTensors out = model.prepare("f")({{"x", Tensor<float>({1, 2}, {1, 2})}});
+  CHECK(out.get<float>("z")(0, 0) == 12.0f);
+}

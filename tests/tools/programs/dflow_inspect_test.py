@@ -122,5 +122,29 @@ class DflowInspect(unittest.TestCase):
         self.inspect_when_all_answer("--job", "ps", "--task=1", "--insecure=false", "--bind", "127.0.0.1:0")
 
 
+class DflowInspectFile(unittest.TestCase):
+    """A file, and what is none."""
+
+    def inspect(self, *arguments):
+        return subprocess.run([INSPECT, *arguments], capture_output=True, text=True, timeout=LIMIT, check=False)
+
+    def test_tensors_of_a_file_are_listed_with_types_and_shapes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.safetensors")
+            header = json.dumps({"w\x1b[31m": {"dtype": "F32", "shape": [1, 2], "data_offsets": [0, 8]}}).encode()
+            with open(path, "wb") as file:
+                file.write(len(header).to_bytes(8, "little") + header + bytes(8))
+            shown = self.inspect(path)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertRegex(shown.stdout, r"^tensors\n  w.*: float \[1,2\]\n$")
+        self.assertNotIn("\x1b", shown.stdout)
+
+    def test_a_folder_without_a_model_is_an_error(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shown = self.inspect(folder)
+        self.assertEqual(shown.returncode, 2)
+        self.assertIn("the folder has no model.json", shown.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()
