@@ -148,6 +148,24 @@ TEST_CASE("an input that the graph computes in training becomes a placeholder, a
   CHECK(!status.node().empty());
 }
 
+TEST_CASE("a function that calls itself reads the placeholder of an input that was computed") {
+  Graph graph;
+  FifoQueue<float, float> queue(graph, {.capacity = 4, .shapes = {{}, {}}});
+  auto [x, factor] = queue.dequeue();
+  auto power = recursive_function<Output<float>(Output<std::int32_t>)>(
+      graph, "power", [&, factor = factor](const auto& self, Output<std::int32_t> k) {
+        return cond(
+            k < 1, [&] { return factor * 1.0f; }, [&] { return Output<float>(factor * self(k - 1)); });
+      });
+  auto n = placeholder<std::int32_t>(graph, {});
+  auto y = power(n) + x;
+  Session session(graph);
+  const Model model(session, {{"f", {{"x", x}, {"factor", factor}, {"n", n}}, {{"y", y}}}});
+  const NamedTensors out = models::freeze(model).prepare("f")(
+      {{"x", Tensor<float>(1.0f)}, {"factor", Tensor<float>(2.0f)}, {"n", Tensor<std::int32_t>(3)}});
+  CHECK(out.get<float>("y").scalar() == 17.0f);
+}
+
 TEST_CASE("an edge may be an input of one signature and computed by another") {
   Graph graph;
   auto x = placeholder<float>(graph, {2}, {.name = "x"});

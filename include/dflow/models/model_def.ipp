@@ -170,6 +170,7 @@ class ModelExtract {
       for (std::string& input : node.inputs) {
         if (const auto found = renamed_.find(input); found != renamed_.end()) input = found->second;
       }
+      rename_captured(node);
       def.graph.nodes.push_back(std::move(node));
     }
     def.graph = without_places(std::move(def.graph));
@@ -214,6 +215,23 @@ class ModelExtract {
       fed.types = {{std::string(Placeholder::type_names[0]), output.dtype}};
       fed.attrs = {{"shape", output.shape}};
       renamed_.emplace(NodeDefWriter::edge_name(node.name, index), fed.name);
+    }
+  }
+
+  /// A call inside of its own function names the edges that the body captures: "node:0;other:1".
+  void rename_captured(NodeDef& node) const {
+    if (renamed_.empty() || node.op != CallFunction::name) return;
+    for (auto& [name, value] : node.attrs) {
+      if (name != "captured") continue;
+      std::string renamed;
+      for (std::string_view rest = std::get<std::string>(value); !rest.empty();) {
+        const std::string_view one = rest.substr(0, rest.find(';'));
+        rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+        const bool is_first = one.ends_with(":0");
+        const auto found = renamed_.find(is_first ? one.substr(0, one.size() - 2) : one);
+        renamed += str_cat(renamed.empty() ? "" : ";", found == renamed_.end() ? one : str_cat(found->second, ":0"));
+      }
+      value = std::move(renamed);
     }
   }
 
