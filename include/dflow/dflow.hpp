@@ -6,6 +6,7 @@
 
 #include <dflow/autodiff/gradients.hpp>
 #include <dflow/base/files/file_system.hpp>
+#include <dflow/base/files/file_systems.hpp>
 #include <dflow/base/threads/thread_pool.hpp>
 #include <dflow/base/version.hpp>
 #include <dflow/data/data.hpp>

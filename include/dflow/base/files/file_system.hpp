@@ -135,10 +135,16 @@ class PosixFileSystem final : public FileSystem {
 std::string read_regular_file(FileSystem& files, const std::string& path,
                               std::uint64_t max_bytes = FileSystem::default_max_bytes);
 
-/// "a/b" and "c" to "a/b/c"; an absolute `name` stays as it is.
+inline constexpr std::string_view scheme_end = "://";
+
+/// "mem" of "mem://a/b"; empty for a path without a scheme. A scheme is a letter followed by letters, digits, '+', '-'
+/// and '.'. `FileSystems` chooses a file system by it.
+std::string_view path_scheme(std::string_view path) noexcept;
+
+/// "a/b" and "c" to "a/b/c"; an absolute `name`, or one with a scheme, stays as it is.
 std::string join_path(std::string_view directory, std::string_view name);
 
-/// "a/b/c" to "a/b", "c" to "." and "/c" to "/".
+/// "a/b/c" to "a/b", "c" to "." and "/c" to "/"; "mem://a/b" to "mem://a", and "mem://a" to "mem://".
 std::string parent_directory(const std::string& path);
 
 }  // namespace dflow

@@ -51,15 +51,34 @@ std::string read_regular_file(FileSystem& files, const std::string& path, std::u
   return content;
 }
 
-std::string join_path(std::string_view directory, std::string_view name) {
+std::string_view path_scheme(std::string_view path) noexcept {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const std::string_view scheme = path.substr(0, path.find(scheme_end));
+  if (scheme.size() == path.size() || scheme.empty() || !is_letter(scheme.front())) return {};
+  const bool fits = std::ranges::all_of(
+      scheme, [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.'; });
+  return fits ? scheme : std::string_view();
+}
+
+namespace detail {
+/// The same for paths of the machine, in which "a://b" means a directory "a:".
+std::string join_machine_path(std::string_view directory, std::string_view name) {
   if (directory.empty() || name.starts_with('/')) return std::string(name);
   return str_cat(directory, directory.ends_with('/') ? "" : "/", name);
 }
+}  // namespace detail
+
+std::string join_path(std::string_view directory, std::string_view name) {
+  return path_scheme(name).empty() ? detail::join_machine_path(directory, name) : std::string(name);
+}
 
 std::string parent_directory(const std::string& path) {
+  const std::size_t scheme = path_scheme(path).size();
+  const std::size_t begin = scheme == 0 ? 0 : scheme + scheme_end.size();
   const std::size_t slash = path.find_last_of('/');
   if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
+  if (slash < begin) return path.substr(0, begin);
+  return path.substr(0, slash == begin ? slash + 1 : slash);
 }
 
 namespace detail {
@@ -309,7 +328,7 @@ std::string file_to_replace(std::string path) {
     const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
     if (length < 0) fail_with_errno("replace", given, errno);
     target.resize(static_cast<std::size_t>(length));
-    path = join_path(parent_directory(path), target);
+    path = join_machine_path(parent_directory(path), target);
   }
 }
 
@@ -473,7 +492,7 @@ std::string PosixFileSystem::absolute_path(const std::string& path) {
     directory.resize(2 * directory.size());
   }
   directory.resize(directory.find('\0'));
-  return join_path(directory, path);
+  return detail::join_machine_path(directory, path);
 }
 
 void PosixFileSystem::sync_directory(const std::string& path) { detail::sync_directory(path); }

@@ -14,6 +14,7 @@
 #include <dflow/base/files/crc32c.ipp>
 #include <dflow/base/files/file_kind.ipp>
 #include <dflow/base/files/file_system.ipp>
+#include <dflow/base/files/file_systems.ipp>
 #include <dflow/base/files/matching_files.ipp>
 #include <dflow/base/files/memory_file_system.ipp>
 #include <dflow/base/files/read_ahead_source.ipp>
