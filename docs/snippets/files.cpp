@@ -2,9 +2,14 @@
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/dflow.hpp>
+#include <dflow/io/records/record_file.hpp>
+#include <dflow/trace/events/event_file.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +19,59 @@ namespace {
 
 void require(bool holds, const char* what) {
   if (!holds) throw df::Error(df::Status::internal(what));
+}
+
+/// Stands for a file system of the reader's.
+class MyFiles final : public df::FileSystem {
+ public:
+  using FileSystem::write_file_atomically;
+  std::string read_file(const std::string& path, std::uint64_t most) override { return memory_.read_file(path, most); }
+  std::unique_ptr<df::RandomAccessFile> open_for_reading(const std::string& path) override {
+    return memory_.open_for_reading(path);
+  }
+  std::unique_ptr<df::WritableFile> open_for_appending(const std::string& path) override {
+    return memory_.open_for_appending(path);
+  }
+  void write_file_atomically(const std::string& path, std::span<const std::byte> content) override {
+    memory_.create_directories(df::parent_directory(path));
+    memory_.write_file_atomically(path, content);
+  }
+  bool exists(const std::string& path) override { return memory_.exists(path); }
+  bool is_directory(const std::string& path) override { return memory_.is_directory(path); }
+  std::uint64_t file_size(const std::string& path) override { return memory_.file_size(path); }
+  std::vector<std::string> list_directory(const std::string& path) override { return memory_.list_directory(path); }
+  void create_directories(const std::string& path) override { memory_.create_directories(path); }
+  void remove(const std::string& path) override { memory_.remove(path); }
+  void rename(const std::string& from, const std::string& to) override { memory_.rename(from, to); }
+  void sync_directory(const std::string& path) override { memory_.sync_directory(path); }
+  std::unique_ptr<df::WritableFile> create_file(const std::string& path) override { return memory_.create_file(path); }
+
+ private:
+  df::MemoryFileSystem memory_;
+};
+
+void file_systems() {
+  // [file_systems]
+  auto files = std::make_shared<df::FileSystems>(df::FileSystems::Schemes{{"xyz", std::make_shared<MyFiles>()}});
+  files->write_file_atomically("xyz://notes/a.txt", "kept by MyFiles as notes/a.txt");
+  files->write_file_atomically("mem://a.txt", "kept in the memory of `files`");
+  files->read_file("/etc/os-release");         // without a scheme: a file of the machine
+  files->read_file("file:///etc/os-release");  // the same file
+  // [file_systems]
+  require(files->list_directory("xyz://notes").size() == 1 && files->exists("mem://a.txt"), "file systems");
+
+  df::Graph graph;
+  df::Variable<std::int64_t> step(graph, 0, {.name = "global_step", .trainable = false});
+  df::RecordWriter(*files, "xyz://train.tfrecord").write("one");
+  // [files_for_all]
+  df::data::Dataset<std::string> records = df::data::from_records(files, {"xyz://train.tfrecord"});
+  df::EventWriter events(files, "mem://logs");
+  df::train::Supervisor supervisor(
+      graph, {.session = {.files = files}, .checkpoint_dir = "xyz://models", .global_step = step});
+  // [files_for_all]
+  supervisor.run([&](df::Session& session) { session.run(step.assign_add(1)); });
+  require(records.iterate().next() == "one", "records");
+  require(df::train::latest_checkpoint(*files, "xyz://models").has_value(), "supervisor");
 }
 
 void numpy(df::FileSystem& files) {
@@ -105,6 +163,7 @@ void convert(df::FileSystem& files) {
 }  // namespace
 
 int main() {
+  file_systems();
   df::MemoryFileSystem files;
   numpy(files);
   safetensors(files);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/base/files/file_system.hpp>
+#include <dflow/base/files/file_systems.hpp>
 #include <dflow/data/from.hpp>
 #include <dflow/io/csv.hpp>
 #include <dflow/io/csv_columns.hpp>
@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -49,8 +50,7 @@ template <CsvElement... Ts>
   requires(sizeof...(Ts) > 0)
 auto from_csv(const std::string& path, const std::array<CsvColumn, sizeof...(Ts)>& columns,
               const CsvOptions& options = {.has_header = true}) {
-  PosixFileSystem files;
-  return from_csv<Ts...>(files, path, columns, options);
+  return from_csv<Ts...>(*machine_files(), path, columns, options);
 }
 
 /// The records of TFRecord files, one file after the other, as they are read. Memory is one record and a buffer,
@@ -61,10 +61,13 @@ auto from_csv(const std::string& path, const std::array<CsvColumn, sizeof...(Ts)
 /// ```cpp
 /// auto examples = df::data::from_records({"train-0.tfrecord", "train-1.tfrecord"}).shuffle(1024).map(parse).batch(32);
 /// ```
-/// `files` outlives the dataset and its iterators.
-/// Errors: InvalidArgument without a path. Reading an element has the errors of `RecordReader`, which name the path.
-/// Restoring an iterator throws DataLoss for a place that no file has. If `ignore_errors` follows, reading goes on
-/// after a record whose content is damaged with the next record, and after any other error with the next file.
+/// A `files` that is a reference outlives the dataset and its iterators; a pointer is kept.
+/// Errors: InvalidArgument without a path or with a null `files`. Reading an element has the errors of `RecordReader`,
+/// which name the path. Restoring an iterator throws DataLoss for a place that no file has. If `ignore_errors` follows,
+/// reading goes on after a record whose content is damaged with the next record, and after any other error with the
+/// next file.
+Dataset<std::string> from_records(std::shared_ptr<FileSystem> files, std::vector<std::string> paths,
+                                  const RecordReaderOptions& options = {});
 Dataset<std::string> from_records(FileSystem& files, std::vector<std::string> paths,
                                   const RecordReaderOptions& options = {});
 /// The same from the machine's own files.
@@ -81,10 +84,12 @@ struct TextLineOptions {
 /// ```cpp
 /// auto words = df::data::from_text_lines({"a.txt", "b.txt.gz"}).filter([](const auto& line) { return line != ""; });
 /// ```
-/// Errors: InvalidArgument without a path. Reading an element throws the errors of FileSystem, DataLoss for a damaged
-/// gzip file, Unimplemented for any gzip file in a library built without zlib, and ResourceExhausted for a line of more
-/// than 2^30 bytes; each names the path. Restoring an iterator throws DataLoss for a place that no file has. If
-/// `ignore_errors` follows, reading goes on after an error with the next file.
+/// Errors: InvalidArgument without a path or with a null `files`. Reading an element throws the errors of FileSystem,
+/// DataLoss for a damaged gzip file, Unimplemented for any gzip file in a library built without zlib, and
+/// ResourceExhausted for a line of more than 2^30 bytes; each names the path. Restoring an iterator throws DataLoss for
+/// a place that no file has. If `ignore_errors` follows, reading goes on after an error with the next file.
+Dataset<std::string> from_text_lines(std::shared_ptr<FileSystem> files, std::vector<std::string> paths,
+                                     const TextLineOptions& options = {});
 Dataset<std::string> from_text_lines(FileSystem& files, std::vector<std::string> paths,
                                      const TextLineOptions& options = {});
 /// The same from the machine's own files.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/files/crc32c.hpp>
+#include <dflow/base/files/file_systems.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/data/files.hpp>
 #include <dflow/io/compression/compressed_file.hpp>
@@ -21,16 +22,14 @@ Dataset<std::tuple<Tensor<float>, Tensor<std::int32_t>>> from_idx(FileSystem& fi
   return from_tensors(read.images, read.labels);
 }
 Dataset<std::tuple<Tensor<float>, Tensor<std::int32_t>>> from_idx(const std::string& directory, std::string_view part) {
-  PosixFileSystem files;
-  return from_idx(files, directory, part);
+  return from_idx(*machine_files(), directory, part);
 }
 
 Dataset<Tensor<float>> from_csv(FileSystem& files, const std::string& path, const CsvOptions& options) {
   return from_tensors(read_csv(files, path, options));
 }
 Dataset<Tensor<float>> from_csv(const std::string& path, const CsvOptions& options) {
-  PosixFileSystem files;
-  return from_csv(files, path, options);
+  return from_csv(*machine_files(), path, options);
 }
 
 namespace detail {
@@ -199,6 +198,7 @@ class FilesSource final : public Recipe {
 template <class Files>
 Dataset<std::string> strings_of_files(std::string_view what, std::shared_ptr<FileSystem> system,
                                       std::vector<std::string> paths, Files files) {
+  if (system == nullptr) throw_error(Status::invalid_argument(str_cat(what, ": the file system is null")));
   if (paths.empty()) throw_error(Status::invalid_argument(str_cat(what, ": there are no paths")));
   return Dataset<std::string>(
       std::make_shared<FilesSource<Files>>(std::move(system), std::move(paths), std::move(files)));
@@ -209,22 +209,28 @@ std::shared_ptr<FileSystem> lent(FileSystem& files) { return {std::shared_ptr<vo
 
 }  // namespace detail
 
+Dataset<std::string> from_records(std::shared_ptr<FileSystem> files, std::vector<std::string> paths,
+                                  const RecordReaderOptions& options) {
+  return detail::strings_of_files("from_records", std::move(files), std::move(paths), detail::RecordFiles{options});
+}
 Dataset<std::string> from_records(FileSystem& files, std::vector<std::string> paths,
                                   const RecordReaderOptions& options) {
-  return detail::strings_of_files("from_records", detail::lent(files), std::move(paths), detail::RecordFiles{options});
+  return from_records(detail::lent(files), std::move(paths), options);
 }
 Dataset<std::string> from_records(std::vector<std::string> paths, const RecordReaderOptions& options) {
-  return detail::strings_of_files("from_records", std::make_shared<PosixFileSystem>(), std::move(paths),
-                                  detail::RecordFiles{options});
+  return from_records(machine_files(), std::move(paths), options);
 }
 
+Dataset<std::string> from_text_lines(std::shared_ptr<FileSystem> files, std::vector<std::string> paths,
+                                     const TextLineOptions& options) {
+  return detail::strings_of_files("from_text_lines", std::move(files), std::move(paths), detail::TextFiles{options});
+}
 Dataset<std::string> from_text_lines(FileSystem& files, std::vector<std::string> paths,
                                      const TextLineOptions& options) {
-  return detail::strings_of_files("from_text_lines", detail::lent(files), std::move(paths), detail::TextFiles{options});
+  return from_text_lines(detail::lent(files), std::move(paths), options);
 }
 Dataset<std::string> from_text_lines(std::vector<std::string> paths, const TextLineOptions& options) {
-  return detail::strings_of_files("from_text_lines", std::make_shared<PosixFileSystem>(), std::move(paths),
-                                  detail::TextFiles{options});
+  return from_text_lines(machine_files(), std::move(paths), options);
 }
 
 }  // namespace dflow::data

@@ -19,6 +19,7 @@ namespace dflow {
 class Allocator;
 class Clock;
 class Device;
+class FileSystem;
 class SessionTarget;
 class ThreadPool;
 }  // namespace dflow
@@ -42,6 +43,9 @@ struct ServerOptions {
   /// The same seed gives the same bits with any number of threads.
   bool reproducible = false;
   std::function<std::uint64_t()> draw_seed = nullptr;
+  /// The files that ops on this task's devices read and write, for example `FileSystems`; null: the machine's. Give all
+  /// tasks of a cluster the same schemes.
+  std::shared_ptr<FileSystem> files = nullptr;
   std::shared_ptr<Clock> clock = nullptr;
   /// Null: TCP, Unix sockets and, if built with OpenSSL, TLS, as the addresses say.
   std::shared_ptr<Transport> transport = nullptr;
@@ -143,8 +147,8 @@ class Server {
 };
 
 /// A client of a cluster that is not one of its tasks: for `SessionOptions::target` in a process that lends no
-/// device. `cluster` need not name a task of this process. Takes the ops, pool, clock, transport, timeouts,
-/// `slow_wait`, log, callbacks, random numbers and incarnation from `options`. Errors: as of `Server`.
+/// device. `cluster` need not name a task of this process. Takes the ops, files, pool, clock, transport,
+/// timeouts, `slow_wait`, log, callbacks, random numbers and incarnation from `options`. Errors: as of `Server`.
 std::shared_ptr<SessionTarget> connect(const ClusterSpec& cluster, ServerOptions options = {});
 
 }  // namespace dflow::net

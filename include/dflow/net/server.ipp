@@ -6,6 +6,7 @@
 #include <dflow/base/threads/elastic_pool.hpp>
 #include <dflow/core/device_name.hpp>
 #include <dflow/core/memory/pool_allocator.hpp>
+#include <dflow/kernels/state/device_files.hpp>
 #include <dflow/net/cluster_comparison.hpp>
 #include <dflow/net/inspect/metrics.hpp>
 #include <dflow/net/log_lines.hpp>
@@ -160,7 +161,12 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
                                       .pool = o.pool,
                                       .allocator = o.allocator,
                                       .reproducible = o.reproducible,
-                                      .draw_seed = o.draw_seed});
+                                      .draw_seed = o.draw_seed,
+                                      .files = o.files});
+    } else if (o.files != nullptr) {
+      for (const std::shared_ptr<Device>& device : devices) {
+        if (device != nullptr) set_device_files(device->context(), o.files);
+      }
     }
     for (const std::shared_ptr<Device>& device : devices) {
       if (device != nullptr && detail::task_of(device->name()) == task &&
@@ -373,6 +379,7 @@ class ClusterTarget final : public SessionTarget {
   std::string task() const override { return state_->task; }
   std::uint64_t incarnation() const noexcept override { return state_->options.incarnation; }
   void note_step(Code code) noexcept override { state_->counters->count_step(code); }
+  std::shared_ptr<FileSystem> files() const override { return state_->options.files; }
 
   std::unique_ptr<RemoteTasks> open_tasks(const SessionOptions& wanted) override {
     if (wanted.ops.ops().fingerprint() != state_->options.ops.ops().fingerprint()) {

@@ -14,6 +14,8 @@
 
 namespace dflow {
 
+class FileSystem;
+
 struct CpuDeviceOptions {
   std::string name = "/job:localhost/replica:0/task:0/device:CPU:0";
   std::uint64_t incarnation = 0;
@@ -22,6 +24,7 @@ struct CpuDeviceOptions {
   cpu::CpuOptions kernels = {};  ///< backend, instruction set, reproducibility; its cache is set by the device
   /// Draws the seeds of random streams that were given none, from any thread; null: `system_seed`.
   std::function<std::uint64_t()> draw_seed = nullptr;
+  std::shared_ptr<FileSystem> files = nullptr;  ///< that its kernels read and write; null: the machine's
 };
 
 /// The host's processors as a device. Several of them may share a pool; each has its own variables.

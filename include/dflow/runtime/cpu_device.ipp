@@ -2,6 +2,7 @@
 
 #include <dflow/core/device_name.hpp>
 #include <dflow/core/memory/pool_allocator.hpp>
+#include <dflow/kernels/state/device_files.hpp>
 #include <dflow/runtime/cpu_device.hpp>
 
 #include <utility>
@@ -24,6 +25,7 @@ CpuDevice::CpuDevice(CpuDeviceOptions options)
   context_.resources = &resources_;
   if (options.draw_seed != nullptr) context_.draw_seed = std::move(options.draw_seed);
   context_.state = &state_;
+  if (options.files != nullptr) set_device_files(context_, std::move(options.files));
 }
 
 CpuDevice::~CpuDevice() = default;

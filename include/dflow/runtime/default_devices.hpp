@@ -12,6 +12,7 @@ namespace dflow {
 
 class Allocator;
 class Device;
+class FileSystem;
 class ThreadPool;
 
 struct DefaultDeviceOptions {
@@ -22,6 +23,7 @@ struct DefaultDeviceOptions {
   std::shared_ptr<Allocator> allocator = nullptr;      ///< the same
   bool reproducible = false;                           ///< the same bits whatever the number of threads
   std::function<std::uint64_t()> draw_seed = nullptr;  ///< null: `system_seed`
+  std::shared_ptr<FileSystem> files = nullptr;         ///< of the kernels; null: the machine's
 };
 
 /// The devices of a session that was given none: the host's processors, "/cpu:0" to "/cpu:n-1" of

@@ -11,7 +11,8 @@ std::vector<std::shared_ptr<Device>> make_default_devices(const DefaultDeviceOpt
                                      .pool = options.pool,
                                      .allocator = options.allocator,
                                      .kernels = {.reproducible = options.reproducible},
-                                     .draw_seed = options.draw_seed});
+                                     .draw_seed = options.draw_seed,
+                                     .files = options.files});
 }
 
 }  // namespace dflow

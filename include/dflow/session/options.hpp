@@ -21,6 +21,7 @@ namespace dflow {
 class Allocator;
 class Clock;
 class Device;
+class FileSystem;
 class SessionTarget;
 class ThreadPool;
 
@@ -39,7 +40,7 @@ struct SessionOptions {
   int num_cpu_devices = 1;
   /// Devices with their variables, in order of preference. Two sessions that are given the same devices share state.
   /// Devices have their own pools, allocators and settings: together with `num_cpu_devices`, `allocator`,
-  /// `memory_limit_bytes`, `draw_seed` or `reproducible` they are InvalidArgument. `cpu_devices`
+  /// `memory_limit_bytes`, `draw_seed`, `files` or `reproducible` they are InvalidArgument. `cpu_devices`
   /// (`runtime/cpu_device.hpp`) makes the host's processors with settings of their own.
   std::vector<std::shared_ptr<Device>> devices = {};
   /// A cluster that the session runs on (`net::Server::target()`). Its devices are the devices of this process that
@@ -72,6 +73,8 @@ struct SessionOptions {
   std::uint64_t incarnation = 0;
   /// Draws seeds for random ops without one; called from any thread; null: the operating system's.
   std::function<std::uint64_t()> draw_seed = nullptr;
+  /// The files that ops read and write, for example `FileSystems`; null: the machine's. The session keeps them alive.
+  std::shared_ptr<FileSystem> files = nullptr;
 };
 
 struct RunOptions {

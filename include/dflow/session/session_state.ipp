@@ -108,7 +108,8 @@ void Session::State::make_devices() {
                                   .pool = o.pool,
                                   .allocator = o.allocator,
                                   .reproducible = o.reproducible,
-                                  .draw_seed = o.draw_seed});
+                                  .draw_seed = o.draw_seed,
+                                  .files = o.files});
 }
 
 namespace detail {
@@ -164,11 +165,11 @@ void Session::State::check_devices(std::span<const DeviceInfo> infos) const {
   }
   if (o.devices.empty() && o.target == nullptr) return;
   if (o.allocator != nullptr || o.memory_limit_bytes != 0 || o.num_cpu_devices != 1 || o.draw_seed != nullptr ||
-      o.reproducible) {
+      o.reproducible || o.files != nullptr) {
     throw_error(Status::invalid_argument(str_cat("a session with ",
                                                  o.target != nullptr ? "a target" : "devices of its caller's",
-                                                 " cannot set the number of devices, allocator, memory limit, seeds or "
-                                                 "reproducibility")));
+                                                 " cannot set the number of devices, allocator, memory limit, seeds, "
+                                                 "files or reproducibility")));
   }
 }
 

@@ -18,6 +18,7 @@
 namespace dflow {
 
 class Device;
+class FileSystem;
 class GraphStore;
 struct SessionOptions;
 
@@ -158,6 +159,8 @@ class SessionTarget {
   virtual std::unique_ptr<RemoteSession> open_session(const GraphStore& graph, const SessionOptions& options);
   /// Called once for each step of a session of this target that has begun, when it ends. By default it does nothing.
   virtual void note_step(Code code) noexcept;
+  /// The files of the cluster's tasks, as this process sees them: for savers. Null, as by default: the machine's.
+  virtual std::shared_ptr<FileSystem> files() const { return nullptr; }
 };
 
 }  // namespace dflow

@@ -11,8 +11,8 @@
 
 namespace dflow {
 
-/// The files that the kernels of a device read and write. It is a resource of the device, so that simulations and
-/// tests can give the device files in memory. A device without one uses the machine's.
+/// The files that the kernels of a device read and write (`SessionOptions::files`, `net::ServerOptions::files`,
+/// `CpuDeviceOptions::files`). It is a resource of the device. A device without one uses `machine_files`.
 ///
 /// Thread safety: immutable.
 class DeviceFiles final : public Resource {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/files/file_systems.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/kernels/state/device_files.hpp>
 
@@ -26,7 +27,7 @@ std::shared_ptr<FileSystem> device_files(const DeviceContext& device) {
                            ->lookup_if_exists<DeviceFiles>(detail::device_files_key);
     if (found != nullptr) return found->files();
   }
-  return std::make_shared<PosixFileSystem>();
+  return machine_files();
 }
 
 }  // namespace dflow

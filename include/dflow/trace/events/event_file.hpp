@@ -51,6 +51,10 @@ struct EventWriterOptions {
 /// summary.hpp for the added values; FailedPrecondition after `close`.
 class EventWriter {
  public:
+  /// Keeps `files` and `clock` alive; a null `clock` is the machine's. Errors: InvalidArgument if `files` is null.
+  explicit EventWriter(std::shared_ptr<FileSystem> files, std::string directory,
+                       std::shared_ptr<const Clock> clock = nullptr, EventWriterOptions options = {});
+  /// `files` and `clock` outlive the writer.
   EventWriter(FileSystem& files, std::string directory, const Clock& clock, EventWriterOptions options = {});
   EventWriter(const EventWriter&) = delete;
   EventWriter& operator=(const EventWriter&) = delete;

@@ -29,9 +29,9 @@ double seconds_since_1970(const Clock& clock) {
 }  // namespace detail
 
 struct EventWriter::State {
-  FileSystem& files;
+  const std::shared_ptr<FileSystem> files;
   const std::string directory;
-  const Clock& clock;
+  const std::shared_ptr<const Clock> clock;
   const EventWriterOptions options;
 
   std::mutex mutex;  ///< guards what follows
@@ -44,12 +44,15 @@ struct EventWriter::State {
   bool is_closed = false;
   Status failed;
 
-  State(FileSystem& file_system, std::string folder, const Clock& time, EventWriterOptions writer_options)
-      : files(file_system),
+  State(std::shared_ptr<FileSystem> file_system, std::string folder, std::shared_ptr<const Clock> time,
+        EventWriterOptions writer_options)
+      : files(std::move(file_system)),
         directory(std::move(folder)),
-        clock(time),
+        clock(time != nullptr ? std::move(time) : std::make_shared<RealClock>()),
         options(std::move(writer_options)),
-        flushed_at(time.now()) {}
+        flushed_at(clock->now()) {
+    if (files == nullptr) throw_error(Status::invalid_argument("EventWriter: the file system is null"));
+  }
 
   /// With the mutex held.
   void add(const Event& event) {
@@ -57,21 +60,21 @@ struct EventWriter::State {
     throw_if_error(failed);
     pending.push_back(serialize(event));
     pending_bytes += pending.back().size();
-    if (pending_bytes >= options.buffer_bytes || clock.now() - flushed_at >= options.flush_every) flush();
+    if (pending_bytes >= options.buffer_bytes || clock->now() - flushed_at >= options.flush_every) flush();
   }
 
   /// With the mutex held, and a tag that is new.
   void add_run_metadata(std::string tag, std::string run_metadata, std::int64_t step) {
-    add(Event{detail::seconds_since_1970(clock), step, TaggedRunMetadata{tag, std::move(run_metadata)}});
+    add(Event{detail::seconds_since_1970(*clock), step, TaggedRunMetadata{tag, std::move(run_metadata)}});
     run_metadata_tags.emplace(std::move(tag), 2);
   }
 
   void flush() {
     throw_if_error(failed);
-    flushed_at = clock.now();
+    flushed_at = clock->now();
     if (pending.empty()) return;
     try {
-      if (writer == nullptr || !files.exists(path)) open();
+      if (writer == nullptr || !files->exists(path)) open();
       for (const std::string& record : pending) writer->write(record);
       writer->flush();
     } catch (...) {
@@ -84,25 +87,25 @@ struct EventWriter::State {
 
   void open() {
     writer.reset();
-    files.create_directories(directory);
+    files->create_directories(directory);
     create_file();
-    writer->write(serialize(Event{detail::seconds_since_1970(clock), 0, EventFileVersion()}));
+    writer->write(serialize(Event{detail::seconds_since_1970(*clock), 0, EventFileVersion()}));
   }
 
   /// Under the first of its names that nobody has taken; another writer may look for one at the same time.
   void create_file() {
     constexpr int max_names = 1 << 20;
     constexpr std::size_t digits = 10;
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(clock.wall_now().time_since_epoch());
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(clock->wall_now().time_since_epoch());
     std::string number = str_cat(seconds.count());
     if (number.size() < digits) number.insert(0, digits - number.size(), '0');
     const std::string name = join_path(directory, str_cat("events.out.", detail::event_file_mark, ".", number, ".",
                                                           options.host.empty() ? detail::host_name() : options.host));
     for (int i = 0;; ++i) {
       path = i == 0 ? name + options.suffix : str_cat(name, ".", i, options.suffix);
-      if (files.exists(path)) continue;
+      if (files->exists(path)) continue;
       try {
-        writer = std::make_unique<RecordWriter>(files, path, RecordWriterOptions{.is_new = true});
+        writer = std::make_unique<RecordWriter>(*files, path, RecordWriterOptions{.is_new = true});
         return;
       } catch (const Error& error) {
         if (error.code() != Code::already_exists || i == max_names) throw;
@@ -111,8 +114,13 @@ struct EventWriter::State {
   }
 };
 
+EventWriter::EventWriter(std::shared_ptr<FileSystem> files, std::string directory, std::shared_ptr<const Clock> clock,
+                         EventWriterOptions options)
+    : state_(std::make_unique<State>(std::move(files), std::move(directory), std::move(clock), std::move(options))) {}
+
 EventWriter::EventWriter(FileSystem& files, std::string directory, const Clock& clock, EventWriterOptions options)
-    : state_(std::make_unique<State>(files, std::move(directory), clock, std::move(options))) {}
+    : EventWriter(std::shared_ptr<FileSystem>(std::shared_ptr<void>(), &files), std::move(directory),
+                  std::shared_ptr<const Clock>(std::shared_ptr<void>(), &clock), std::move(options)) {}
 
 EventWriter::~EventWriter() {
   try {
@@ -122,7 +130,7 @@ EventWriter::~EventWriter() {
 }
 
 void EventWriter::add(Event event) {
-  if (event.wall_time == 0) event.wall_time = detail::seconds_since_1970(state_->clock);
+  if (event.wall_time == 0) event.wall_time = detail::seconds_since_1970(*state_->clock);
   std::lock_guard lock(state_->mutex);
   state_->add(event);
 }
@@ -190,12 +198,12 @@ void EventWriter::add_more_run_metadata(std::string_view tag, const StepStats& s
 }
 
 void EventWriter::add_hyperparameters(HyperparameterRun run) {
-  if (run.start_time_secs == 0) run.start_time_secs = detail::seconds_since_1970(state_->clock);
+  if (run.start_time_secs == 0) run.start_time_secs = detail::seconds_since_1970(*state_->clock);
   add_summary(hyperparameters_summary(run), 0);
 }
 
 void EventWriter::add_hyperparameters_end(bool has_succeeded) {
-  add_summary(hyperparameters_end_summary(has_succeeded, detail::seconds_since_1970(state_->clock)), 0);
+  add_summary(hyperparameters_end_summary(has_succeeded, detail::seconds_since_1970(*state_->clock)), 0);
 }
 
 void EventWriter::add_start(std::int64_t step) { add({0, step, SessionLog{SessionLog::Status::start, {}, {}}}); }

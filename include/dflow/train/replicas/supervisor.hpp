@@ -57,7 +57,7 @@ struct SupervisorOptions {
   std::string checkpoint_name = "model";
   /// Saves and restores; null: a saver of all variables and random streams that the graph has now.
   std::shared_ptr<Saver> saver = nullptr;
-  /// Options of the saver that is made for null.
+  /// Options of the saver that is made for null. Without `files` it takes those of `session`, or of its target.
   SaverOptions saver_options = {};
   /// The number of the step; checkpoints are named after it.
   std::optional<Variable<std::int64_t>> global_step = {};

@@ -9,6 +9,7 @@
 #include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/state/variable.hpp>
 #include <dflow/ops/summary/summary.hpp>
+#include <dflow/session/target.hpp>
 #include <dflow/trace/events/event_file.hpp>
 #include <dflow/train/replicas/supervisor.hpp>
 #include <dflow/train/saving/random_streams.hpp>
@@ -77,6 +78,9 @@ Supervisor::Supervisor(Graph& graph, SupervisorOptions options, std::source_loca
       options_.summary = merge_all_summaries(store, summaries_collection, {.where = where});
     }
   }
+  std::shared_ptr<FileSystem>& files = options_.saver_options.files;
+  if (files == nullptr) files = options_.session.files;
+  if (files == nullptr && options_.session.target != nullptr) files = options_.session.target->files();
   has_own_saver_ = saves() && options_.saver == nullptr;
   if (has_own_saver_) options_.saver = std::make_shared<Saver>(graph, options_.saver_options, where);
   last_save_ = options_.clock->now();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/files/file_systems.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/io/checkpoint/saved_tensors.hpp>
 #include <dflow/train/saving/checkpoint_state.hpp>
@@ -192,8 +193,7 @@ std::optional<std::string> latest_checkpoint(FileSystem& files, const std::strin
 }
 
 std::optional<std::string> latest_checkpoint(const std::string& directory) {
-  PosixFileSystem files;
-  return latest_checkpoint(files, directory);
+  return latest_checkpoint(*machine_files(), directory);
 }
 
 }  // namespace dflow::train

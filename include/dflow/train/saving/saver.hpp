@@ -43,8 +43,8 @@ struct SaverOptions {
   bool queues = true;
   /// Also saves this state of the saving process: positions of iterators, `saved_iterator("batches", batches)`.
   std::vector<SavedState> states = {};
-  /// This process's view of the files that the tasks write, for the state file and for removals; null: the machine's
-  /// files.
+  /// This process's view of the files that the tasks write, for the state file and for removals: give the session or
+  /// its servers the same files. Null: the machine's files.
   std::shared_ptr<FileSystem> files = nullptr;
   /// Dates checkpoints; null: the machine's clock.
   std::shared_ptr<Clock> clock = nullptr;

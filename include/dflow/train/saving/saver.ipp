@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/files/file_systems.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/base/system_seed.hpp>
 #include <dflow/core/device_name.hpp>
@@ -297,7 +298,7 @@ std::vector<std::pair<std::string, std::vector<const Saver::Item*>>> Saver::by_d
 }
 
 void Saver::build(std::vector<Item> items, std::source_location where) {
-  if (options_.files == nullptr) options_.files = std::make_shared<PosixFileSystem>();
+  if (options_.files == nullptr) options_.files = machine_files();
   if (options_.clock == nullptr) options_.clock = std::make_shared<RealClock>();
   if (items.empty()) throw_error(Status::invalid_argument("Saver: there are no variables").with_location(where));
   check_names(items, where);

@@ -3,6 +3,7 @@
 #include "catch.hpp"
 #include "support/errors.hpp"
 #include "support/held_files.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/threads/pool_event.hpp>
@@ -325,7 +326,9 @@ TEST_CASE("steps that update variables beside saves save each variable whole") {
 TEST_CASE("a device without files of its own uses the machine's") {
   Graph graph;
   auto device = device_with(nullptr);
-  CHECK(dynamic_cast<PosixFileSystem*>(device_files(device->context()).get()) != nullptr);
+  const testing::TemporaryFolder folder;
+  PosixFileSystem().write_file_atomically(folder.path() + "/a", "here");
+  CHECK(device_files(device->context())->read_file(folder.path() + "/a") == "here");
   const auto files = std::make_shared<MemoryFileSystem>();
   set_device_files(device->context(), files);
   set_device_files(device->context(), files);
