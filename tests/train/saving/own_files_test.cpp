@@ -357,3 +357,30 @@ TEST_CASE("a file system that fails at each call in turn leaves nothing behind")
     }
   }
 }
+
+TEST_CASE("a saver whose files fail at each call in turn leaves nothing behind") {
+  bool has_failed = true;
+  for (int call = 1; has_failed; ++call) {
+    CAPTURE(call);
+    const auto own = std::make_shared<FailingFiles>();
+    const auto files = std::make_shared<df::FileSystems>(df::FileSystems::Schemes{{"xyz", own}});
+    OwnCounter model;
+    df::train::Saver saver(model.graph, {.max_to_keep = 1, .files = files});
+    df::Session session(model.graph, {.num_threads = 1, .files = files});
+    session.run(model.initialize);
+    saver.save(session, "xyz://d/m", 1);
+    own->fail(call);
+    const df::Status status = status_of([&] { return saver.save(session, "xyz://d/m", 2); });
+    has_failed = own->has_failed();
+    own->fail(0);
+    if (!has_failed) CHECK(status.ok());
+    // There is always a checkpoint, and the next save removes all that the failed one may have left.
+    CHECK(df::train::latest_checkpoint(*files, "xyz://d").has_value());
+    session.run(model.bump);
+    saver.save(session, "xyz://d/m", 3);
+    CHECK(own->files.list_directory("/d").size() == 3);
+    df::Session fresh(model.graph, {.files = files});
+    saver.restore(fresh, "xyz://d/m-3");
+    CHECK(fresh.run(model.step).scalar() == 1);
+  }
+}

@@ -150,6 +150,7 @@ class Saver {
   void remove_what_is_due() noexcept;
   void remove_leftovers(const std::string& prefix) noexcept;
   void remove_shards(const std::string& shard_prefix, const std::string& path) noexcept;
+  bool has_shard_indices(const std::string& shard_prefix) const noexcept;
   double now_seconds() const;
 
   GraphStore& graph_;

@@ -112,11 +112,13 @@ std::optional<std::set<std::string>> data_files_of(FileSystem& files, const std:
   return names;
 }
 
-/// Errors are ignored: a file that stays behind does no harm.
-void remove_if_possible(FileSystem& files, const std::string& path) noexcept {
+/// Errors are ignored: a file that stays behind does no harm. Returns whether it is gone.
+bool remove_if_possible(FileSystem& files, const std::string& path) noexcept {
   try {
     files.remove(path);
+    return true;
   } catch (...) {
+    return false;
   }
 }
 
@@ -454,7 +456,8 @@ void Saver::remove_what_is_due() noexcept {
   for (std::string& path : due_) {
     try {
       remove_checkpoint(*options_.files, path);
-    } catch (...) {  // the next save tries again
+    } catch (...) {  // the next save tries again; without its index it is a leftover
+      may_have_leftovers_ = true;
       if (left.size() < max_left) left.push_back(std::move(path));
     }
   }
@@ -469,33 +472,49 @@ void Saver::remove_leftovers(const std::string& prefix) noexcept {
   try {
     const std::string base = detail::file_name(prefix);
     std::map<std::string, std::optional<std::set<std::string>>> used;
+    bool are_gone = true;
     for (const std::string& file : options_.files->list_directory(directory_)) {
       const std::string stem = detail::saved_stem(file, base);
       if (stem.empty()) continue;
       const auto [at, is_new] = used.try_emplace(stem);
       if (is_new) at->second = detail::data_files_of(*options_.files, join_path(directory_, stem));
       if (at->second && !at->second->contains(file)) {
-        detail::remove_if_possible(*options_.files, join_path(directory_, file));
+        are_gone &= detail::remove_if_possible(*options_.files, join_path(directory_, file));
       }
     }
-    may_have_leftovers_ = false;
+    may_have_leftovers_ = !are_gone;
   } catch (...) {  // the next save tries again
   }
 }
 
-/// Removes the shards of a failed save. They stay if the checkpoint uses them nevertheless.
+/// Removes the shards of a failed save. They stay if the checkpoint uses them nevertheless; it is then whole, and later
+/// saves remove it in its turn.
 void Saver::remove_shards(const std::string& shard_prefix, const std::string& path) noexcept {
   may_have_leftovers_ = true;
   try {
     const auto used = detail::data_files_of(*options_.files, path);
     if (!used) return;
     const std::string start = detail::file_name(shard_prefix) + ".";
+    if (std::ranges::any_of(*used, [&](const std::string& file) { return file.starts_with(start); })) {
+      note_saved(join_path(directory_, detail::file_name(path)));
+    }
     for (const std::string& file : options_.files->list_directory(directory_)) {
       if (file.starts_with(start) && !used->contains(file)) {
         detail::remove_if_possible(*options_.files, join_path(directory_, file));
       }
     }
   } catch (...) {  // the next save removes them
+  }
+}
+
+/// Whether shards of a save have indices of their own: the task that merged them could not remove them.
+bool Saver::has_shard_indices(const std::string& shard_prefix) const noexcept {
+  try {
+    const std::string start = detail::file_name(shard_prefix) + ".index-";
+    const std::vector<std::string> names = options_.files->list_directory(directory_);
+    return std::ranges::any_of(names, [&](const std::string& name) { return name.starts_with(start); });
+  } catch (...) {
+    return true;
   }
 }
 
@@ -526,7 +545,7 @@ std::string Saver::save(Session& session, const std::string& prefix, std::option
   note_saved(join_path(directory_, detail::file_name(path)));
   write_state();
   remove_what_is_due();
-  if (may_have_leftovers_) remove_leftovers(prefix);
+  if (may_have_leftovers_ || has_shard_indices(shards)) remove_leftovers(prefix);
   return path;
 }
 
