@@ -138,3 +138,21 @@ TEST_CASE("compiling a step ends with what its check throws") {
   CHECK(code_of([&] { return steps.compile(request, {&check, nullptr}); }) == Code::cancelled);
   CHECK(steps.compile(request).partitions.parts.size() == 1);
 }
+
+TEST_CASE("a compilation asks whether to go on while it inlines, and between all passes") {
+  StepsOnTwoDevices steps;
+  const auto x = placeholder<float>(steps.graph, {});
+  auto last = function(steps.graph, "f0", [](Output<float> v) { return v + 1.0f; }, {.is_inlined = true});
+  for (int level = 1; level < 12; ++level) {
+    last = function(steps.graph, "f", [last](Output<float> v) { return last(last(v)); }, {.is_inlined = true});
+  }
+  const auto y = last(x);
+  // A check that throws at its first call leaves no time for more than the first function.
+  int num_checks = 0;
+  const auto check = [&] { throw_error(Status::deadline_exceeded(str_cat("check ", ++num_checks))); };
+  FunctionRef<void()> ref(check);
+  const Status ended =
+      status_of([&] { return steps.compile(StepsOnTwoDevices::request({x}, {y}), {.check = &ref}).uses_rendezvous; });
+  CHECK(ended.code() == Code::deadline_exceeded);
+  CHECK(mentions(ended, "op Call"));
+}

@@ -42,7 +42,51 @@ std::size_t num_nodes(const df::StepGraph& step) {
   return num_nodes(step, seen);
 }
 
+/// 60 functions that each inline the one before twice, called once.
+df::Output<float> doubling_calls(df::Graph& graph) {
+  auto last = df::function(graph, "f0", [](df::Output<float> v) { return v + 1.0f; }, {.is_inlined = true});
+  for (int level = 1; level < 60; ++level) {
+    last = df::function(graph, "f", [last](df::Output<float> v) { return last(last(v)); }, {.is_inlined = true});
+  }
+  return last(df::placeholder<float>(graph, {}));
+}
+
+df::StepGraph inlined_step(const df::AnyOutput& fetch, df::FunctionRef<void()>* check) {
+  const df::GraphStore& graph = *fetch.graph();
+  df::PruneScratch scratch;
+  const auto place = [](df::NodeId, df::StepNode& node) { node.placed_on = 0; };
+  const df::Endpoint fetched = fetch.endpoint();
+  df::StepGraph step = df::prune(graph, {}, {&fetched, 1}, {}, scratch, place);
+  df::attach_bodies(graph, step, scratch, place, {.check = check});
+  return step;
+}
+
 }  // namespace
+
+TEST_CASE("inlining makes a bounded number of nodes in all bodies together", "[passes]") {
+  df::Graph graph;
+  const std::size_t made = num_nodes(inlined_step(doubling_calls(graph), nullptr));
+  CHECK(made > df::max_inlined_nodes / 2);
+  CHECK(made < 2 * df::max_inlined_nodes);
+}
+
+TEST_CASE("inlining is given up in its middle when the check throws", "[passes]") {
+  df::Graph graph;
+  const auto y = doubling_calls(graph);
+  int num_checks = 0, last = -1;
+  const auto check = [&] {
+    if (num_checks++ == last) throw df::Error(df::Status::deadline_exceeded("it is late"));
+  };
+  df::FunctionRef<void()> ref(check);
+  inlined_step(y, &ref);
+  const int all = num_checks;
+  CHECK(all > 100);  // at each 1024 nodes, and at each body
+  for (last = 0; last < all; last += 20) {
+    num_checks = 0;
+    CHECK_THROWS_AS(inlined_step(y, &ref), df::Error);
+    CHECK(num_checks == last + 1);
+  }
+}
 
 TEST_CASE("what is lowered has a bound over all bodies, not each", "[passes]") {
   df::Graph graph;

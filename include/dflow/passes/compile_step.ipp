@@ -37,7 +37,7 @@ inline BodyOptions body_options(const PassOptions& options, std::span<const Devi
 /// Prunes the graph to the step, and attaches the bodies that it calls. The graph is placed as a whole: here each node,
 /// of the step and of bodies, is only asked where it is.
 inline StepGraph prune_and_place(const GraphStore& graph, const StepRequest& request, const PassOptions& options,
-                                 Placement& placement, PruneScratch& scratch) {
+                                 Placement& placement, PruneScratch& scratch, const StepObserver& observer) {
   placement.extend(graph);
   const Placement::Reader placed(placement);
   const auto place = [&](NodeId id, StepNode& node) {
@@ -48,7 +48,9 @@ inline StepGraph prune_and_place(const GraphStore& graph, const StepRequest& req
     require_not_fed(id, node, request.feeds);
     place(id, node);
   };
-  attach_bodies(graph, step, scratch, place_in_body, body_options(options, placement.devices()));
+  BodyOptions bodies = body_options(options, placement.devices());
+  bodies.check = observer.check;
+  attach_bodies(graph, step, scratch, place_in_body, bodies);
   return step;
 }
 
@@ -74,7 +76,11 @@ DealtStep compile_step(const GraphStore& graph, const StepRequest& request, cons
                        const StepDevices& devices, SparePruneScratch& scratch, const StepObserver& observer) {
   DealtStep dealt;
   std::unique_ptr<PruneScratch> room = scratch.take();
-  StepGraph step = detail::prune_and_place(graph, request, options, devices.placement, *room);
+  const auto check = [&] {
+    if (observer.check != nullptr) (*observer.check)();
+  };
+  StepGraph step = detail::prune_and_place(graph, request, options, devices.placement, *room, observer);
+  check();
   expand_collectives(step, devices.placement.devices(), devices.here);
   scratch.give_back(std::move(room));
 
@@ -82,9 +88,10 @@ DealtStep compile_step(const GraphStore& graph, const StepRequest& request, cons
   if (request.streams) dealt.needed_feeds = needed_feeds(step);
   for (const StepNode& node : step.nodes) dealt.uses_rendezvous |= node.op->role == OpRole::send;
 
-  if (observer.check != nullptr) (*observer.check)();
+  check();
   step = optimize(std::move(step), options, detail::pass_context(request, devices, observer));
 
+  check();
   if (observer.on_placed != nullptr) (*observer.on_placed)(step);
   dealt.partitions = partition(std::move(step), devices.placement.devices(), devices.kernels, devices.client);
   return dealt;

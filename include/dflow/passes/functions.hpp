@@ -17,6 +17,8 @@ struct BodyOptions {
   bool is_part = false;  ///< the step is part of another one
   /// Most nodes of all bodies together, with the nodes that lowering their calls makes.
   std::size_t max_nodes = max_body_nodes;
+  /// Called now and then; throws to give up (a deadline). Null: nothing to call.
+  FunctionRef<void()>* check = nullptr;
 };
 
 /// Gives the nodes of a pruned step that call functions their bodies. The calls in the bodies get theirs too, and all

@@ -27,8 +27,14 @@ class BodyAttacher {
   /// Attaches bodies to the calls of a step, and puts the step's raw form of control flow into one node.
   void attach(StepGraph& step) {
     attach_calls(step);
-    if (inline_calls(step, options_.max_nodes - std::min(num_nodes_, options_.max_nodes)))
+    // The nodes of the step itself are no result of inlining.
+    const std::size_t before = step.nodes.size();
+    const std::size_t room = std::min(options_.max_nodes - std::min(num_nodes_, options_.max_nodes),
+                                      before + max_inlined_nodes - std::min(num_inlined_, max_inlined_nodes));
+    if (inline_calls(step, room, options_.check)) {
       num_nodes_ += step.nodes.size();
+      num_inlined_ += step.nodes.size() - std::min(before, step.nodes.size());
+    }
     if (!options_.lowers) form_frames(step, options_.raises);
   }
 
@@ -220,6 +226,7 @@ class BodyAttacher {
       calls_around_.insert(found->second.calls_around.begin(), found->second.calls_around.end());
       return found->second.body;
     }
+    if (options_.check != nullptr) (*options_.check)();
     const bool has_messages = !call.frame.empty();
     StepGraph body = prune(graph_, feeds, fetches, results.control_inputs, scratch_, [&](NodeId id, StepNode& of_body) {
       visit_(id, of_body);
@@ -334,6 +341,7 @@ class BodyAttacher {
   FunctionRef<void(NodeId, StepNode&)> visit_;
   const BodyOptions& options_;
   std::size_t num_nodes_ = 0;  ///< a body counts once for each set of kept values
+  std::size_t num_inlined_ = 0;
   std::vector<Open> open_;
   std::int32_t num_recursions_ = 0;
   std::set<std::int32_t> calls_around_;  ///< by the body that is being attached
@@ -347,7 +355,7 @@ void attach_bodies(const GraphStore& graph, StepGraph& step, PruneScratch& scrat
   detail::BodyAttacher(graph, scratch, visit, options).attach(step);
   if (!options.lowers) return;
   // In the end, all bodies at once.
-  lower_calls(step, options.raises, options.max_nodes);
+  lower_calls(step, options.raises, options.max_nodes, options.check);
   form_frames(step, options.raises);
 }
 

@@ -13,7 +13,7 @@
 #include <dflow/passes/frames.hpp>
 #include <dflow/passes/lower_calls.hpp>
 #include <dflow/passes/prune.hpp>
-#include <dflow/passes/split_calls.hpp>
+#include <dflow/passes/span_finder.hpp>
 
 #include <algorithm>
 #include <map>
@@ -37,9 +37,16 @@ class CallLowerer {
     std::map<const StepGraph*, std::size_t> sizes;
     std::map<const StepGraph*, bool> keep_state;
     std::map<const StepGraph*, bool> have_effects;
+    SpanFinder spans;
     std::size_t num_nodes = 0;  ///< made so far, in all
     std::size_t max_nodes = max_body_nodes;
     bool inlines_alone = false;  ///< calls that are to be inlined, and nothing else
+    FunctionRef<void()>* check = nullptr;
+
+    void count_node() {
+      constexpr std::size_t between_checks = 1024;
+      if (++num_nodes % between_checks == 0 && check != nullptr) (*check)();
+    }
   };
 
   /// `raises`: for nodes that are lowered in bodies of calls, see `form_frames`.
@@ -123,7 +130,7 @@ class CallLowerer {
     node.attrs = std::move(attrs);
     node.where = like->where;
     gate(inputs, controls, around);
-    ++known_.num_nodes;
+    known_.count_node();
     return fresh_.append(std::move(node), like.placed_on, inputs, controls);
   }
 
@@ -176,7 +183,7 @@ class CallLowerer {
       if (call != nullptr) {
         here.call = static_cast<std::int32_t>(fresh_.calls.size());
         // A call on several devices stays a call, and so do calls in it.
-        const bool spans = !raises_.everywhere && spans_devices(to.graph, node);
+        const bool spans = !raises_.everywhere && known_.spans.spans(to.graph, node);
         const bool stays = spans || known_.inlines_alone || has_kept_bound(*call);
         fresh_.calls.push_back(stays ? to.graph.calls[static_cast<std::size_t>(node.call)]
                                      : with_lowered_bodies(*call));
@@ -188,7 +195,7 @@ class CallLowerer {
   /// A body may be lowered more than once, and devices send one another tensors by the names of their nodes.
   StepNodeId append(const StepNode& node, const std::vector<StepEndpoint>& inputs,
                     const std::vector<StepNodeId>& controls) {
-    ++known_.num_nodes;
+    known_.count_node();
     std::string name = unique(node->name);
     if (name == node->name) return fresh_.append(node, inputs, controls);
     Node copy = *node;
@@ -255,7 +262,7 @@ class CallLowerer {
       return false;
     }
     // A kept value stays on the device that has made it; the parts of a call see to that.
-    if ((!raises_.everywhere || !call.kept.empty()) && spans_devices(to.graph, node)) return false;
+    if ((!raises_.everywhere || !call.kept.empty()) && known_.spans.spans(to.graph, node)) return false;
     const std::size_t size = size_of(node, call);
     if (size > max_call_nodes || known_.num_nodes + size > known_.max_nodes) return false;
     if (node.op->role == OpRole::call) {
@@ -604,21 +611,23 @@ class CallLowerer {
 
 }  // namespace detail
 
-void lower_calls(StepGraph& step, const Raises& raises, std::size_t max_nodes) {
+void lower_calls(StepGraph& step, const Raises& raises, std::size_t max_nodes, FunctionRef<void()>* check) {
   // Nodes left without a reader would stay in frames that have ended.
   if (step.calls.empty()) return;
   detail::CallLowerer::Known known;
   known.max_nodes = max_nodes;
+  known.check = check;
   step = prune(detail::CallLowerer(raises, known).lower(step));
 }
 
-bool inline_calls(StepGraph& step, std::size_t max_nodes) {
+bool inline_calls(StepGraph& step, std::size_t max_nodes, FunctionRef<void()>* check) {
   const bool is_wanted =
       std::any_of(step.calls.begin(), step.calls.end(), [](const auto& call) { return call->is_inlined; });
   if (!is_wanted) return false;
   const Raises raises;
   detail::CallLowerer::Known known;
   known.max_nodes = max_nodes;
+  known.check = check;
   known.inlines_alone = true;
   step = prune(detail::CallLowerer(raises, known).lower(step));
   return true;
