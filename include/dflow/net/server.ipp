@@ -53,6 +53,13 @@ void check_is_task(const ClusterSpec& cluster) {
   }
 }
 
+/// The sessions of others, also those that it keeps for clients as their master, and their steps.
+TaskStatus status_of_task(const Worker& worker, const Master* master) {
+  TaskStatus status = worker.status();
+  if (master != nullptr) master->add_to(status);
+  return status;
+}
+
 /// The work of this task for others, while it runs. Worker and master have the connections for their steps, so they
 /// do not keep them.
 class ServerService final : public Peers::Service {
@@ -78,6 +85,10 @@ class ServerService final : public Peers::Service {
     }
     const std::shared_ptr<Worker> worker = worker_.lock();
     if (worker == nullptr) return respond(Status::unavailable("this task has ended"));
+    if (request.method == static_cast<std::uint16_t>(Method::task_status)) {
+      expect_no_body(request.body);
+      return respond(Outgoing{to_body(status_of_task(*worker, master_.lock().get())), {}});
+    }
     if (worker->handle(visit, request, respond)) return;
     respond(Status::unimplemented(str_cat("there is no request of number ", request.method)));
   }
@@ -273,7 +284,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   }
 
   std::string metrics_text() const {
-    const TaskStatus status = worker->status();
+    const TaskStatus status = detail::status_of_task(*worker, master.get());
     TaskGauges gauges;
     gauges.task = task;
     gauges.received_bytes = traffic->received_bytes.load();
@@ -323,7 +334,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     Clock::time_point last_used = clock.now();
     bool was_used = false;
     const auto is_over = [&] {
-      const bool is_used = worker->status().num_sessions > 0;
+      const bool is_used = worker->status().num_sessions > 0 || (master != nullptr && master->num_sessions() > 0);
       was_used |= is_used;
       if (is_used) last_used = clock.now();
       if (until.idle && was_used && clock.now() - last_used >= *until.idle) return true;

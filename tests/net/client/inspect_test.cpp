@@ -2,6 +2,7 @@
 
 #include <dflow/base/clock.hpp>
 #include <dflow/dflow.hpp>
+#include <dflow/net/client/remote_master.hpp>
 #include <dflow/net/protocol/messages.hpp>
 
 #include <catch2/catch.hpp>
@@ -131,6 +132,42 @@ TEST_CASE("a cluster says which sessions it has, which steps run, and who waits 
   do {
     reports = held.reports();
   } while (report_of(reports, ps).said.num_steps != 0 || report_of(reports, waiting).said.num_waits != 0);
+}
+
+TEST_CASE("a session that a task keeps for a client is told, and its step that does not end", "[net][inspect]") {
+  HeldCluster held;
+  const std::string master = "/job:worker/replica:0/task:0";
+  const auto x = df::placeholder<float>(held.graph, {}, {.name = "x"});
+  const auto on = held.graph.device("/job:worker/task:0");
+  const auto y = df::apply<InspectHolds>(x);
+  std::vector<TaskReport> reports;
+  {
+    df::Session session(held.graph,
+                        {.ops = inspect_ops,
+                         .target = df::net::remote_master(held.cluster.spec(), master, {}, held.cluster.options())});
+    held.run(session, x, y);
+    do {
+      reports = held.reports();
+    } while (report_of(reports, master).said.num_steps == 0);
+    const TaskStatus& said = report_of(reports, master).said;
+    REQUIRE(said.sessions.size() == 1);
+    CHECK(said.num_sessions == 1);
+    CHECK(said.sessions[0].is_whole);
+    CHECK_THAT(said.sessions[0].client, Catch::StartsWith("/job:client/"));
+    CHECK(said.sessions[0].num_shares == 1);
+    REQUIRE(said.steps.size() == 1);
+    CHECK(said.steps[0].is_whole);
+    CHECK(said.steps[0].share == said.sessions[0].number);
+    CHECK(df::net::from_body<TaskStatus>(df::net::to_body(said)) == said);
+    CHECK_THAT(df::net::to_text(reports), Catch::Contains(", whose master is this task: 1 steps run\n") &&
+                                              Catch::Contains("  a step of /job:client/"));
+    CHECK_THAT(df::net::to_json(reports), Catch::Contains("\"steps\": 1}") && Catch::Contains("\"session\": 1, "));
+    held.stop.request_stop();
+    CHECK(held.ended.get_future().get().code() == df::Code::cancelled);
+  }
+  do {
+    reports = held.reports();
+  } while (report_of(reports, master).said.num_steps != 0 || report_of(reports, master).said.num_sessions != 0);
 }
 
 TEST_CASE("a task that does not answer says why, and the others answer", "[net][inspect]") {

@@ -55,7 +55,7 @@ class DflowInspect(unittest.TestCase):
         self.assertEqual([task["status"] for task in tasks], ["OK"] * 2)
         self.assertNotEqual(tasks[0]["incarnation"], tasks[1]["incarnation"])
         self.assertEqual(tasks[0]["waits"], [])
-        self.assertIn("1 devices, 0 sessions, 0 parts of steps run", self.inspect_when_all_answer())
+        self.assertIn("1 devices, 0 sessions, 0 steps run", self.inspect_when_all_answer())
 
     def test_one_that_was_killed_does_not(self):
         before = json.loads(self.inspect_when_all_answer("--json"))["tasks"]

@@ -236,18 +236,20 @@ std::string to_text(std::span<const TaskReport> reports) {
     }
     const TaskStatus& said = report.said;
     out += str_cat("  incarnation ", said.incarnation, ", up for ", detail::seconds_text(said.age_ns), "; ",
-                   said.devices.size(), " devices, ", said.num_sessions, " sessions, ", said.num_steps,
-                   " parts of steps run, ", said.num_waits, " tensors are waited for\n");
+                   said.devices.size(), " devices, ", said.num_sessions, " sessions, ", said.num_steps, " steps run, ",
+                   said.num_waits, " tensors are waited for\n");
     for (const TaskStatus::Session& session : said.sessions) {
-      out += str_cat("  session ", session.number, " of ", printable(session.client), ": ", session.num_shares,
-                     " compiled parts\n");
+      out += str_cat("  session ", session.number, " of ", printable(session.client),
+                     session.is_whole ? ", whose master is this task: " : ": ", session.num_shares,
+                     session.is_whole ? " steps run\n" : " compiled parts\n");
     }
     out += detail::left_out("sessions", said.num_sessions, said.sessions.size());
     for (const TaskStatus::Step& step : said.steps) {
-      out += str_cat("  step ", step.step, " of ", printable(step.client), ": part ", step.share, " for ",
-                     detail::seconds_text(step.age_ns), "\n");
+      out += step.is_whole ? str_cat("  a step of ", printable(step.client), ": session ", step.share)
+                           : str_cat("  step ", step.step, " of ", printable(step.client), ": part ", step.share);
+      out += str_cat(" for ", detail::seconds_text(step.age_ns), "\n");
     }
-    out += detail::left_out("parts of steps", said.num_steps, said.steps.size());
+    out += detail::left_out("steps", said.num_steps, said.steps.size());
     for (const TaskStatus::Wait& wait : said.waits) out += str_cat("  ", printable(to_string(wait)), "\n");
     out += detail::left_out("tensors are waited for", said.num_waits, said.waits.size());
   }
@@ -267,11 +269,13 @@ std::string to_json(std::span<const TaskReport> reports) {
     const auto sessions = json_list(said.sessions, [](const TaskStatus::Session& session) {
       return str_cat("{\"client\": ", json_text(session.client),
                      ", \"client_incarnation\": ", json_text(session.client_incarnation),
-                     ", \"session\": ", json_text(session.number), ", \"parts\": ", session.num_shares, "}");
+                     ", \"session\": ", json_text(session.number),
+                     session.is_whole ? ", \"steps\": " : ", \"parts\": ", session.num_shares, "}");
     });
     const auto steps = json_list(said.steps, [](const TaskStatus::Step& step) {
       return str_cat("{\"step\": ", json_text(step.step), ", \"client\": ", json_text(step.client),
-                     ", \"part\": ", step.share, ", \"age_ns\": ", step.age_ns, "}");
+                     step.is_whole ? ", \"session\": " : ", \"part\": ", step.share, ", \"age_ns\": ", step.age_ns,
+                     "}");
     });
     const auto waits = json_list(said.waits, [](const TaskStatus::Wait& wait) {
       return str_cat("{\"step\": ", json_text(wait.step), ", \"tensor\": ", json_text(wait.tensor),

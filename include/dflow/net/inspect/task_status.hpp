@@ -16,20 +16,23 @@ struct TaskStatus {
   static constexpr std::size_t max_entries = 256;
   static constexpr std::size_t max_text_bytes = 512;
 
-  /// The part that a session of another task, or of a client, keeps here.
+  /// The part that a session of another task, or of a client, keeps here; or a client's whole session, which this task
+  /// keeps as its master.
   struct Session {
     std::string client;
     std::uint64_t client_incarnation = 0;
     std::uint64_t number = 0;
-    std::uint64_t num_shares = 0;  ///< compiled parts of steps
+    std::uint64_t num_shares = 0;  ///< compiled parts of steps; of a whole session: steps and partial runs under way
+    bool is_whole = false;
     friend bool operator==(const Session&, const Session&) = default;
   };
-  /// A part of a step that runs.
+  /// A part of a step that runs; or a whole step or partial run of a session that this task keeps as its master.
   struct Step {
-    std::uint64_t step = 0;
+    std::uint64_t step = 0;  ///< of a whole step: 0
     std::string client;
-    std::uint64_t share = 0;
+    std::uint64_t share = 0;  ///< of a whole step: the number of its session
     std::int64_t age_ns = 0;
+    bool is_whole = false;
     friend bool operator==(const Step&, const Step&) = default;
   };
   /// A tensor that was asked for and is not there.

@@ -50,12 +50,14 @@ void TaskStatus::write(ByteWriter& out) const {
     out.u64(session.client_incarnation);
     out.u64(session.number);
     out.u64(session.num_shares);
+    out.u8(session.is_whole ? 1 : 0);
   });
   detail::write_entries(out, steps, [&](const Step& step) {
     out.u64(step.step);
     detail::write_text(out, step.client);
     out.u64(step.share);
     out.i64(step.age_ns);
+    out.u8(step.is_whole ? 1 : 0);
   });
   detail::write_entries(out, waits, [&](const Wait& wait) {
     out.u64(wait.step);
@@ -72,17 +74,19 @@ TaskStatus TaskStatus::read(ByteReader& in) {
   status.incarnation = in.u64();
   status.age_ns = in.i64();
   detail::read_entries(in, 1, status.devices, [&](std::string& device) { device = detail::read_text(in); });
-  detail::read_entries(in, 25, status.sessions, [&](Session& session) {
+  detail::read_entries(in, 26, status.sessions, [&](Session& session) {
     session.client = detail::read_text(in);
     session.client_incarnation = in.u64();
     session.number = in.u64();
     session.num_shares = in.u64();
+    session.is_whole = in.u8() != 0;
   });
-  detail::read_entries(in, 25, status.steps, [&](Step& step) {
+  detail::read_entries(in, 26, status.steps, [&](Step& step) {
     step.step = in.u64();
     step.client = detail::read_text(in);
     step.share = in.u64();
     step.age_ns = in.i64();
+    step.is_whole = in.u8() != 0;
   });
   detail::read_entries(in, 12, status.waits, [&](Wait& wait) {
     wait.step = in.u64();

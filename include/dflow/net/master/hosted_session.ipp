@@ -93,6 +93,7 @@ struct Master::Run {
 /// A partial run of a session. It counts before it has begun.
 struct Master::Partial {
   std::uint64_t number = 0;
+  Clock::time_point came;
   bool is_traced = false;
   RunMetadata metadata;
   Ending ending;
@@ -189,7 +190,7 @@ class Master::HostedSession {
   }
 
   /// Errors: NotFound; ResourceExhausted; the errors of `Session::partial_run`; the reason why the session was ended.
-  std::uint64_t begin(const BeginPartialRun& request, std::size_t max_partial_runs) {
+  std::uint64_t begin(const BeginPartialRun& request, std::size_t max_partial_runs, Clock::time_point now) {
     const auto partial = std::make_shared<Partial>();
     Session* session = nullptr;
     {
@@ -201,6 +202,7 @@ class Master::HostedSession {
       }
       session = session_.get();
       partial->number = next_partial_++;
+      partial->came = now;
       partial->is_traced = request.trace;
       partials_.emplace(partial->number, partial);
     }
@@ -239,6 +241,18 @@ class Master::HostedSession {
     return taken;
   }
 
+  /// When each of its steps and partial runs came.
+  std::vector<Clock::time_point> under_way() const {
+    std::vector<std::shared_ptr<Run>> runs;  // destroyed without the mutex
+    std::vector<Clock::time_point> came;
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, weak] : runs_) {
+      if (std::shared_ptr<Run> run = weak.lock()) came.push_back(runs.emplace_back(std::move(run))->came);
+    }
+    for (const auto& [number, partial] : partials_) came.push_back(partial->came);
+    return came;
+  }
+
   /// Ends its steps and partial runs; none begins any more.
   void end(const Status& why) {
     std::vector<std::shared_ptr<Run>> runs;
@@ -255,7 +269,8 @@ class Master::HostedSession {
     for (const std::shared_ptr<Partial>& partial : partials) partial->ending.end(why);
   }
 
-  /// Errors: NotFound for an edge that does not exist; DataLoss for another number of bytes than the feeds have.
+  /// Errors: NotFound for an edge that does not exist; DataLoss for another
+  /// number of bytes than the feeds have.
   std::vector<std::pair<AnyOutput, AnyTensor>> take_feeds(
       const std::vector<std::pair<std::string, PayloadTensor>>& feeds, std::vector<std::byte>& payload) const {
     std::vector<std::pair<AnyOutput, AnyTensor>> taken;

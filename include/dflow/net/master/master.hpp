@@ -2,6 +2,7 @@
 
 #include <dflow/base/clock.hpp>
 #include <dflow/net/inspect/metrics.hpp>
+#include <dflow/net/inspect/task_status.hpp>
 #include <dflow/net/master/cluster_tasks.hpp>
 #include <dflow/net/protocol/connection.hpp>
 #include <dflow/net/protocol/master_messages.hpp>
@@ -61,6 +62,8 @@ class Master : public std::enable_shared_from_this<Master> {
   /// Ends all sessions and steps; none begins any more.
   void stop(const Status& why);
   std::size_t num_sessions() const;
+  /// Adds the sessions of clients, and their steps and partial runs, to the status of the task.
+  void add_to(TaskStatus& status) const;
 
  private:
   class HostedSession;

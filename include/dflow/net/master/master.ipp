@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -247,7 +248,7 @@ void Master::begin_partial_run(const Visit::Id& visit, Incoming& request, Respon
   options_.pool->schedule([self = shared_from_this(), hosted, begin = std::move(begin), respond = std::move(respond),
                            cancellation = request.cancellation]() mutable {
     try {
-      const std::uint64_t number = hosted->begin(begin, self->options_.max_partial_runs);
+      const std::uint64_t number = hosted->begin(begin, self->options_.max_partial_runs, self->options_.clock->now());
       if (!cancellation.is_cancelled()) return respond(Outgoing{to_body(PartialRunName{begin.session, number}), {}});
       hosted->end_partial(number, cancellation.status());
       respond(cancellation.status());
@@ -312,6 +313,32 @@ void Master::drop(std::vector<std::shared_ptr<HostedSession>> sessions, const St
 std::size_t Master::num_sessions() const {
   const std::lock_guard lock(mutex_);
   return sessions_.size();
+}
+
+void Master::add_to(TaskStatus& status) const {
+  std::vector<std::pair<TaskStatus::Session, std::shared_ptr<HostedSession>>> sessions;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [visit, of_client] : sessions_.by_visit()) {
+      for (const auto& [number, session] : of_client) {
+        sessions.emplace_back(TaskStatus::Session{visit.task, visit.incarnation, number, 0, true}, session);
+      }
+    }
+  }
+  const Clock::time_point now = options_.clock->now();
+  for (auto& [session, hosted] : sessions) {
+    const std::vector<Clock::time_point> under_way = hosted->under_way();
+    session.num_shares = under_way.size();
+    for (const Clock::time_point came : under_way) {
+      const auto age = std::chrono::duration_cast<std::chrono::nanoseconds>(now - came);
+      status.steps.push_back({0, session.client, session.number, age.count(), true});
+    }
+    status.num_steps += under_way.size();
+    if (status.sessions.size() < TaskStatus::max_entries) status.sessions.push_back(std::move(session));
+  }
+  status.num_sessions += sessions.size();
+  std::ranges::stable_sort(status.steps, std::greater(), &TaskStatus::Step::age_ns);
+  if (status.steps.size() > TaskStatus::max_entries) status.steps.resize(TaskStatus::max_entries);
 }
 
 // ---- the cluster ----

@@ -73,10 +73,6 @@ bool Worker::handle(const Visit& visit, Incoming& request, Responder& respond) {
     case Method::receive_tensor:
       receive_tensor(request, respond);
       return true;
-    case Method::task_status:
-      expect_no_body(request.body);
-      respond(Outgoing{to_body(status()), {}});
-      return true;
     case Method::task_log:
       if (options_.log == nullptr) return false;
       respond(Outgoing{to_body(options_.log->handle(from_body<LogRequest>(request.body))), {}});
