@@ -15,7 +15,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <unordered_set>
+#include <vector>
 
 namespace dflow::net {
 
@@ -61,8 +61,9 @@ std::uint64_t resident_memory_bytes();
 std::string metrics_address(const std::string& address);
 
 /// Answers HTTP/1.0: `GET /metrics` and `GET /` with a text that is made for each, one request a connection. The
-/// input from strangers is bounded: the bytes of a request (431), its time, and the number of connections at once;
-/// further connections are closed.
+/// input from strangers is bounded: the bytes of a request (431), its time, and the number of connections at once. A
+/// further connection takes the place of the oldest one without a whole request, so that half requests keep no scrape
+/// away.
 ///
 /// Thread safety: safe. `text` is called on I/O threads.
 class MetricsServer : public std::enable_shared_from_this<MetricsServer> {
@@ -94,7 +95,7 @@ class MetricsServer : public std::enable_shared_from_this<MetricsServer> {
   const Options options_;
   std::shared_ptr<AcceptLoop> accepting_;
   std::mutex mutex_;
-  std::unordered_set<std::shared_ptr<Exchange>> open_;
+  std::vector<std::shared_ptr<Exchange>> open_;  ///< the oldest first
   bool is_closed_ = false;
 };
 

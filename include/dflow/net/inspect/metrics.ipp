@@ -67,7 +67,7 @@ std::string prometheus_text(const TaskCounters& counters, const TaskGauges& gaug
   one("dflow_sent_bytes_total", "counter", "Bytes to other tasks.", gauges.sent_bytes);
   one("dflow_connections", "gauge", "Open connections with other tasks.", gauges.connections);
   one("dflow_sessions", "gauge", "Sessions of others that this task serves.", gauges.sessions);
-  one("dflow_running_steps", "gauge", "Parts of steps that run for others.", gauges.running_steps);
+  one("dflow_running_steps", "gauge", "Steps, and parts of steps, that run for others.", gauges.running_steps);
   one("dflow_pending_receives", "gauge", "Tensors that are waited for.", gauges.pending_receives);
   one("dflow_client_memory_bytes", "gauge", "Memory that is kept for clients, by their budgets.", gauges.client_bytes);
   one("dflow_resident_memory_bytes", "gauge", "Memory of the process.", gauges.resident_bytes);
@@ -102,6 +102,7 @@ class MetricsServer::Exchange : public std::enable_shared_from_this<Exchange> {
     read_next();
   }
   void close() { stream_->close(); }
+  bool is_answering() const noexcept { return is_answering_.load(); }
 
  private:
   void read_next() {
@@ -114,6 +115,7 @@ class MetricsServer::Exchange : public std::enable_shared_from_this<Exchange> {
     request_.append(reinterpret_cast<const char*>(room_.data()), std::min(count_, limit + 1 - request_.size()));
     const bool is_whole = request_.find("\r\n\r\n") != std::string::npos || request_.find("\n\n") != std::string::npos;
     if (!is_whole && request_.size() <= limit) return read_next();
+    is_answering_.store(true);
     try {
       answer_ = is_whole ? server_->answer(request_)
                          : detail::http_answer("431 Request Header Fields Too Large", "text/plain", "too long\n");
@@ -135,6 +137,7 @@ class MetricsServer::Exchange : public std::enable_shared_from_this<Exchange> {
   std::array<std::byte, 1024> room_;
   std::size_t count_ = 0;
   std::string request_, answer_;
+  std::atomic<bool> is_answering_{false};
   TimerId timer_{};
 };
 
@@ -154,7 +157,7 @@ void MetricsServer::listen(const std::string& address) {
 }
 
 void MetricsServer::close() {
-  std::unordered_set<std::shared_ptr<Exchange>> open;
+  std::vector<std::shared_ptr<Exchange>> open;
   {
     const std::lock_guard lock(mutex_);
     is_closed_ = true;
@@ -166,17 +169,25 @@ void MetricsServer::close() {
 
 void MetricsServer::admit(std::unique_ptr<Stream> stream) {
   const auto exchange = std::make_shared<Exchange>(std::move(stream), shared_from_this());
+  std::shared_ptr<Exchange> given_up;
   {
     const std::lock_guard lock(mutex_);
-    if (is_closed_ || open_.size() >= options_.max_connections) return;  // which closes it
-    open_.insert(exchange);
+    if (is_closed_) return;  // which closes it
+    if (open_.size() >= options_.max_connections) {
+      const auto silent = std::ranges::find_if_not(open_, &Exchange::is_answering);
+      if (silent == open_.end()) return;
+      given_up = *silent;
+      open_.erase(silent);
+    }
+    open_.push_back(exchange);
   }
+  if (given_up != nullptr) given_up->close();
   exchange->start();
 }
 
 void MetricsServer::forget(const std::shared_ptr<Exchange>& exchange) {
   const std::lock_guard lock(mutex_);
-  open_.erase(exchange);
+  std::erase(open_, exchange);
 }
 
 std::string MetricsServer::answer(std::string_view request) const {
