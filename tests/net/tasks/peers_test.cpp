@@ -35,7 +35,7 @@ class NobodyElse final : public TensorSource {
                Rendezvous::RecvDone done) override {
     done(Status::unavailable("there is nobody else"), {}, false);
   }
-  void push(const std::string&, std::uint64_t, const RendezvousKey&, const AnyTensor&, bool,
+  void push(const std::string&, std::uint64_t, const RendezvousKey&, const AnyTensor&, bool, UniqueFunction<bool()>,
             UniqueFunction<void(Status)> failed) override {
     failed(Status::unavailable("there is nobody else"));
   }

@@ -41,7 +41,7 @@ struct AskedTasks final : net::TensorSource {
     asked[std::string(key.tensor_name())] = {task, step, std::move(cancellation), std::move(done)};
   }
   void push(const std::string& task, std::uint64_t, const RendezvousKey& key, const AnyTensor& tensor, bool,
-            dflow::UniqueFunction<void(Status)> failed) override {
+            dflow::UniqueFunction<bool()>, dflow::UniqueFunction<void(Status)> failed) override {
     pushed[std::string(key.tensor_name())] = {task, tensor, std::move(failed)};
   }
   struct Pushed {

@@ -2,6 +2,7 @@
 
 #include <dflow/base/clock.hpp>
 #include <dflow/base/status.hpp>
+#include <dflow/base/unique_function.hpp>
 #include <dflow/core/cancellation.hpp>
 #include <dflow/net/protocol/byte_budget.hpp>
 #include <dflow/net/protocol/frame_stream.hpp>
@@ -13,6 +14,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -130,7 +132,7 @@ struct ConnectionOptions {
   std::uint64_t max_body_bytes = std::uint64_t{16} << 20;
   std::uint64_t max_request_payload_bytes = std::uint64_t{4} << 30;
   std::size_t max_calls = 65536;  ///< under way, each way
-  /// Posts with a mark that the peer has not shown to have read; it is asked to at each `max / 64`.
+  /// Posts with a mark that the peer has not shown to have read; it is asked to at each `max / 64`. As many more wait.
   std::size_t max_unread_posts = 16384;
   /// Bytes of payloads that may be on their way to this side.
   std::uint64_t window_bytes = std::uint64_t{8} << 20;
@@ -194,10 +196,14 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   /// InvalidArgument for a body over `max_body_bytes`. ResourceExhausted for more than `max_calls`, if
   /// `max_request_bytes` wait, and for want of memory.
   void call(Call call, CallDone done) noexcept;
-  /// A request that is not answered; with a mark it is remembered until the peer has shown that it has read it.
-  /// Errors: as of `call`; ResourceExhausted for more marks than `max_unread_posts`.
-  Status post(std::uint16_t method, std::string body, std::optional<std::uint64_t> mark = std::nullopt);
-  /// The marks of posts that the peer may not have read; all of them when the connection has ended.
+  /// A request that is not answered; with a mark it is remembered until the peer has shown that it has read it. If
+  /// `max_unread_posts` marks are remembered, it waits here for the peer to read others, and is left out if
+  /// `is_wanted`, if given, says false by then. `is_wanted` takes no lock.
+  /// Errors: as of `call`; ResourceExhausted if as many posts wait here already, and all are wanted.
+  Status post(std::uint16_t method, std::string body, std::optional<std::uint64_t> mark = std::nullopt,
+              UniqueFunction<bool()> is_wanted = nullptr);
+  /// The marks of posts that the peer may not have read, also of those that wait here; all of them when the connection
+  /// has ended.
   std::vector<std::uint64_t> unread_posts();
   /// Tells the peer why, and ends it; a peer that does not listen for a `heartbeat_interval` is left without a word.
   /// The first call counts.
@@ -228,6 +234,12 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   struct Asked {
     CancellationSource source;
     ByteCharge charge;
+  };
+  /// A post that waits for the peer to read others.
+  struct HeldPost {
+    std::string body;
+    std::uint64_t mark;
+    UniqueFunction<bool()> is_wanted;  ///< null: always
   };
 
   void start();
@@ -272,6 +284,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   void place_reply(const std::shared_ptr<Pending>& call, Inbound& inbound, std::string_view body);
   void deliver_request(std::uint64_t request, Incoming incoming, ByteCharge charge);
   void deliver_post(std::uint16_t method, std::string body);
+  void send_post(std::string body, std::uint64_t mark);
+  void forget_posts(std::uint64_t request);
   void complete(std::uint64_t key);
 
   const std::unique_ptr<Stream> stream_;
@@ -305,6 +319,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   bool has_sent_proof_ = false;
   std::uint64_t next_request_ = 1;
   UnreadPosts posts_;
+  std::deque<HeldPost> held_posts_;  ///< until the peer has read others
+  std::uint64_t held_bytes_ = 0;     ///< their bodies
   std::size_t posts_since_ping_ = 0;
   std::unordered_map<std::uint64_t, std::shared_ptr<Pending>> calls_;
   std::map<std::uint64_t, Asked> requests_;  ///< of the peer, which numbers them, not answered yet

@@ -219,7 +219,7 @@ void Connection::on_frame(const FrameHeader& header, std::string payload) {
     }
     case FrameType::pong: {
       const std::lock_guard lock(mutex_);
-      return posts_.acknowledge(header.request);
+      return forget_posts(header.request);
     }
     case FrameType::goodbye: {
       ByteReader in(payload);
@@ -338,7 +338,7 @@ void Connection::finish_write(const Status& status) {
 
 /// With the mutex held.
 Status Connection::check_requests() const {
-  if (writer_.request_bytes() <= options_.max_request_bytes) return {};
+  if (writer_.request_bytes() + held_bytes_ <= options_.max_request_bytes) return {};
   return Status::resource_exhausted(str_cat(peer_name(), " does not read what is sent to it")).with_task(peer_name());
 }
 

@@ -218,7 +218,7 @@ void Connection::take_reply(const FrameHeader& header, std::string body) {
   std::shared_ptr<Pending> call;
   {
     const std::lock_guard lock(mutex_);
-    posts_.acknowledge(header.request);
+    forget_posts(header.request);
     const auto found = calls_.find(header.request);
     if (found != calls_.end()) call = found->second;
   }
@@ -427,7 +427,8 @@ Status Connection::begin_call(Call& call, CallDone& done, std::uint64_t& request
   return {};
 }
 
-Status Connection::post(std::uint16_t method, std::string body, std::optional<std::uint64_t> mark) {
+Status Connection::post(std::uint16_t method, std::string body, std::optional<std::uint64_t> mark,
+                        UniqueFunction<bool()> is_wanted) {
   detail::put_before(body, method, std::uint64_t{0});
   if (body.size() > options_.max_body_bytes) {
     return Status::invalid_argument(
@@ -438,24 +439,55 @@ Status Connection::post(std::uint16_t method, std::string body, std::optional<st
     return detail::ended_by(closed_).with_task(peer_name());
   }
   if (Status full = check_requests(); !full.ok()) return full;
-  if (mark.has_value()) {
-    if (posts_.size() >= options_.max_unread_posts) {
-      return Status::resource_exhausted(str_cat(peer_name(), " does not read what is sent to it"))
-          .with_task(peer_name());
-    }
-    if (++posts_since_ping_ > options_.max_unread_posts / 64) {
-      posts_since_ping_ = 0;
-      writer_.add({.type = FrameType::ping, .request = next_request_++}, {});
-    }
-    posts_.add(next_request_, *mark);
+  if (!mark.has_value()) {
+    send_message(FrameType::request, next_request_++, detail::flag_post, std::move(body), {});
+    return {};
   }
-  send_message(FrameType::request, next_request_++, detail::flag_post, std::move(body), {});
+  if (held_posts_.empty() && posts_.size() < options_.max_unread_posts) {
+    send_post(std::move(body), *mark);
+    return {};
+  }
+  if (held_posts_.size() >= options_.max_unread_posts) {
+    std::erase_if(held_posts_, [this](HeldPost& held) {
+      const bool is_left_out = held.is_wanted && !held.is_wanted();
+      if (is_left_out) held_bytes_ -= held.body.size();
+      return is_left_out;
+    });
+  }
+  if (held_posts_.size() >= options_.max_unread_posts) {
+    return Status::resource_exhausted(str_cat(peer_name(), " does not read what is sent to it")).with_task(peer_name());
+  }
+  held_bytes_ += body.size();
+  held_posts_.push_back({std::move(body), *mark, std::move(is_wanted)});
   return {};
+}
+
+/// With the mutex held.
+void Connection::send_post(std::string body, std::uint64_t mark) {
+  if (++posts_since_ping_ > options_.max_unread_posts / 64) {
+    posts_since_ping_ = 0;
+    writer_.add({.type = FrameType::ping, .request = next_request_++}, {});
+  }
+  posts_.add(next_request_, mark);
+  send_message(FrameType::request, next_request_++, detail::flag_post, std::move(body), {});
+}
+
+/// With the mutex held: the peer has read all posts before that request, so that there is room for others.
+void Connection::forget_posts(std::uint64_t request) {
+  posts_.acknowledge(request);
+  while (closed_.ok() && !held_posts_.empty() && posts_.size() < options_.max_unread_posts) {
+    HeldPost next = std::move(held_posts_.front());
+    held_posts_.pop_front();
+    held_bytes_ -= next.body.size();
+    if (!next.is_wanted || next.is_wanted()) send_post(std::move(next.body), next.mark);
+  }
 }
 
 std::vector<std::uint64_t> Connection::unread_posts() {
   const std::lock_guard lock(mutex_);
-  return posts_.marks();
+  std::vector<std::uint64_t> marks = posts_.marks();
+  for (const HeldPost& held : held_posts_) marks.push_back(held.mark);
+  return marks;
 }
 
 void Connection::give_up(std::uint64_t request, Status status) {

@@ -114,7 +114,7 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   void receive(const std::string& task, std::uint64_t step, const RendezvousKey& key, const RecvArgs& args,
                CancellationToken cancellation, Rendezvous::RecvDone done) override;
   void push(const std::string& task, std::uint64_t step, const RendezvousKey& key, const AnyTensor& tensor,
-            bool is_dead, UniqueFunction<void(Status)> failed) override;
+            bool is_dead, UniqueFunction<bool()> is_wanted, UniqueFunction<void(Status)> failed) override;
 
   /// Ends all connections, also during their handshake; no new ones are made.
   void close(const Status& why);

@@ -743,20 +743,21 @@ void Peers::receive(const std::string& task, std::uint64_t step, const Rendezvou
 }
 
 void Peers::push(const std::string& task, std::uint64_t step, const RendezvousKey& key, const AnyTensor& tensor,
-                 bool is_dead, UniqueFunction<void(Status)> failed) {
+                 bool is_dead, UniqueFunction<bool()> is_wanted, UniqueFunction<void(Status)> failed) {
   constexpr auto method = static_cast<std::uint16_t>(Method::push_tensor);
   std::string body = to_body(PushTensor{step, {key.text(), is_dead, tensor}});
   if (options_.log != nullptr && options_.log->is_on()) {
     options_.log->add_tensor(options_.log->begin_tensor(LogRecord::What::sent, step, key, task), tensor);
   }
   if (const std::shared_ptr<Connection> open = find(task, Channel::control)) {
-    if (Status status = open->post(method, std::move(body), step); !status.ok()) failed(std::move(status));
+    Status status = open->post(method, std::move(body), step, std::move(is_wanted));
+    if (!status.ok()) failed(std::move(status));
     return;
   }
   connect(task, Channel::control, {},
-          [step, body = std::move(body), failed = std::move(failed)](
+          [step, body = std::move(body), is_wanted = std::move(is_wanted), failed = std::move(failed)](
               Status status, const std::shared_ptr<Connection>& connection) mutable {
-            if (status.ok()) status = connection->post(method, std::move(body), step);
+            if (status.ok()) status = connection->post(method, std::move(body), step, std::move(is_wanted));
             if (!status.ok()) failed(std::move(status));
           });
 }

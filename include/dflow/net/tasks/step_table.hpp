@@ -43,9 +43,9 @@ class TensorSource {
   virtual void receive(const std::string& task, std::uint64_t step, const RendezvousKey& key, const RecvArgs& args,
                        CancellationToken cancellation, Rendezvous::RecvDone done) = 0;
   /// Sends a tensor in host memory to `task`, which waits for the tensor or will wait for it. `failed` is called,
-  /// from any thread, if the task cannot be reached.
+  /// from any thread, if the task cannot be reached. Nothing is sent if `is_wanted` says false when it could be.
   virtual void push(const std::string& task, std::uint64_t step, const RendezvousKey& key, const AnyTensor& tensor,
-                    bool is_dead, UniqueFunction<void(Status)> failed) = 0;
+                    bool is_dead, UniqueFunction<bool()> is_wanted, UniqueFunction<void(Status)> failed) = 0;
 };
 
 /// Gathers the tensors that a thread pushes to one task in one step, from here to the end of the scope. They travel

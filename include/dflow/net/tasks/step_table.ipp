@@ -78,9 +78,11 @@ void StepRendezvous::push(const RendezvousKey& key, const AnyTensor& tensor, boo
   const std::string_view task = detail::task_of(key.destination_device());
   GatheredPushes* const gathered = GatheredPushes::find(step_, task);
   if (gathered != nullptr && gathered->add(key, tensor, is_dead)) return;
-  source_->push(std::string(task), step_, key, tensor, is_dead, [weak = weak_from_this()](Status status) {
-    if (const std::shared_ptr<StepRendezvous> self = weak.lock()) self->abort(std::move(status));
-  });
+  source_->push(
+      std::string(task), step_, key, tensor, is_dead, [weak = weak_from_this()] { return !weak.expired(); },
+      [weak = weak_from_this()](Status status) {
+        if (const std::shared_ptr<StepRendezvous> self = weak.lock()) self->abort(std::move(status));
+      });
 }
 
 /// A tensor of another task is wanted here like any other, and the task that brings it sends it here. The local
