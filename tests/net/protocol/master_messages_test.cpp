@@ -3,7 +3,10 @@
 #include <catch2/catch.hpp>
 #include <dflow/core/tensor.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -113,6 +116,41 @@ TEST_CASE("tensors of every element type go as a payload and come back bit by bi
   CHECK(rest.empty());
   CHECK_THROWS_AS(net::take_from_payload(described[0], rest), dflow::Error);
   CHECK(code_of([] { net::to_payload({AnyTensor()}); }) == Code::invalid_argument);
+}
+
+TEST_CASE("large tensors of a payload stay in its memory, and small ones do not keep it") {
+  dflow::Tensor<float> large(dflow::Shape{1 << 18}), half(dflow::Shape{1 << 17});
+  for (float& each : large.span()) each = 1.5f;
+  for (float& each : half.span()) each = 2.5f;
+  const dflow::Tensor<float> small(3.0f);
+  const dflow::Tensor<bool> odd(true);
+  const std::vector<AnyTensor> tensors{large, small, half, odd, half};
+  const auto [described, payload] = net::to_payload(tensors);
+  auto owner = std::make_shared<std::vector<std::byte>>();
+  for (const auto part : payload.parts) owner->insert(owner->end(), part.begin(), part.end());
+  std::span<const std::byte> rest(*owner);
+  const auto is_in_payload = [&](const AnyTensor& tensor) {
+    const auto* const data = static_cast<const std::byte*>(tensor.raw_data());
+    return data >= owner->data() && data < owner->data() + owner->size();
+  };
+  std::vector<AnyTensor> taken;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    taken.push_back(net::take_from_payload(described[i], rest, owner));
+    CHECK(dflow::bitwise_equal(taken[i], tensors[i]));
+  }
+  CHECK(rest.empty());
+  CHECK(is_in_payload(taken[0]));
+  CHECK_FALSE(is_in_payload(taken[1]));
+  CHECK(is_in_payload(taken[2]));
+  CHECK_FALSE(is_in_payload(taken[3]));
+  CHECK_FALSE(is_in_payload(taken[4]));  // it begins at an odd byte
+  const std::weak_ptr<std::vector<std::byte>> seen = owner;
+  owner.reset();
+  taken.erase(taken.begin());
+  CHECK_FALSE(seen.expired());
+  CHECK(taken[1].span<float>()[0] == 2.5f);
+  taken.erase(taken.begin() + 1);
+  CHECK(seen.expired());
 }
 
 TEST_CASE("names of tasks and containers, which are compared with all that there are, are so many at most") {

@@ -269,18 +269,18 @@ class Master::HostedSession {
     for (const std::shared_ptr<Partial>& partial : partials) partial->ending.end(why);
   }
 
-  /// Errors: NotFound for an edge that does not exist; DataLoss for another
+  /// Large feeds stay in the payload's memory. Errors: NotFound for an edge that does not exist; DataLoss for another
   /// number of bytes than the feeds have.
   std::vector<std::pair<AnyOutput, AnyTensor>> take_feeds(
       const std::vector<std::pair<std::string, PayloadTensor>>& feeds, std::vector<std::byte>& payload) const {
     std::vector<std::pair<AnyOutput, AnyTensor>> taken;
-    std::span<const std::byte> elements(payload);
+    const auto owner = std::make_shared<std::vector<std::byte>>(std::move(payload));
+    std::span<const std::byte> elements(*owner);
     for (const auto& [edge, tensor] : feeds) {
-      AnyTensor value = take_from_payload(tensor, elements);
+      AnyTensor value = take_from_payload(tensor, elements, owner);
       taken.emplace_back(graph_.output(edge), std::move(value));
     }
     if (!elements.empty()) throw_error(Status::data_loss("a step with more bytes than its feeds have"));
-    payload = {};
     return taken;
   }
   /// Errors: NotFound.

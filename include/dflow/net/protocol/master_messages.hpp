@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -123,8 +124,10 @@ struct ResetCluster {
 /// The descriptions of the tensors for a body; their elements are sent from where they are. Errors: InvalidArgument
 /// for handles to resources.
 std::pair<std::vector<PayloadTensor>, Payload> to_payload(std::vector<AnyTensor> tensors);
-/// The next tensor of a payload; its bytes are taken off `payload`. Errors: DataLoss if the payload has too few
-/// bytes, or they are not the described tensor.
-AnyTensor take_from_payload(const PayloadTensor& described, std::span<const std::byte>& payload);
+/// The next tensor of a payload; its bytes are taken off `payload`. With an `owner` of the memory, which nobody else
+/// uses, a tensor of numbers that is a good part of the payload is in that memory, and keeps it; others are copies.
+/// Errors: DataLoss if the payload has too few bytes, or they are not the described tensor.
+AnyTensor take_from_payload(const PayloadTensor& described, std::span<const std::byte>& payload,
+                            const std::shared_ptr<std::vector<std::byte>>& owner = nullptr);
 
 }  // namespace dflow::net

@@ -3,6 +3,7 @@
 #include <dflow/base/str_cat.hpp>
 #include <dflow/net/protocol/master_messages.hpp>
 
+#include <cstdint>
 #include <cstring>
 #include <memory>
 
@@ -252,10 +253,29 @@ std::pair<std::vector<PayloadTensor>, Payload> to_payload(std::vector<AnyTensor>
   return {std::move(described), std::move(payload)};
 }
 
-AnyTensor take_from_payload(const PayloadTensor& described, std::span<const std::byte>& payload) {
+namespace detail {
+
+/// A tensor that keeps the payload keeps no more than 8 times its size.
+bool may_stay_in_payload(const PayloadTensor& described, std::span<const std::byte> elements, std::size_t whole) {
+  constexpr std::size_t least = std::size_t{1} << 16, most_parts = 8;
+  return elements.size() >= least && elements.size() >= whole / most_parts && described.head.dtype != DType::string &&
+         reinterpret_cast<std::uintptr_t>(elements.data()) % size_of(described.head.dtype) == 0;
+}
+
+}  // namespace detail
+
+AnyTensor take_from_payload(const PayloadTensor& described, std::span<const std::byte>& payload,
+                            const std::shared_ptr<std::vector<std::byte>>& owner) {
   if (described.bytes > payload.size()) throw_error(Status::data_loss("a tensor whose elements are not all there"));
   const std::span<const std::byte> elements = payload.first(static_cast<std::size_t>(described.bytes));
   payload = payload.subspan(elements.size());
+  if (owner != nullptr && detail::may_stay_in_payload(described, elements, owner->size())) {
+    std::byte* const own = owner->data() + (elements.data() - owner->data());
+    AnyTensor there =
+        AnyTensor::adopt(described.head.dtype, described.head.shape, own, elements.size(), [kept = owner] {});
+    check_elements(there);
+    return there;
+  }
   AnyTensor tensor(described.head.dtype, described.head.shape);
   if (tensor.dtype() == DType::string) {
     decode_strings({reinterpret_cast<const char*>(elements.data()), elements.size()}, tensor);
