@@ -16,8 +16,10 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 using namespace dflow;
@@ -289,6 +291,42 @@ TEST_CASE("Replicas that are late are dropped, or named to all, as was asked") {
     back.sync->leave(*back.session);
     CHECK(leading.ended.get_future().get().ok());
   }
+}
+
+TEST_CASE("A replica that brings no gradients is named by a line, also without a patience") {
+  const auto device = sync_device();
+  const auto clock = std::make_shared<VirtualClock>();
+  SyncModel chief(device, SyncReplicasOptions{.replicas = 2, .rank = 0});
+  chief.session.emplace(chief.graph, SessionOptions{.devices = {device}, .clock = clock});
+  chief.session->run(initialize_variables(chief.graph));
+  std::promise<std::string> said;
+  std::jthread lead([&, options = chief.sync->supervised({})](const std::stop_token& stop) {
+    bool has_said = false;
+    const std::function<void()> save;
+    const std::function<void(std::string_view)> say = [&](std::string_view line) {
+      if (!std::exchange(has_said, true)) said.set_value(std::string(line));
+    };
+    const std::stop_token ends;
+    try {
+      options.lead({*chief.session, stop, save, say, ends});
+    } catch (const Error&) {  // the end of the test
+    }
+  });
+  chief.sync->begin(*chief.session);
+  std::stop_source ends;
+  std::promise<Status> ended;
+  chief.session->run_async(RunOptions{.stop = ends.get_token()}, {{chief.x, sync_batch(0, 0, rows_in_all)}},
+                           chief.train, [&](Status status) { ended.set_value(std::move(status)); });
+  std::future<std::string> line = said.get_future();
+  while (line.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    clock->advance(std::chrono::seconds(1));
+    std::this_thread::yield();
+  }
+  CHECK(line.get() == "still waits for the gradients of replicas 1");
+  lead.request_stop();
+  lead.join();
+  ends.request_stop();
+  CHECK_FALSE(ended.get_future().get().ok());
 }
 
 TEST_CASE("A leader that stops tells those who wait, and another one goes on where the variables are") {
