@@ -16,7 +16,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -143,4 +145,72 @@ TEST_CASE("a run that waits for its share over a new connection is not told how 
   CHECK(status.ok());
   worker.stop();
   latest->close(Status::cancelled("the test is over"));
+}
+
+TEST_CASE("a step is not sent to a task that is far behind with the ends of others", "[net]") {
+  ServerOptions options;
+  const auto transport = std::make_shared<MemoryTransport>(std::make_shared<WorkStealingPool>(3));
+  options.transport = transport;
+  options.num_threads = 1;
+  options.log = [](std::string_view) {};
+  ClusterSpec spec;
+  spec.add_task("ps", 0, "ps0");
+  const auto task = std::make_shared<ScriptedTask>();
+  const auto listener = transport->listen("ps0");
+  std::unique_ptr<Stream> stream;
+  test::Opening accepted;
+  listener->accept(stream, [&, opened = accepted.done()](const Status& status) mutable {
+    if (status.ok()) Connection::open(std::move(stream), Role::acceptor, scripted_options(), task, std::move(opened));
+  });
+  Graph graph;
+  const Operation init = [&] {
+    const auto on = graph.device("/job:ps/task:0");
+    const Variable<float> w(graph, Tensor<float>(0.0f));
+    return initialize_variables(graph);
+  }();
+  Session session(graph, {.target = connect(spec, options)});
+  const std::shared_ptr<Connection> connection = accepted.wait().second;
+  REQUIRE(connection != nullptr);
+  struct Step {
+    std::stop_source stop;
+    std::promise<Status> ended;
+  };
+  const auto begin = [&] {
+    auto step = std::make_shared<Step>();
+    session.run_async(RunOptions{.stop = step->stop.get_token()}, {}, init,
+                      [step](Status status) { step->ended.set_value(std::move(status)); });
+    return step;
+  };
+  const auto end = [](Step& step) {
+    step.stop.request_stop();
+    CHECK(step.ended.get_future().get().code() == Code::cancelled);
+  };
+  // The task reads, and answers no more than it must.
+  std::vector<Responder> runs, cancels;
+  for (int i = 0; i < 4096; ++i) {
+    const auto step = begin();
+    if (i == 0) (*task->asked(connection, Method::register_share))(Outgoing());
+    std::optional<Responder> run = task->asked(connection, Method::run_share);
+    REQUIRE(run);
+    runs.push_back(std::move(*run));
+    end(*step);
+    std::optional<Responder> cancel = task->asked(connection, Method::cancel_step);
+    REQUIRE(cancel);
+    cancels.push_back(std::move(*cancel));
+  }
+  end(*begin());  // the task never hears of this one
+  for (Responder& cancel : cancels) cancel(Outgoing());
+  const auto last = begin();
+  std::future<Status> ended = last->ended.get_future();
+  int num_asked = 0;
+  do {
+    std::optional<Responder> run = task->asked(connection, Method::run_share);
+    REQUIRE(run);
+    (*run)(Outgoing{to_body(RunShareReply()), {}});
+    ++num_asked;
+  } while (ended.wait_for(test::patience) != std::future_status::ready);
+  CHECK(num_asked == 1);
+  CHECK(ended.get().ok());
+  for (Responder& each : runs) each(Outgoing{to_body(RunShareReply()), {}});
+  connection->close(Status::cancelled("the test is over"));
 }

@@ -8,6 +8,7 @@
 #include <dflow/passes/step_graph_def.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -421,7 +422,8 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
       done_ = std::move(done);
       handle_ = step.weak_from_this();
     }
-    if (const std::shared_ptr<Connection> known = share_->registered_connection()) return send_run(known, run);
+    deadline_ = step.deadline();
+    if (const std::shared_ptr<Connection> known = share_->registered_connection()) return send_in_turn(known, run);
     Peers& peers = *share_->state().options.peers;
     if (const std::shared_ptr<Connection> open = peers.find(share_->task(), Channel::control)) {
       return run_on(open, std::move(run));
@@ -442,7 +444,7 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
       cancelled_ = status.ok() ? Status::cancelled("the step was cancelled") : status;
       connection = connection_;
     }
-    if (connection != nullptr) send_cancel(*connection);
+    if (connection != nullptr) send_cancel(connection);
   }
 
   bool may_stay_silent() const noexcept override { return true; }
@@ -452,7 +454,25 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
   void run_on(const std::shared_ptr<Connection>& connection, RunShare run) {
     share_->register_on(connection, [self = shared_from_this(), connection, run = std::move(run)](Status status) {
       if (!status.ok()) return self->finish(std::move(status));
-      self->guarded([&] { self->send_run(connection, run); });
+      self->guarded([&] { self->send_in_turn(connection, run); });
+    });
+  }
+
+  /// Sends nothing to a task that is far behind with the ends of steps, as after many deadlines that it cannot keep. A
+  /// step that ends meanwhile has nothing to cancel there.
+  void send_in_turn(const std::shared_ptr<Connection>& connection, RunShare run) {
+    constexpr std::chrono::milliseconds until_next_look(5);
+    constexpr std::size_t most_cancels = 4096;
+    if (connection->num_cancels().load() < most_cancels || !connection->is_open()) return send_run(connection, run);
+    Clock& clock = *share_->state().options.clock;
+    clock.schedule_after(until_next_look, [weak = weak_from_this(), connection, run]() mutable {
+      const std::shared_ptr<ShareRun> self = weak.lock();
+      if (self == nullptr) return;
+      if (Status cancelled = self->cancelled_status(); !cancelled.ok()) return self->finish(std::move(cancelled));
+      self->guarded([&] {
+        run.time_left_ns = time_left_ns(self->deadline_, *self->share_->state().options.clock);
+        self->send_in_turn(connection, run);
+      });
     });
   }
 
@@ -491,7 +511,7 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
       });
     });
     // It may have been cancelled before there was a run to cancel.
-    if (!cancelled_status().ok()) send_cancel(*connection);
+    if (!cancelled_status().ok()) send_cancel(connection);
   }
 
   void end(Status status, const std::string& body, std::int64_t asked, std::int64_t returned) {
@@ -551,9 +571,10 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
     return cancelled_;
   }
 
-  void send_cancel(Connection& connection) {
-    connection.call(make_call(Method::cancel_step, to_body(CancelStep{step_, cancelled_status()})),
-                    [](const Status&, const std::string&) {});
+  void send_cancel(const std::shared_ptr<Connection>& connection) {
+    connection->num_cancels().fetch_add(1);
+    connection->call(make_call(Method::cancel_step, to_body(CancelStep{step_, cancelled_status()})),
+                     [connection](const Status&, const std::string&) { connection->num_cancels().fetch_sub(1); });
   }
 
   void finish(Status status) {
@@ -577,6 +598,7 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
   Status cancelled_;
   std::shared_ptr<Connection> connection_;
   std::weak_ptr<StepHandle> handle_;
+  Clock::time_point deadline_ = Clock::never;
   bool has_succeeded_ = false;
   CancellationRegistration watch_;
 };

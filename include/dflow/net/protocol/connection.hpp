@@ -202,6 +202,9 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   /// Errors: as of `call`; ResourceExhausted if as many posts wait here already, and all are wanted.
   Status post(std::uint16_t method, std::string body, std::optional<std::uint64_t> mark = std::nullopt,
               UniqueFunction<bool()> is_wanted = nullptr);
+  /// For callers that count the calls by which they tell the peer to end something, until it answers: the more there
+  /// are, the further the peer is behind.
+  std::atomic<std::size_t>& num_cancels() noexcept { return num_cancels_; }
   /// The marks of posts that the peer may not have read, also of those that wait here; all of them when the connection
   /// has ended.
   std::vector<std::uint64_t> unread_posts();
@@ -293,6 +296,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   const Channel own_channel_;
   const std::shared_ptr<Handler> handler_;
   std::atomic<bool> is_open_{false};
+  std::atomic<std::size_t> num_cancels_{0};
   CancellationSource end_;
   std::atomic<std::int64_t> last_heard_{0};  ///< of the clock, in its ticks
   std::atomic<bool> has_hello_{false};       ///< the peer's claimed identity may be read
