@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -202,4 +203,37 @@ TEST_CASE("a replica that has ended is not waited for when the barrier's paramet
       last_of);
   CHECK(has_restarted);
   CHECK(values == undisturbed);
+}
+
+TEST_CASE("a replica that is told to stop while it looks for the parameter servers leaves when they are there") {
+  SyncedCluster synced(1, 2);
+  MemoryCluster& cluster = synced.cluster;
+  cluster.stop("ps", 0);
+  std::stop_source stop;
+  std::atomic<bool> is_begun{false};
+  std::jthread stopped([&] {
+    const df::net::ClusterSpec spec = cluster.spec_of("worker", 1);
+    SyncedModel model(df::train::replica_device(spec), df::train::SyncReplicasOptions{.replicas = 2, .rank = 1});
+    const auto target = cluster.server("worker", 1).target({"/job:ps"});
+    df::train::Supervisor supervisor(
+        model.graph,
+        model.sync->supervised({.session = {.target = target}, .is_chief = false, .stop = stop.get_token()}));
+    is_begun = true;
+    model.sync->train(supervisor, 5, [](df::Session&, std::int64_t) {});
+  });
+  while (!is_begun) std::this_thread::yield();
+  stop.request_stop();
+  cluster.start("ps", 0);
+  stopped.join();
+  SyncedModel model(df::train::replica_device(cluster.spec_of("worker", 0)),
+                    df::train::SyncReplicasOptions{.replicas = 2, .rank = 0});
+  const auto target = cluster.server("worker", 0).target({"/job:ps"});
+  df::train::Supervisor supervisor(model.graph, model.sync->supervised({.session = {.target = target}}));
+  int steps = 0;
+  model.sync->train(supervisor, 5, [&](df::Session& session, std::int64_t step) {
+    session.run({.deadline = std::chrono::seconds(20)}, {{model.x, rows_of_step(step, 0, 6)}}, model.train);
+    ++steps;
+  });
+  CHECK(steps == 5);
+  model.sync->finish(supervisor);
 }

@@ -4,8 +4,9 @@
 usage: end_tasks.py [--schedules N] [--seed N] [--beside N] [--only NAME] PROGRAM
 
 PROGRAM is the example backup_workers. What is tried:
-  schedules      a random part of the tasks gets SIGTERM, some of them twice, within 0 to 5 s: all tasks exit with 0, and
-                 the newest checkpoint has every step that a replica has begun after
+  schedules      a random part of the tasks gets SIGTERM, some of them twice, within 0 to 5 s, half of the time before all
+                 replicas have begun: all tasks exit with 0, and the newest checkpoint has every step that a replica has
+                 begun after. If the chief, or the parameter server, ends before the first step, the others say so
   killed_backup  a backup worker is killed at a random moment, and not replaced: all others end well
   killed_chief   the chief is killed, and not replaced: all other workers end in time, and name the chief
 """
@@ -17,10 +18,12 @@ import signal
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 from cluster_tasks import Cluster
 
 WORKERS = 3
+ENDED_EARLY = ("the model is not ready", "no chief has led this replica")
 
 
 def last_step(task):
@@ -30,9 +33,19 @@ def last_step(task):
     return steps[-1] if steps else 0
 
 
+def catches_sigterm(task):
+    """Before it has a Supervisor or a server that it joins, a process just ends by the signal."""
+    try:
+        status = Path(f"/proc/{task.process.pid}/status").read_text()
+    except OSError:
+        return False
+    caught = next((line for line in status.splitlines() if line.startswith("SigCgt:")), "SigCgt: 0")
+    return bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+
 class Trial:
     def __init__(self, args, seed, *flags):
-        self.chance, self.log = random.Random(seed), []
+        self.chance, self.log, self.told = random.Random(seed), [], set()
         self.folder = tempfile.TemporaryDirectory()
         self.cluster = Cluster(args.program, 1, WORKERS, flags, self.folder.name, self.log)
         self.workers = [("worker", i) for i in range(WORKERS)]
@@ -41,8 +54,10 @@ class Trial:
         self.cluster.start(("ps", 0))
         for task in self.workers:
             self.cluster.start(task)
-        self.cluster.wait_for_steps(1)  # then all replicas have begun
         return self
+
+    def wait_until_begun(self):
+        self.cluster.wait_for_steps(1)  # then all replicas have begun
 
     def __exit__(self, *_):
         self.cluster.end()
@@ -51,33 +66,51 @@ class Trial:
     def fail(self, message):
         raise SystemExit(message + "\n" + "\n".join(self.log[-80:]))
 
-    def require_good_end(self, tasks, seconds):
+    def tell(self, name):
+        """Whether the task still ran."""
+        task = self.cluster.tasks[name]
+        if name not in self.told:
+            self.cluster.wait_for(f"{name} to take signals", lambda: task.has_ended() or catches_sigterm(task), 60)
+        self.told.add(name)
+        if task.has_ended():
+            return False
+        task.send(signal.SIGTERM)
+        return True
+
+    def require_good_end(self, tasks, seconds, may_be_early=()):
         for name in tasks:
             task = self.cluster.tasks[name]
             self.cluster.wait_for(f"the end of {name}", task.has_ended, seconds)
             task.reader.join()
             # Without its Supervisor, or its server, a process ends by a second signal.
             ends_by_signal = task.process.returncode == -signal.SIGTERM and task.has_said("ends in step")
-            if task.process.returncode != 0 and not ends_by_signal:
+            is_early = name in may_be_early and any(task.has_said(line) for line in ENDED_EARLY)
+            if task.process.returncode != 0 and not ends_by_signal and not is_early:
                 self.fail(f"{name} has exited with {task.process.returncode}")
 
 
 def schedule(args, seed):
-    with Trial(args, seed, "--steps", str(args.steps), "--save_every", "40") as trial:
+    flags = ("--steps", str(args.steps), "--save_every", "40", "--ready_seconds", "20")
+    with Trial(args, seed, *flags) as trial:
         chance, tasks = trial.chance, trial.cluster.tasks
         told = [task for task in tasks if chance.random() < 0.6] or [("worker", 0)]
         spread = chance.choice([0, 0.05, 0.3, 1, 5])
         times = [(chance.uniform(0, spread), task) for task in told]
         times += [(at + chance.uniform(0, 1), task) for at, task in times if chance.random() < 0.3]
         plan = ", ".join(f"{job} {index} at {at:.2f}" for at, (job, index) in sorted(times))
+        has_begun = chance.random() < 0.5
+        plan = f"{'begun' if has_begun else 'not begun'}, {plan}"
         trial.log.append(f"schedule {seed}: {plan}")
-        time.sleep(chance.uniform(0, 1))
-        begin = time.monotonic()
+        if has_begun:
+            trial.wait_until_begun()
+        time.sleep(chance.uniform(0, 1 if has_begun else chance.choice([0, 0.1, 1])))
+        begin, untold = time.monotonic(), set()
         for at, task in sorted(times):
             time.sleep(max(0, begin + at - time.monotonic()))
-            if not tasks[task].has_ended():
-                tasks[task].send(signal.SIGTERM)
-        trial.require_good_end(trial.workers, args.timeout)
+            is_early = trial.cluster.saved_step() == 0
+            if trial.tell(task) and is_early and task in [("ps", 0), ("worker", 0)]:
+                untold = set(tasks) - set(told)
+        trial.require_good_end(trial.workers, args.timeout, untold)
         if ("ps", 0) in told:
             trial.require_good_end([("ps", 0)], args.timeout)
         begun = max(last_step(tasks[name]) for name in trial.workers)
@@ -89,6 +122,7 @@ def schedule(args, seed):
 
 def killed_backup(args, seed):
     with Trial(args, seed, "--steps", str(args.steps), "--backups", "1") as trial:
+        trial.wait_until_begun()
         time.sleep(trial.chance.uniform(0, 4))
         trial.cluster.tasks["worker", 2].end(signal.SIGKILL)
         trial.require_good_end(trial.workers[:2], args.timeout)
@@ -97,6 +131,7 @@ def killed_backup(args, seed):
 
 def killed_chief(args, seed):
     with Trial(args, seed, "--steps", "1000000", "--ready_seconds", "5") as trial:
+        trial.wait_until_begun()
         time.sleep(trial.chance.uniform(0, 2))
         trial.cluster.tasks["worker", 0].end(signal.SIGKILL)
         begin = time.monotonic()

@@ -13,6 +13,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,13 +27,14 @@ namespace {
 
 /// A replica that adds one to a variable of its own in every step: the variable counts its applied steps.
 struct StaleModel {
+  std::shared_ptr<Device> device;
   Graph graph;
   std::vector<Variable<float>> applied;  ///< by rank
   std::optional<StaleSyncReplicas> stale;
   Operation train;
   std::optional<Session> session;
 
-  StaleModel(const std::shared_ptr<Device>& device, const StaleSyncReplicasOptions& options) {
+  StaleModel(const std::shared_ptr<Device>& shared, const StaleSyncReplicasOptions& options) : device(shared) {
     for (std::int64_t rank = 0; rank < options.replicas; ++rank) {
       applied.emplace_back(graph, 0.0f, VariableOptions{.name = "applied_" + std::to_string(rank)});
     }
@@ -196,6 +198,25 @@ TEST_CASE("A replica that dies is given up, or named to all, as was asked") {
     CHECK(models[0]->of(2) == 0);
     models[2]->stale->begin(*models[2]->session);
     for (const auto& model : models) model->stale->leave(*model->session);
+    CHECK(leading.ended.get_future().get().ok());
+  }
+}
+
+TEST_CASE("A replica of bounded staleness that is told to stop leaves, and the others go on without it") {
+  for (const bool has_session : {true, false}) {
+    auto models = stale_models({.replicas = 2});
+    StaleLeading leading(*models[0]);
+    StaleModel& other = *models[1];
+    for (const auto& model : models) model->stale->begin(*model->session);
+    std::stop_source stop;
+    train::SupervisorOptions options = other.stale->supervised({.is_chief = false, .stop = stop.get_token()});
+    options.session.devices = {other.device};
+    train::Supervisor supervisor(other.graph, options);
+    if (has_session) supervisor.session();
+    stop.request_stop();
+    other.stale->finish(supervisor);
+    for (int i = 0; i < 3; ++i) models[0]->session->run({.deadline = std::chrono::seconds(20)}, {}, models[0]->train);
+    models[0]->stale->leave(*models[0]->session);
     CHECK(leading.ended.get_future().get().ok());
   }
 }

@@ -62,6 +62,19 @@ struct SupervisedModel {
   df::Output<float> bump = weight + 1.0f;
 };
 
+/// The steps that the first of two replicas makes, on the device where the other one was.
+std::int64_t steps_of_the_first(const std::shared_ptr<df::Device>& device) {
+  SupervisedModel model;
+  df::train::SyncReplicas sync(df::train::GradientDescent(0.5f), {.replicas = 2});
+  const df::Operation train = sync.minimize(df::square(model.weight * 1.0f));
+  df::Session session(model.graph, {.devices = {device}});
+  session.run(df::initialize_variables(model.graph));
+  std::jthread leads([&](const std::stop_token& ends) { sync.lead(session, ends); });
+  sync.begin(session);
+  for (int i = 0; i < 3; ++i) session.run({.deadline = std::chrono::seconds(20)}, {}, train);
+  return session.run(sync.global_step()).scalar();
+}
+
 }  // namespace
 
 TEST_CASE("a model that does not become ready in time is told with the variables that have no value") {
@@ -332,6 +345,39 @@ TEST_CASE("a replica that is told to stop while its body waits for others leaves
   });
   CHECK(bodies == 1);
   CHECK(chief.run(sync.global_step()).scalar() == 0);
+}
+
+TEST_CASE("a replica that is told to stop before it has begun leaves, and the others go on without it") {
+  enum class Phase { starts, waits_for_variables, loses_a_task, waits_for_chief };
+  for (const Phase phase : {Phase::starts, Phase::waits_for_variables, Phase::loses_a_task, Phase::waits_for_chief}) {
+    INFO("phase " << static_cast<int>(phase));
+    SupervisedModel model;
+    df::train::SyncReplicas sync(df::train::GradientDescent(0.5f), {.replicas = 2, .rank = 1});
+    static_cast<void>(sync.minimize(df::square(model.weight * 1.0f)));
+    if (phase >= Phase::loses_a_task) {
+      df::Session(model.graph, model.options().session).run(df::initialize_variables(model.graph));
+    }
+    std::stop_source stop;
+    if (phase == Phase::starts) stop.request_stop();
+    df::train::SupervisorOptions options = sync.supervised(model.options());
+    options.is_chief = false;
+    options.stop = stop.get_token();
+    options.log = [&](std::string_view line) {
+      if (line.find("waits for the chief to initialise") != std::string_view::npos) stop.request_stop();
+    };
+    options.begin = [&, begin = options.begin](df::Session& session, const std::stop_token& ends) {
+      if (phase == Phase::loses_a_task) {
+        stop.request_stop();
+        df::throw_error(df::Status::unavailable("a task is lost"));
+      }
+      auto asks = std::async(std::launch::async, [&] { stop.request_stop(); });
+      begin(session, ends);  // nobody leads
+    };
+    df::train::Supervisor supervisor(model.graph, options);
+    sync.train(supervisor, 10, [](df::Session&, std::int64_t) { FAIL("it has not begun"); });
+    sync.finish(supervisor);
+    CHECK(steps_of_the_first(model.device) == 3);
+  }
 }
 
 TEST_CASE("a replica ends its training well when the chief was told to stop, however many are in a step") {

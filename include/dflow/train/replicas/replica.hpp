@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <stop_token>
 #include <string_view>
@@ -47,6 +48,10 @@ class RememberedRanks {
   mutable std::mutex mutex_;
   Tensor<std::int32_t> ranks_{Shape{0}};
 };
+
+/// Calls `end`, by which a replica that was told to stop leaves. Its errors do not count if they say that the leader,
+/// or the task where replicas meet, is lost: nobody waits for the replica then.
+void unless_lost(const std::function<void()>& end);
 
 /// The options of a Supervisor with `begin` and `lead` of `replicas`; with their global step if the options have
 /// none.

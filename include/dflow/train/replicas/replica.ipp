@@ -15,6 +15,17 @@ Variable<std::int64_t> detail::shared_global_step(GraphStore& graph, const Minim
       AnyVariable::make(graph, zero, {.name = graph.unique_name("global_step"), .trainable = false}));
 }
 
+void detail::unless_lost(const std::function<void()>& end) {
+  try {
+    end();
+  } catch (const Error& error) {
+    const Code code = error.status().code();
+    const bool is_lost = code == Code::unavailable || code == Code::aborted || code == Code::cancelled ||
+                         code == Code::deadline_exceeded;
+    if (!is_lost) throw;
+  }
+}
+
 AnyVariable detail::number_of_replica(const AnyOutput& loss, std::string_view name, std::int64_t rank) {
   GraphStore& graph = *loss.graph();
   GraphStore::Scope scope = graph.scope();

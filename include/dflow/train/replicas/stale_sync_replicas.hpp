@@ -86,7 +86,8 @@ class StaleSyncReplicas {
 
   /// The options of a Supervisor with this `begin` and `lead`; with this global step if the options have none.
   SupervisorOptions supervised(SupervisorOptions options) const;
-  /// Leaves. In the chief, which leads, blocks until all others have left too.
+  /// Leaves. In the chief, which leads, blocks until all others have left too. If this replica was told to stop, blocks
+  /// for `patience` (30 s without one) at most.
   void finish(Supervisor& supervisor) const;
 
  private:

@@ -144,6 +144,12 @@ void StaleSyncReplicas::finish(Supervisor& supervisor) const {
   } catch (const Error& error) {
     if (error.status().code() != Code::cancelled || !supervisor.should_stop()) throw;
   }
+  if (!supervisor.should_stop() || supervisor.is_chief()) return;
+  constexpr Duration end_patience = std::chrono::seconds(30);
+  detail::unless_lost([&] {
+    supervisor.run_stopped(options_.patience.value_or(end_patience),
+                           [this](Session& session, Duration left) { leave(session, {.deadline = left}); });
+  });
 }
 
 }  // namespace dflow::train

@@ -175,6 +175,10 @@ class Supervisor {
   /// Returns false as soon as the body does: nobody needs to wait any more. Also returns false if SIGTERM or a stop
   /// comes before; this ends `lead`, and saves the steps that `lead` has made.
   bool wait_for_lead(const std::function<bool(Session&)>& body = nullptr);
+  /// For a replica that was told to stop, also before the model was ready: calls `body(session, left)` with the last
+  /// session, or with a new session, in which variables may have no values. If a task is lost, calls it again while
+  /// time is `left` of `within`. Errors: as of the body; Unavailable if a task is missing for that time.
+  void run_stopped(Duration within, const std::function<void(Session&, Duration left)>& body);
   /// Saves now, in the chief, and returns the path. Errors: as of `Saver::save`; FailedPrecondition in other replicas
   /// and without a `checkpoint_dir`.
   std::string save();

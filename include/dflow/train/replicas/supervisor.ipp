@@ -241,6 +241,29 @@ void wait_until(Clock& clock, Clock::time_point time, const std::stop_token& sto
 
 }  // namespace detail
 
+void Supervisor::run_stopped(Duration within, const std::function<void(Session&, Duration left)>& body) {
+  Clock& clock = *options_.clock;
+  const Clock::time_point deadline = clock.after(within);
+  std::unique_ptr<Session> made;
+  for (;;) {
+    const Duration left = std::max(deadline - clock.now(), Duration::zero());
+    try {
+      if (session_ == nullptr && made == nullptr) {
+        SessionOptions making = options_.session;
+        making.startup_timeout = left;
+        made = std::make_unique<Session>(*graph_, making);
+        continue;
+      }
+      return body(session_ == nullptr ? *made : *session_, left);
+    } catch (const Error& error) {
+      if (!detail::is_lost_task(error.status()) || clock.now() >= deadline) throw;
+      session_ = nullptr;
+      made = nullptr;
+    }
+    detail::wait_until(clock, std::min(deadline, clock.after(options_.poll_interval)), {});
+  }
+}
+
 /// A beginning that waits is ended by the deadline, and says now and then that it waits.
 void Supervisor::begin(Clock::time_point deadline) {
   if (!options_.begin) return;

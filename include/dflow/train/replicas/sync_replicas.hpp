@@ -116,8 +116,9 @@ class SyncReplicas {
   /// `supervisor.should_stop()`. A body returns false if this replica has no more data: the replica then leaves, and
   /// a chief goes on to lead until all others have left.
   ///
-  /// If this replica is told to stop after `begin`, it leaves, and a step that it waits for ends; the others go on. If
-  /// the chief is told to stop, it saves all steps that were made, and `train` returns in all replicas.
+  /// If this replica is told to stop, it leaves, also before it has begun, and a step that it waits for ends; the
+  /// others go on. That takes `end_patience` at most. If the chief is told to stop, it saves all steps that were made,
+  /// and `train` returns in all replicas that have begun.
   ///
   /// All replicas make steps again that were lost with a task. If the chief saves, this returns when it has saved the
   /// steps, so the final model is the model of an undisturbed run. Replicas other than the chief have then left, and
@@ -133,8 +134,9 @@ class SyncReplicas {
       }
     });
   }
-  /// Leaves, if this replica has not left. In the chief, which leads, blocks until all others have left too, or are
-  /// lost for `end_patience`. For a loop of your own: steps that are lost meanwhile are not made again.
+  /// Leaves, if this replica has not left; also if it was told to stop before it has begun. In the chief, which leads,
+  /// blocks until all others have left too, or are lost for `end_patience`. For a loop of your own: steps that are lost
+  /// meanwhile are not made again.
   void finish(Supervisor& supervisor) const;
 
  private:

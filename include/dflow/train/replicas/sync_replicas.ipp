@@ -458,20 +458,13 @@ void SyncReplicas::make_steps(Supervisor& supervisor, std::int64_t steps,
   }
 }
 
-/// The chief ends the training of all, and saves it. Another replica leaves.
+/// The chief ends the training of all, and saves it. Another replica leaves, also if it has not begun.
 void SyncReplicas::stop_early(Supervisor& supervisor) const {
-  const auto leave_in_time = [this](Session& session) {
-    leave(session, {.deadline = options_.patience.value_or(options_.end_patience)});
-    return true;
-  };
-  try {
-    supervisor.wait_for_lead(supervisor.is_chief() ? std::function<bool(Session&)>() : leave_in_time);
-  } catch (const Error& error) {
-    const Code code = error.status().code();
-    const bool is_lost = code == Code::unavailable || code == Code::aborted || code == Code::cancelled ||
-                         code == Code::deadline_exceeded;
-    if (!is_lost) throw;  // else the leader, or the barrier, is lost: nobody waits for this replica
-  }
+  detail::unless_lost([&] {
+    if (supervisor.is_chief()) return static_cast<void>(supervisor.wait_for_lead());
+    supervisor.run_stopped(options_.patience.value_or(options_.end_patience),
+                           [this](Session& session, Duration left) { leave(session, {.deadline = left}); });
+  });
 }
 
 void SyncReplicas::train_until(Supervisor& supervisor, std::int64_t steps,
