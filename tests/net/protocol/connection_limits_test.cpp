@@ -292,8 +292,14 @@ TEST_CASE("a goodbye comes after what is being sent, or is given up when nobody 
   CHECK(connection->post(1, std::string(5'000'000, 'x')).ok());
   connection->close(Status::aborted("why it goes"));
   CHECK(mentions(raw.owner->closed(), "why it goes"));
-  SECTION("somebody reads") {
+  SECTION("somebody reads, and ends the stream") {
     CHECK(mentions(raw.goodbye(), "why it goes"));
+    raw.stream->close();
+  }
+  SECTION("somebody reads, and goes on to send") {
+    CHECK(mentions(raw.goodbye(), "why it goes"));
+    CHECK(raw.send(test::request_bytes(1, "nobody serves it")).ok());
+    clock->advance(seconds(2));
     CHECK(test::read(*raw.stream, 1).empty());
   }
   SECTION("nobody does") { clock->advance(seconds(2)); }

@@ -209,7 +209,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   /// has ended.
   std::vector<std::uint64_t> unread_posts();
   /// Tells the peer why, and ends it; a peer that does not listen for a `heartbeat_interval` is left without a word.
-  /// The first call counts.
+  /// For a reason that is more than Unavailable, the stream stays open until the peer has read the goodbye, no longer
+  /// than that time: bytes that meet a closed stream may take the goodbye away from the peer. The first call counts.
   void close(const Status& why);
 
   bool is_open() const noexcept { return is_open_.load(std::memory_order_acquire); }
@@ -263,6 +264,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   void finish_call(std::uint64_t request, Status status, std::string body);
   void fail(Status status, bool tell_peer) noexcept;
   void say_goodbye(const Status& why);
+  void linger(const Status& read);
   void finish_write(const Status& status);
   Status check_answers() const;
   Status check_requests() const;
@@ -330,6 +332,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   std::map<std::uint64_t, Asked> requests_;  ///< of the peer, which numbers them, not answered yet
   Clock::time_point could_send_{};           ///< when there last was credit, or nothing that waited for it
   TimerId timer_{};
+  bool is_lingering_ = false;       ///< the peer is to read the goodbye, and ends the stream
+  std::vector<std::byte> dropped_;  ///< bytes that come meanwhile; used only by the thread that reads
 };
 
 }  // namespace dflow::net

@@ -97,11 +97,12 @@ void Connection::fail(Status status, bool tell_peer) noexcept {
     writer_.clear();
     options_.clock->cancel(timer_);
     try {
+      is_lingering_ = tell_peer && was_open && status.code() != Code::unavailable;
       if (tell_peer) say_goodbye(status);
     } catch (...) {
-      tell_peer = false;
+      tell_peer = is_lingering_ = false;
     }
-    if (!tell_peer || !is_writing_) stream_->close();
+    if (!tell_peer || (!is_writing_ && !is_lingering_)) stream_->close();
     // A callback is choosing the memory for a reply: that call is told of the end when the callback has returned.
     std::erase_if(calls, [&](const auto& entry) {
       if (entry.second->is_placing) entry.second->ended = status;
@@ -132,14 +133,15 @@ void Connection::fail(Status status, bool tell_peer) noexcept {
 
 void Connection::close(const Status& why) { fail(why, true); }
 
-/// With the mutex held. The stream is closed when it is written, or when the peer does not read it.
+/// With the mutex held. The stream is closed when the goodbye is written or, if this side lingers, when the peer has
+/// read it; or when the peer does not read it.
 void Connection::say_goodbye(const Status& why) {
   std::string body;
   ByteWriter out(body);
   write_status(out, why);
   writer_.add({.type = FrameType::goodbye}, std::move(body));
   flush();
-  if (!is_writing_) return;
+  if (!is_writing_ && !is_lingering_) return;
   timer_ = options_.clock->schedule_after(options_.heartbeat_interval, [weak = weak_from_this()] {
     if (const std::shared_ptr<Connection> self = weak.lock()) self->stream_->close();
   });
@@ -153,6 +155,24 @@ void Connection::read_next() {
   });
 }
 
+/// After the goodbye, bytes are dropped until the peer ends the stream. `read` is the end of the last read.
+void Connection::linger(const Status& read) {
+  constexpr std::size_t bytes_at_once = 4096;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!is_lingering_) return;
+    if (!read.ok()) {
+      is_lingering_ = false;
+      options_.clock->cancel(timer_);
+      return stream_->close();
+    }
+  }
+  dropped_.resize(bytes_at_once);
+  stream_->read_some(dropped_, read_count_, [self = shared_from_this()](const Status& status) {
+    self->guarded([&] { self->linger(status); });
+  });
+}
+
 Status Connection::lost(const Status& status) const {
   // Whoever cannot connect says the peer's name.
   if (!is_open()) {
@@ -163,26 +183,32 @@ Status Connection::lost(const Status& status) const {
 }
 
 void Connection::on_read(const Status& status) {
-  if (!status.ok()) return fail(lost(status), false);
+  if (!status.ok()) {
+    fail(lost(status), false);
+    return linger(status);
+  }
+  bool is_over = false;
   {
     const std::lock_guard lock(mutex_);
-    if (!closed_.ok()) return;
-    is_answering_ = true;
+    is_over = !closed_.ok();
+    is_answering_ = !is_over;
   }
+  if (is_over) return linger(status);
   last_heard_.store(options_.clock->now().time_since_epoch().count(), std::memory_order_relaxed);
   try {
     if (options_.traffic != nullptr) options_.traffic->received_bytes.fetch_add(read_count_, std::memory_order_relaxed);
     reader_.take(read_count_);
   } catch (...) {
-    return fail(status_of_current_exception(), !is_farewell());
+    fail(status_of_current_exception(), !is_farewell());
+    return linger(status);
   }
   {
     const std::lock_guard lock(mutex_);
     is_answering_ = false;
-    if (!closed_.ok()) return;
-    flush();
+    is_over = !closed_.ok();
+    if (!is_over) flush();
   }
-  read_next();
+  is_over ? linger(status) : read_next();
 }
 
 void Connection::on_frame(const FrameHeader& header, std::string payload) {
@@ -330,7 +356,7 @@ void Connection::finish_write(const Status& status) {
     if (!is_closed && status.code() == Code::unavailable) return;
     is_writing_ = false;
     if (status.ok()) flush();  // once it is closed a goodbye may be left
-    if (is_closed && is_writing_) return;
+    if (is_closed && (is_writing_ || is_lingering_)) return;
     if (is_closed) options_.clock->cancel(timer_);
   }
   if (is_closed) stream_->close();
