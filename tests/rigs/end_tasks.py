@@ -4,8 +4,8 @@
 usage: end_tasks.py [--schedules N] [--seed N] [--beside N] [--only NAME] PROGRAM
 
 PROGRAM is the example backup_workers. What is tried:
-  schedules      a random part of the tasks gets SIGTERM, some of them twice, within 0 to 5 s, half of the time before all
-                 replicas have begun: all tasks exit with 0, and the newest checkpoint has every step that a replica has
+  schedules      a random part of the tasks gets SIGTERM, some of them twice, within 0 to 5 s, in half of the schedules
+                 before all are started: all tasks exit with 0, and the newest checkpoint has every step that a replica has
                  begun after. If the chief, or the parameter server, ends before the first step, the others say so
   killed_backup  a backup worker is killed at a random moment, and not replaced: all others end well
   killed_chief   the chief is killed, and not replaced: all other workers end in time, and name the chief
@@ -49,14 +49,14 @@ class Trial:
         self.folder = tempfile.TemporaryDirectory()
         self.cluster = Cluster(args.program, 1, WORKERS, flags, self.folder.name, self.log)
         self.workers = [("worker", i) for i in range(WORKERS)]
+        self.names = [("ps", 0), *self.workers]
 
     def __enter__(self):
-        self.cluster.start(("ps", 0))
-        for task in self.workers:
-            self.cluster.start(task)
         return self
 
-    def wait_until_begun(self):
+    def start_and_begin(self):
+        for task in self.names:
+            self.cluster.start(task)
         self.cluster.wait_for_steps(1)  # then all replicas have begun
 
     def __exit__(self, *_):
@@ -93,23 +93,28 @@ def schedule(args, seed):
     flags = ("--steps", str(args.steps), "--save_every", "40", "--ready_seconds", "20")
     with Trial(args, seed, *flags) as trial:
         chance, tasks = trial.chance, trial.cluster.tasks
-        told = [task for task in tasks if chance.random() < 0.6] or [("worker", 0)]
+        told = [task for task in trial.names if chance.random() < 0.6] or [("worker", 0)]
         spread = chance.choice([0, 0.05, 0.3, 1, 5])
-        times = [(chance.uniform(0, spread), task) for task in told]
-        times += [(at + chance.uniform(0, 1), task) for at, task in times if chance.random() < 0.3]
-        plan = ", ".join(f"{job} {index} at {at:.2f}" for at, (job, index) in sorted(times))
         has_begun = chance.random() < 0.5
-        plan = f"{'begun' if has_begun else 'not begun'}, {plan}"
+        starts = [] if has_begun else [(chance.uniform(0, 2), task) for task in trial.names]
+        at_start = {task: at for at, task in starts}
+        times = [(at_start.get(task, 0) + chance.uniform(0, spread), task) for task in told]
+        times += [(at + chance.uniform(0, 1), task) for at, task in times if chance.random() < 0.3]
+        events = sorted([(at, 0, task) for at, task in starts] + [(at, 1, task) for at, task in times])
+        plan = ", ".join(f"{job} {index} {('starts', 'told')[kind]} at {at:.2f}" for at, kind, (job, index) in events)
         trial.log.append(f"schedule {seed}: {plan}")
         if has_begun:
-            trial.wait_until_begun()
-        time.sleep(chance.uniform(0, 1 if has_begun else chance.choice([0, 0.1, 1])))
+            trial.start_and_begin()
+            time.sleep(chance.uniform(0, 1))
         begin, untold = time.monotonic(), set()
-        for at, task in sorted(times):
+        for at, is_signal, task in events:
             time.sleep(max(0, begin + at - time.monotonic()))
+            if not is_signal:
+                trial.cluster.start(task)
+                continue
             is_early = trial.cluster.saved_step() == 0
             if trial.tell(task) and is_early and task in [("ps", 0), ("worker", 0)]:
-                untold = set(tasks) - set(told)
+                untold = set(trial.names) - set(told)
         trial.require_good_end(trial.workers, args.timeout, untold)
         if ("ps", 0) in told:
             trial.require_good_end([("ps", 0)], args.timeout)
@@ -122,7 +127,7 @@ def schedule(args, seed):
 
 def killed_backup(args, seed):
     with Trial(args, seed, "--steps", str(args.steps), "--backups", "1") as trial:
-        trial.wait_until_begun()
+        trial.start_and_begin()
         time.sleep(trial.chance.uniform(0, 4))
         trial.cluster.tasks["worker", 2].end(signal.SIGKILL)
         trial.require_good_end(trial.workers[:2], args.timeout)
@@ -131,7 +136,7 @@ def killed_backup(args, seed):
 
 def killed_chief(args, seed):
     with Trial(args, seed, "--steps", "1000000", "--ready_seconds", "5") as trial:
-        trial.wait_until_begun()
+        trial.start_and_begin()
         time.sleep(trial.chance.uniform(0, 2))
         trial.cluster.tasks["worker", 0].end(signal.SIGKILL)
         begin = time.monotonic()
