@@ -19,11 +19,12 @@ namespace dflow {
 ///
 /// A replica is present until it leaves or is given up, and is present again when it arrives or waits. The barrier
 /// wants `aggregate` arrivals, or all replicas that are left if they are fewer. The leader remembers which replicas
-/// have left, for a barrier that is started anew. Therefore a replica's leaving is done when the leader knows of it.
-/// Until then the steps that the replica has made may be lost, and it is to make them again. If another leader opens
-/// the barrier, or the leader fails, a replica that is leaving is told Aborted and is present again. A replica whose
-/// leaving is cancelled is present again too. If two processes have one rank, the process that began last counts: a
-/// call of the other one that waits or leaves is told AlreadyExists.
+/// have left, for a barrier that is started anew. Therefore a replica's leaving is done when the leader knows of it:
+/// when the leader says in its next call that it has heard the answer, since an answer may be lost on its way. Until
+/// then the steps that the replica has made may be lost, and it is to make them again. If another leader opens the
+/// barrier, or the leader fails, a replica that is leaving is told Aborted and is present again. A replica whose
+/// leaving is cancelled is present again too, unless it leaves for good. If two processes have one rank, the process
+/// that began last counts: a call of the other one that waits or leaves is told AlreadyExists.
 ///
 /// The leader and each replica hold a place for as long as their processes live: a call that is cancelled when its
 /// client is lost. If the leader loses its place while it leads, the barrier is closed as by `Close::lost`. A replica
@@ -73,16 +74,19 @@ class TokenBarrierState final : public AwaitedResource {
   /// if another call takes its place.
   void wait_async(std::int64_t rank, std::int64_t local_step, const CancellationToken& cancellation, WaitDone done);
   /// Tells which replicas have arrived, as soon as there are enough or a replica has left without the leader having
-  /// been told. The call also says that the leader knows what it was told before. Errors: OutOfRange if all replicas
-  /// have left; AlreadyExists if somebody else collects; Aborted if the barrier is not open.
-  void collect_async(std::int64_t leader, const CancellationToken& cancellation, CollectDone done);
+  /// been told. If the leader has heard the answer to its last call, it knows those of that answer; else it is told of
+  /// them again. Errors: OutOfRange if all replicas have left; AlreadyExists if somebody else collects; Aborted if the
+  /// barrier is not open.
+  void collect_async(std::int64_t leader, const CancellationToken& cancellation, CollectDone done,
+                     bool has_heard = true);
   /// The next step begins: replicas that wait for it go on.
   void advance(std::int64_t step, std::int64_t leader = 0);
   /// Replica `rank` brings no more, from now on. Its arrivals so far count, and a call that waits under its rank is
   /// told the current step at once. Calls `done` when the leader knows, when nobody has ever led, or when the training
-  /// has ended. Errors: AlreadyExists if the replica waits or arrives again before that, in another process; Aborted
-  /// when the leader has failed, or another one leads, before that.
-  void leave_async(std::int64_t rank, const CancellationToken& cancellation, LeaveDone done);
+  /// has ended. If the replica leaves `for_good`, it has left also if the call is cancelled before that. Errors:
+  /// AlreadyExists if the replica waits or arrives again before that, in another process; Aborted when the leader has
+  /// failed, or another one leads, before that.
+  void leave_async(std::int64_t rank, const CancellationToken& cancellation, LeaveDone done, bool for_good = false);
   /// The replicas that are present and have not arrived at the current step, ascending.
   std::vector<std::int32_t> missing() const;
   /// Holds the place of the leader with number `leader`, or of a replica. The leader's call is done when the barrier is

@@ -23,6 +23,7 @@ struct TokenBarrierState::State {
   struct Leaver {
     std::int64_t rank;
     LeaveDone done;
+    bool for_good;
   };
   static constexpr std::int64_t of_leader = -1;
   struct Holder {
@@ -83,7 +84,7 @@ struct TokenBarrierState::State {
     {
       const std::lock_guard lock(mutex);
       const bool still_leaves = leavers.has_if([&](const Leaver& other) { return other.rank == leaver.rank; });
-      if (!still_leaves && replica(leaver.rank).left == Left::untold) stay(leaver.rank);
+      if (!leaver.for_good && !still_leaves && replica(leaver.rank).left == Left::untold) stay(leaver.rank);
     }
     leaver.done(status);
   }
@@ -145,11 +146,12 @@ struct TokenBarrierState::State {
       due.collectors = collectors.take_all();
     }
   }
-  /// The leader has come again, so it knows the leavers that it was told of.
-  void note_known(Due& due) {
+  /// The leader has come again: it knows the leavers that it was told of, or has not heard of them.
+  void note_known(bool has_heard, Due& due) {
     for (Replica& one : of) {
       if (one.left != Left::told) continue;
-      one.left = Left::known;
+      one.left = has_heard ? Left::known : Left::untold;
+      if (!has_heard) continue;
       one.is_leaving = false;
     }
     due.leavers = leavers.take_if(
@@ -331,13 +333,14 @@ void TokenBarrierState::wait_async(std::int64_t rank, std::int64_t local_step, c
                    cancellation);
 }
 
-void TokenBarrierState::collect_async(std::int64_t leader, const CancellationToken& cancellation, CollectDone done) {
+void TokenBarrierState::collect_async(std::int64_t leader, const CancellationToken& cancellation, CollectDone done,
+                                      bool has_heard) {
   State::Due due;
   due.collectors_status = Status::already_exists(str_cat(debug_string(), ": somebody else collects, and leads now"));
   std::unique_lock lock(state_->mutex);
   require_leader(leader);
   due.collectors = state_->collectors.take_all();
-  state_->note_known(due);
+  state_->note_known(has_heard, due);
   Collected collected;
   Status status;
   if (!state_->is_open) {
@@ -359,7 +362,8 @@ void TokenBarrierState::advance(std::int64_t step, std::int64_t leader) {
   state_->begin(step, due);
 }
 
-void TokenBarrierState::leave_async(std::int64_t rank, const CancellationToken& cancellation, LeaveDone done) {
+void TokenBarrierState::leave_async(std::int64_t rank, const CancellationToken& cancellation, LeaveDone done,
+                                    bool for_good) {
   require_rank(rank);
   State::Due due;
   std::unique_lock lock(state_->mutex);
@@ -380,7 +384,7 @@ void TokenBarrierState::leave_async(std::int64_t rank, const CancellationToken& 
     return done(status);
   }
   one.is_leaving = true;
-  detail::wait_for(state_, &State::leavers, lock, state_->leavers.add(State::Leaver{rank, std::move(done)}),
+  detail::wait_for(state_, &State::leavers, lock, state_->leavers.add(State::Leaver{rank, std::move(done), for_good}),
                    cancellation);
 }
 

@@ -41,22 +41,24 @@ std::shared_ptr<Told> wait_at(TokenBarrierState& barrier, std::int64_t rank, std
 }
 
 std::shared_ptr<Told> collect_at(TokenBarrierState& barrier, const CancellationToken& token = {},
-                                 std::int64_t leader = 0) {
+                                 std::int64_t leader = 0, bool has_heard = true) {
   auto told = std::make_shared<Told>();
-  barrier.collect_async(leader, token, [told](Status status, TokenBarrierState::Collected collected) {
+  const auto done = [told](Status status, TokenBarrierState::Collected collected) {
     REQUIRE_FALSE(told->is_told);
     *told = {true, std::move(status), 0, std::move(collected.arrived), std::move(collected.left)};
-  });
+  };
+  barrier.collect_async(leader, token, done, has_heard);
   return told;
 }
 
-std::shared_ptr<Told> leave_barrier(TokenBarrierState& barrier, std::int64_t rank,
-                                    const CancellationToken& token = {}) {
+std::shared_ptr<Told> leave_barrier(TokenBarrierState& barrier, std::int64_t rank, const CancellationToken& token = {},
+                                    bool for_good = false) {
   auto told = std::make_shared<Told>();
-  barrier.leave_async(rank, token, [told](Status status) {
+  const auto done = [told](Status status) {
     REQUIRE_FALSE(told->is_told);
     *told = {true, std::move(status), 0, {}, {}};
-  });
+  };
+  barrier.leave_async(rank, token, done, for_good);
   return told;
 }
 
@@ -151,6 +153,42 @@ TEST_CASE("Who leaves a barrier is told so when its leader knows, or nobody lead
   barrier.close(TokenBarrierState::Close::done, 7);
   CHECK(leaves->is_told);
   CHECK(leaves->status.ok());
+}
+
+TEST_CASE("A leader that has not heard who has left a barrier is told again, and who leaves is not told before") {
+  TokenBarrierState barrier("b", 3, 3);
+  barrier.open(0, 7);
+  const auto leaves = leave_barrier(barrier, 1);
+  for (int lost = 0; lost < 2; ++lost) CHECK(collect_at(barrier, {}, 7, false)->left == Ranks{1});
+  CHECK_FALSE(leaves->is_told);
+  const auto again = leave_barrier(barrier, 1);
+  const auto collects = collect_at(barrier, {}, 7);
+  CHECK_FALSE(collects->is_told);
+  CHECK(leaves->is_told);
+  CHECK(again->is_told);
+  CHECK(leave_barrier(barrier, 1)->is_told);
+  barrier.abandon(Status::cancelled("the test is over"));
+}
+
+TEST_CASE("Who leaves a barrier for good has left when its call is cancelled") {
+  for (const bool for_good : {false, true}) {
+    TokenBarrierState barrier("b", 2, 2);
+    barrier.open(0, 7);
+    CancellationSource first, second;
+    const auto leaves = leave_barrier(barrier, 1, first.token(), for_good);
+    const auto leaves_again = leave_barrier(barrier, 1, second.token(), for_good);
+    first.cancel();
+    second.cancel();
+    CHECK(leaves->status.code() == Code::cancelled);
+    CHECK(barrier.num_present() == (for_good ? 1 : 2));
+    barrier.arrive(0, 0);
+    const auto collects = collect_at(barrier, {}, 7);
+    CHECK(collects->is_told == for_good);
+    if (for_good) CHECK(collects->left == Ranks{1});
+    CHECK(wait_at(barrier, 1, -1)->is_told == !for_good);  // another process: it waits until this step has been made
+    CHECK(barrier.num_present() == 2);
+    barrier.abandon(Status::cancelled("the test is over"));
+  }
 }
 
 TEST_CASE("Who is leaving a barrier when its leader fails is to come back, and is waited for") {
@@ -531,7 +569,7 @@ TEST_CASE("The ops of a barrier do in steps what it does") {
   const auto nobody = constant(graph, Tensor<std::int32_t>(Shape{0}));
   const Operation open = build<TokenBarrierOpen>({handle, step, leader, nobody});
   const Operation advance = build<TokenBarrierAdvance>({handle, step, leader});
-  const BuiltNode collected = build<TokenBarrierCollect>({handle, leader});
+  const BuiltNode collected = build<TokenBarrierCollect>({handle, leader, constant(graph, true)});
   const Output<std::int32_t> collect{collected.output(0)}, left{collected.output(1)};
   const Output<std::int32_t> drop{AnyOutput(build<TokenBarrierDropMissing>({handle, leader}))};
   std::vector<Operation> arrive, leave;

@@ -62,17 +62,28 @@ struct SupervisedModel {
   df::Output<float> bump = weight + 1.0f;
 };
 
+/// A replica that trains in step with others on one device.
+struct SupervisedReplica {
+  SupervisedReplica(const std::shared_ptr<df::Device>& device, const df::train::SyncReplicasOptions& options)
+      : sync(df::train::GradientDescent(0.5f), options),
+        train(sync.minimize(df::square(model.weight * 1.0f))),
+        session(model.graph, {.devices = {device}}) {
+    session.run(df::initialize_variables(model.graph));
+  }
+
+  SupervisedModel model;
+  df::train::SyncReplicas sync;
+  df::Operation train;
+  df::Session session;
+};
+
 /// The steps that the first of two replicas makes, on the device where the other one was.
 std::int64_t steps_of_the_first(const std::shared_ptr<df::Device>& device) {
-  SupervisedModel model;
-  df::train::SyncReplicas sync(df::train::GradientDescent(0.5f), {.replicas = 2});
-  const df::Operation train = sync.minimize(df::square(model.weight * 1.0f));
-  df::Session session(model.graph, {.devices = {device}});
-  session.run(df::initialize_variables(model.graph));
-  std::jthread leads([&](const std::stop_token& ends) { sync.lead(session, ends); });
-  sync.begin(session);
-  for (int i = 0; i < 3; ++i) session.run({.deadline = std::chrono::seconds(20)}, {}, train);
-  return session.run(sync.global_step()).scalar();
+  SupervisedReplica first(device, {.replicas = 2});
+  std::jthread leads([&](const std::stop_token& ends) { first.sync.lead(first.session, ends); });
+  first.sync.begin(first.session);
+  for (int i = 0; i < 3; ++i) first.session.run({.deadline = std::chrono::seconds(20)}, {}, first.train);
+  return first.session.run(first.sync.global_step()).scalar();
 }
 
 }  // namespace
@@ -378,6 +389,37 @@ TEST_CASE("a replica that is told to stop before it has begun leaves, and the ot
     sync.finish(supervisor);
     CHECK(steps_of_the_first(model.device) == 3);
   }
+}
+
+TEST_CASE("a replica that is told to stop has left also if the leader hears of it too late") {
+  SupervisedModel model;
+  SupervisedReplica first(model.device, {.replicas = 3}), third(model.device, {.replicas = 3, .rank = 2});
+  Gate gate;
+  std::promise<void> is_busy;
+  const std::function<void()> save = [&, has_begun = false]() mutable {
+    if (!std::exchange(has_begun, true)) is_busy.set_value();
+    gate.pass({});
+  };
+  std::jthread leads([&](const std::stop_token& ends) { first.sync.lead(first.session, ends, save); });
+  for (SupervisedReplica* one : {&first, &third}) one->sync.begin(one->session);
+  auto leaves = std::async(std::launch::async, [&] { third.sync.leave(third.session); });
+  is_busy.get_future().wait();
+  df::train::SyncReplicas sync(df::train::GradientDescent(0.5f),
+                               {.replicas = 3, .rank = 1, .end_patience = std::chrono::milliseconds(20)});
+  static_cast<void>(sync.minimize(df::square(model.weight * 1.0f)));
+  df::train::SupervisorOptions options = sync.supervised(model.options());
+  options.is_chief = false;
+  std::stop_source stop;
+  options.stop = stop.get_token();
+  {
+    df::train::Supervisor supervisor(model.graph, options);
+    sync.train(supervisor, 10, [&](df::Session&, std::int64_t) { stop.request_stop(); });
+    CHECK(supervisor.should_stop());
+  }
+  gate.open();
+  for (int i = 0; i < 3; ++i) first.session.run({.deadline = std::chrono::seconds(20)}, {}, first.train);
+  CHECK(first.session.run(first.sync.global_step()).scalar() == 3);
+  leaves.get();
 }
 
 TEST_CASE("a replica ends its training well when the chief was told to stop, however many are in a step") {

@@ -58,10 +58,11 @@ struct TokenBarrierWait : StatefulOp<"TokenBarrierWait"> {
 // An op of a leader, from here on, is AlreadyExists if another leader has opened the barrier since.
 
 /// Waits until enough replicas have arrived, or until a replica has left and the leader was not told: handle, leader
-/// [] -> arrived [m], left [n], ranks, ascending. `arrived` is empty if not enough replicas have arrived. Errors:
-/// OutOfRange when all replicas have left; AlreadyExists also when another call collects.
+/// [], has_heard [] -> arrived [m], left [n], ranks, ascending. `arrived` is empty if not enough replicas have arrived.
+/// `has_heard` says whether the leader has got what its last call gave. Errors: OutOfRange when all replicas have left;
+/// AlreadyExists also when another call collects.
 struct TokenBarrierCollect : StatefulOp<"TokenBarrierCollect"> {
-  using Inputs = In<ResourceHandle, std::int64_t>;
+  using Inputs = In<ResourceHandle, std::int64_t, bool>;
   using Outputs = Out<std::int32_t, std::int32_t>;
   static void infer(InferContext& context);
 };
@@ -75,7 +76,10 @@ struct TokenBarrierAdvance : StatefulOp<"TokenBarrierAdvance"> {
 
 /// The replica ends, and the others go on without it; waits until the leader knows: handle.
 struct TokenBarrierLeave : StatefulOp<"TokenBarrierLeave"> {
-  using Attrs = TokenBarrierRankAttrs;
+  struct Attrs {
+    std::int64_t rank = 0;  ///< of the replica, in [0, replicas)
+    bool for_good = false;  ///< it has left, also if the step is cancelled before the leader knows
+  };
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<>;
   static void infer(InferContext& context);

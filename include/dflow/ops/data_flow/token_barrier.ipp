@@ -24,7 +24,7 @@ void TokenBarrierWait::infer(InferContext& context) {
   context.set_output(0, Shape{});
 }
 void TokenBarrierCollect::infer(InferContext& context) {
-  static_cast<void>(context.with_rank(1, 0));
+  for (const int scalar : {1, 2}) static_cast<void>(context.with_rank(scalar, 0));
   for (const int ranks : {0, 1}) context.set_output(ranks, PartialShape{dynamic});
 }
 void TokenBarrierAdvance::infer(InferContext& context) {

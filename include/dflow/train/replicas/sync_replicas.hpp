@@ -146,6 +146,7 @@ class SyncReplicas {
                    const std::function<bool(Session&, std::int64_t)>& body) const;
   void make_steps(Supervisor& supervisor, std::int64_t steps,
                   const std::function<bool(Session&, std::int64_t)>& body) const;
+  void end(Session& session, const RunOptions& options, const Operation& how) const;
   void stop_early(Supervisor& supervisor) const;
   void tell_missing(const Leading& with, const Feed& leader) const;
 

@@ -132,9 +132,11 @@ struct SyncReplicas::Built {
   Variable<std::int64_t> global_step;
   Output<std::int64_t> local_step;
   Operation begin;                 ///< waits for a leader, and sets the local step
-  Operation open, advance, leave;  ///< the leader's start and step; the end of this replica
+  Operation open, advance;         ///< the leader's start and step
+  Operation leave, stop;           ///< the end of this replica, and its end when it is told to stop
   Output<std::int64_t> leader;     ///< fed: the leader's number
   Output<std::int32_t> known;      ///< fed: the replicas that have left before
+  Output<bool> has_heard;          ///< fed: the leader has got what it collected last
   Output<std::int32_t> collected;  ///< the ranks that have arrived
   Output<std::int32_t> left;       ///< the ranks that have left
   Output<std::int32_t> ranks;      ///< fed: the ranks whose gradients make the step
@@ -272,7 +274,9 @@ void SyncReplicas::Built::build_lead(const AnyOutput& barrier, std::span<const d
       Output<std::int64_t>::unchecked(dflow::detail::any_placeholder(graph, DType::int64, Shape{}, {.name = "leader"}));
   known =
       Output<std::int32_t>::unchecked(dflow::detail::any_placeholder(graph, DType::int32, {dynamic}, {.name = "left"}));
-  const BuiltNode collecting = build<TokenBarrierCollect>({barrier, leader});
+  has_heard =
+      Output<bool>::unchecked(dflow::detail::any_placeholder(graph, DType::boolean, Shape{}, {.name = "has_heard"}));
+  const BuiltNode collecting = build<TokenBarrierCollect>({barrier, leader, has_heard});
   collected = Output<std::int32_t>::unchecked(collecting.output(0));
   left = Output<std::int32_t>::unchecked(collecting.output(1));
   ranks = Output<std::int32_t>::unchecked(
@@ -320,6 +324,7 @@ void SyncReplicas::Built::build_lead(const AnyOutput& barrier, std::span<const d
 
 void SyncReplicas::Built::build_end(const AnyOutput& barrier, std::int64_t rank) {
   leave = build<TokenBarrierLeave>({barrier}, {.rank = rank}, {.name = "leave"});
+  stop = build<TokenBarrierLeave>({barrier}, {.rank = rank, .for_good = true}, {.name = "stop"});
   const AnyOutput none = dflow::detail::any_constant(*barrier.graph(), Tensor<std::int64_t>::full({}, -1), {});
   hold = build<TokenBarrierHold>({barrier, none}, {.rank = rank}, {.name = "hold"});
   close_late = build<TokenBarrierClose>({barrier, leader}, {.reason = "late"});
@@ -338,9 +343,11 @@ void SyncReplicas::begin(Session& session, const std::stop_token& stop) const {
   nodes.place = std::move(place);
 }
 
-void SyncReplicas::leave(Session& session, const RunOptions& options) const {
+void SyncReplicas::leave(Session& session, const RunOptions& options) const { end(session, options, built().leave); }
+
+void SyncReplicas::end(Session& session, const RunOptions& options, const Operation& how) const {
   const Built& nodes = built();
-  session.run(options, {}, nodes.leave);
+  session.run(options, {}, how);
   const std::lock_guard lock(nodes.place_mutex);
   nodes.place = nullptr;
 }
@@ -365,13 +372,14 @@ void SyncReplicas::lead(const Leading& with) const {
       session.partial_run_erased(RunOptions{.stop = place.ends.get_token()}, nullptr, fed, fetched, {&hold, 1});
   leads.feed_erased({{nodes.leader, leader.tensor}, {nodes.known, nodes.remembered.get()}});
   leads.fetch(nodes.opened);
-  bool is_ours_to_close = true;
+  bool is_ours_to_close = true, has_heard = false;
   const Duration patience = options_.patience.value_or(options_.end_patience);
   try {
     for (;;) {
       try {
+        const Feed heard(nodes.has_heard, Tensor<bool>(std::exchange(has_heard, false)));
         const auto [ranks, left] =
-            session.run(RunOptions{.deadline = patience, .stop = stop}, {leader}, nodes.collected, nodes.left);
+            session.run(RunOptions{.deadline = patience, .stop = stop}, {leader, heard}, nodes.collected, nodes.left);
         if (ranks.num_elements() > 0) session.run({leader, {nodes.ranks, ranks}}, nodes.advance);
         // A replica that leaves may have brought its share of this step before.
         const bool has_made_step = std::any_of(ranks.begin(), ranks.end(), [&, of = left](std::int32_t rank) {
@@ -379,6 +387,7 @@ void SyncReplicas::lead(const Leading& with) const {
         });
         if (save && (has_made_step || nodes.remembered.lacks(left))) save();
         nodes.remembered.set(left);
+        has_heard = true;
       } catch (const Error& error) {
         const Code code = error.status().code();
         if (code == Code::cancelled && stop.stop_requested()) {
@@ -414,7 +423,7 @@ void SyncReplicas::lead(const Leading& with) const {
 }
 
 SupervisorOptions SyncReplicas::supervised(SupervisorOptions options) const {
-  options.leave = [leave = built().leave](Session& session) { session.run_async_erased({}, {}, {}, {&leave, 1}, {}); };
+  options.leave = [stop = built().stop](Session& session) { session.run_async_erased({}, {}, {}, {&stop, 1}, {}); };
   options = detail::supervised_by(*this, std::move(options));
   options.lead = [replicas = *this](const Leading& with) { replicas.lead(with); };
   return options;
@@ -463,7 +472,7 @@ void SyncReplicas::stop_early(Supervisor& supervisor) const {
   detail::unless_lost([&] {
     if (supervisor.is_chief()) return static_cast<void>(supervisor.wait_for_lead());
     supervisor.run_stopped(options_.patience.value_or(options_.end_patience),
-                           [this](Session& session, Duration left) { leave(session, {.deadline = left}); });
+                           [this](Session& session, Duration left) { end(session, {.deadline = left}, built().stop); });
   });
 }
 

@@ -50,7 +50,7 @@ struct Kernel<TokenBarrierAdvance, Cpu> {
 };
 template <>
 struct Kernel<TokenBarrierLeave, Cpu> {
-  TokenBarrierRankAttrs attrs;
+  TokenBarrierLeave::Attrs attrs;
   void run_async(KernelContext& context, AsyncKernel::Done done) const;
 };
 template <>

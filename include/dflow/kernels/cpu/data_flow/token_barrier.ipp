@@ -58,7 +58,8 @@ void Kernel<TokenBarrierCollect, Cpu>::run_async(KernelContext& context, AsyncKe
           status = status_of_current_exception();
         }
         done(std::move(status));
-      });
+      },
+      context.scalar_input<bool>(2));
 }
 
 void Kernel<TokenBarrierAdvance, Cpu>::operator()(KernelContext& context) const {
@@ -66,7 +67,7 @@ void Kernel<TokenBarrierAdvance, Cpu>::operator()(KernelContext& context) const 
 }
 
 void Kernel<TokenBarrierLeave, Cpu>::run_async(KernelContext& context, AsyncKernel::Done done) const {
-  detail::barrier_input(context).leave_async(attrs.rank, context.step().cancellation, std::move(done));
+  detail::barrier_input(context).leave_async(attrs.rank, context.step().cancellation, std::move(done), attrs.for_good);
 }
 
 void Kernel<TokenBarrierDropMissing, Cpu>::operator()(KernelContext& context) const {
