@@ -13,6 +13,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -299,6 +300,49 @@ TEST_CASE("another start of a task takes the place of the earlier one, of a clie
   }
   for (const auto& connection : connections) connection->close(Status::cancelled("done"));
   peers->close(Status::cancelled("done"));
+}
+
+TEST_CASE("a task that ends each connection is told of lost tensors after pauses, and for some time only", "[net]") {
+  Simulation simulation{1};
+  const auto process = simulation.start("process");
+  const auto transport = std::make_shared<MemoryTransport>(process->pool());
+  const auto listener = transport->listen("there");
+  std::unique_ptr<Stream> stream;
+  std::vector<std::shared_ptr<Connection>> accepted;
+  bool ends = true;
+  const auto handler = std::make_shared<test::Owner>(
+      [&](const std::shared_ptr<Connection>& connection, const Incoming&, Responder respond) {
+        if (ends) return connection->close(Status::unavailable("the task has ended"));
+        if (respond.is_due()) respond(Outgoing());
+      });
+  const std::function<void()> accept = [&] {
+    listener->accept(stream, [&](const Status& status) {
+      if (!status.ok()) return;
+      ends = accepted.size() < 1000;  // else it would go on for ever
+      accepted.push_back(Connection::open(std::move(stream), Role::acceptor,
+                                          test::options_of(other_task, process->clock()), handler,
+                                          [](const Status&, const auto&) {}));
+      accept();
+    });
+  };
+  accept();
+  Peers::Options options;
+  options.transport = transport;
+  options.connection = test::options_of(peers_task, process->clock());
+  options.addresses = {{other_task, "there"}};
+  options.recall_timeout = std::chrono::minutes(1);
+  const auto peers = std::make_shared<Peers>(std::move(options));
+  peers->set_service(std::make_shared<WaitingService>());
+  const RendezvousKey key(peers_task + "/device:CPU:0", 11, other_task + "/device:CPU:0", "x");
+  peers->push(other_task, 7, key, Tensor<float>(1.0f), false, [](const Status&) {});
+  simulation.run_for(std::chrono::minutes(2));
+  CHECK(accepted.size() > 10);
+  CHECK(accepted.size() < 200);
+  const std::size_t before = accepted.size();
+  simulation.run_for(std::chrono::hours(1));
+  CHECK(accepted.size() == before);
+  listener->close();
+  peers->close(Status::cancelled("the test is over"));
 }
 
 namespace {

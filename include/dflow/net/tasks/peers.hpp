@@ -69,7 +69,8 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
     /// Pauses between attempts of `connect` grow from the first to the second, each shortened by up to half at random.
     Duration min_backoff = std::chrono::milliseconds(20);
     Duration max_backoff = std::chrono::seconds(1);
-    /// A task that has lost pushed tensors is told so, if it can be reached within this time.
+    /// A task that has lost pushed tensors is told so, if it can be reached within this time. Between attempts are the
+    /// pauses of `connect`.
     Duration recall_timeout = std::chrono::minutes(10);
     /// Tensors of more bytes are asked for on the data connection, and so are tensors of unknown size, strings among
     /// them.
@@ -167,6 +168,16 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   void visit(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Link>& link);
   void limit_handshakes(std::uint64_t number, const std::shared_ptr<Connection>& newest);
   void recall(const TaskIdentity& peer, std::vector<std::uint64_t> steps, const Status& why);
+  /// Tells a peer that tensors of steps are `lost`.
+  struct Recall {
+    TaskIdentity peer;
+    std::vector<std::uint64_t> steps;
+    Status lost;
+    Clock::time_point until;
+    Duration pause;  ///< before the next attempt
+  };
+  void attempt_recall(const Recall& recall);
+  void recall_later(Recall recall);
   /// The end of an attempt that begins now: the time of the caller that waits longest, and `timeout` at the longest.
   Clock::time_point end_of_attempt(const Connecting& connecting, Duration timeout) const;
   void attempt(const Place& place, Duration backoff) noexcept;

@@ -768,18 +768,33 @@ void Peers::push(const std::string& task, std::uint64_t step, const RendezvousKe
 void Peers::recall(const TaskIdentity& peer, std::vector<std::uint64_t> steps, const Status& why) {
   const Status lost = Status::unavailable(str_cat("tensors of the step may be lost: ", why.message()))
                           .with_task(options_.connection.self.task);
-  connect(peer.task, Channel::control, options_.connection.clock->after(options_.recall_timeout),
-          [weak = weak_from_this(), steps = std::move(steps), peer, lost](
-              const Status&, const std::shared_ptr<Connection>& connection) {
-            if (connection == nullptr || connection->peer().incarnation != peer.incarnation) return;
-            for (const std::uint64_t step : steps) {
-              Call call = detail::make_call(Method::cancel_step, to_body(CancelStep{step, lost}));
-              connection->call(std::move(call), [weak, step, peer](const Status& status, const std::string&) {
+  attempt_recall(
+      {peer, std::move(steps), lost, options_.connection.clock->after(options_.recall_timeout), options_.min_backoff});
+}
+
+void Peers::attempt_recall(const Recall& recall) {
+  connect(recall.peer.task, Channel::control, recall.until,
+          [weak = weak_from_this(), recall](const Status&, const std::shared_ptr<Connection>& connection) {
+            if (connection == nullptr || connection->peer().incarnation != recall.peer.incarnation) return;
+            for (const std::uint64_t step : recall.steps) {
+              Call call = detail::make_call(Method::cancel_step, to_body(CancelStep{step, recall.lost}));
+              const Recall again{recall.peer, {step}, recall.lost, recall.until, recall.pause};
+              connection->call(std::move(call), [weak, again](const Status& status, const std::string&) {
                 const std::shared_ptr<Peers> self = weak.lock();
-                if (self != nullptr && status.code() == Code::unavailable) self->recall(peer, {step}, status);
+                if (self != nullptr && status.code() == Code::unavailable) self->recall_later(again);
               });
             }
           });
+}
+
+/// The connection has ended before the peer has answered.
+void Peers::recall_later(Recall recall) {
+  Clock& clock = *options_.connection.clock;
+  if (clock.now() >= recall.until) return;
+  const Duration pause = jittered(std::exchange(recall.pause, std::min(2 * recall.pause, options_.max_backoff)));
+  clock.schedule_after(pause, [weak = weak_from_this(), recall = std::move(recall)] {
+    if (const std::shared_ptr<Peers> self = weak.lock()) self->attempt_recall(recall);
+  });
 }
 
 }  // namespace dflow::net
