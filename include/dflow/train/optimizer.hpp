@@ -4,11 +4,13 @@
 #include <dflow/ops/state/typed_variable.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <source_location>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace dflow::train {
@@ -77,6 +79,16 @@ struct MinimizeOptions {
   bool run_update_ops = true;
   GradientAggregation aggregation = GradientAggregation::add_n;
   GateGradients gate_gradients = GateGradients::none;
+  /// Called with the gradients before they are applied; returns the gradients to apply, and may build nodes that look
+  /// at them. Null: the gradients stay as they are.
+  ///
+  /// ```cpp
+  /// .change = [](auto gradients) { return df::train::clip_by_global_norm(std::move(gradients), 5.0); }
+  /// ```
+  /// The gradients are: of `SyncReplicas`, the means over the replicas that count, in the step of the leader; of
+  /// `MirroredReplicas`, the means over all replicas, in a call for each replica; of `StaleSyncReplicas`, this
+  /// replica's own; of accumulated gradients, the means.
+  std::function<std::vector<GradientAndVariable>(std::vector<GradientAndVariable>)> change = nullptr;
 
   ComputeGradientsOptions differentiation() const { return {aggregation, gate_gradients}; }
 };
@@ -91,6 +103,11 @@ std::vector<Operation> update_operations(const AnyOutput& loss);
 namespace detail {
 /// None, if the options say so.
 std::vector<Operation> update_operations_of(const AnyOutput& loss, const MinimizeOptions& options);
+/// What `MinimizeOptions::change` makes of the gradients.
+inline std::vector<GradientAndVariable> changed(std::vector<GradientAndVariable> gradients,
+                                                const MinimizeOptions& options) {
+  return options.change ? options.change(std::move(gradients)) : gradients;
+}
 }  // namespace detail
 
 /// Builds the nodes that make a loss smaller: gradients of the loss, and an update of each variable by its gradient.

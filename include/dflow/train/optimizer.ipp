@@ -166,7 +166,7 @@ Operation Optimizer::update(std::span<const GradientAndVariable> gradients,
 
 Operation Optimizer::minimize(const AnyOutput& loss, const MinimizeOptions& options, const At& at) const {
   const std::vector<GradientAndVariable> gradients =
-      compute_gradients(loss, options.variables, options.differentiation(), at.where);
+      detail::changed(compute_gradients(loss, options.variables, options.differentiation(), at.where), options);
   std::vector<Operation> all = detail::update_operations_of(loss, options);
   if (all.empty()) return apply_gradients(gradients, options.global_step, at);
   all.push_back(apply_gradients(gradients, options.global_step, {.where = at.where}));

@@ -21,6 +21,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 using namespace dflow;
@@ -52,11 +53,14 @@ struct MirroredModel {
   Operation train;
   Output<std::int64_t> steps;
 
-  explicit MirroredModel(const std::vector<std::string>& devices) {
+  explicit MirroredModel(const std::vector<std::string>& devices, const train::MinimizeOptions& options = {}) {
     const Variable<std::int64_t> global_step(graph, Tensor<std::int64_t>(0), {.name = "step", .trainable = false});
     steps = global_step.read();
     mirrored.emplace(train::Adam(0.05f), devices);
-    train = mirrored->minimize(graph, [&](std::size_t) { return loss_of(); }, {.global_step = global_step});
+    train::MinimizeOptions with = options;
+    with.global_step = global_step;
+    train = mirrored->minimize(
+        graph, [&](std::size_t) { return loss_of(); }, with);
   }
 
   /// The next replica's.
@@ -505,6 +509,43 @@ TEST_CASE("a replica's weight decay waits for its own gradients, not for those o
   INFO(adam << " sends by Adam, " << decaying << " by AdamW");
   CHECK(adam > 0);
   CHECK(decaying == adam);
+}
+
+TEST_CASE("the mean gradients of mirrored replicas may be clipped before they are applied", "[replicas]") {
+  int calls = 0;
+  const train::MinimizeOptions clipped{.change = [&](auto gradients) {
+    ++calls;
+    return train::clip_by_global_norm(std::move(gradients), 0.01);
+  }};
+  std::vector<std::vector<float>> all;
+  for (const int count : {1, 2, 3}) {
+    std::vector<std::string> names;
+    for (int i = 0; i < count; ++i) names.push_back(str_cat("/cpu:", i));
+    MirroredModel model(names, clipped);
+    CHECK(std::exchange(calls, 0) == count);
+    Session session(model.graph, {.devices = mirrored_cpus(count)});
+    model.begin(session);
+    all.push_back(model.train_in(session, 0, 10));
+    check_mirrored(model, session);
+  }
+  for (const std::vector<float>& losses : all) {
+    for (std::size_t i = 0; i < losses.size(); ++i) CHECK(losses[i] == Approx(all[0][i]).epsilon(2e-3));
+  }
+  // By gradient descent, three steps are as long as the clipped gradients are.
+  Graph graph;
+  std::vector<Variable<float>> w;
+  MirroredReplicas mirrored(train::GradientDescent(1.0), two_cpus);
+  const Operation train = mirrored.minimize(
+      graph,
+      [&](std::size_t replica) {
+        w.push_back(Variable<float>(graph, Tensor<float>(0.0f), {.name = "w"}));
+        return Output<float>(w.back() * (replica == 0 ? 100.0f : -99.0f));  // their mean is 0.5
+      },
+      {.change = [](auto gradients) { return train::clip_by_global_norm(std::move(gradients), 0.25); }});
+  Session session(graph, {.devices = mirrored_cpus(2)});
+  session.run(initialize_variables(graph));
+  for (int i = 0; i < 3; ++i) session.run(train);
+  for (const Variable<float>& each : w) CHECK(session.run(each.read()).scalar() == -0.75f);
 }
 
 TEST_CASE("an optimizer that clips gets the mean gradients of all replicas", "[replicas]") {

@@ -145,6 +145,31 @@ TEST_CASE("One replica alone, and replicas in step, train as the optimizer does"
   CHECK(values_after(3) == std::vector<float>{5, 5, 5});
 }
 
+TEST_CASE("The gradients of a replica may be clipped before they are applied with bounded staleness") {
+  const auto trained = [](bool is_stale) {
+    Graph graph;
+    const Variable<float> weights(graph, Tensor<float>({2}, {3, 4}), {.name = "weights"});
+    const auto ids = constant(graph, Tensor<std::int32_t>({2}, {0, 2}));
+    const Variable<float> table(graph, Tensor<float>({3, 2}, {1, 2, 3, 4, 5, 6}), {.name = "table"});
+    const auto loss = reduce_sum(square(embedding_lookup(table, ids) * weights));
+    const train::MinimizeOptions clipped{
+        .change = [](auto gradients) { return train::clip_by_global_norm(std::move(gradients), 0.5); }};
+    StaleSyncReplicas stale(train::GradientDescent(0.5f), {});
+    const Operation train =
+        is_stale ? stale.minimize(loss, clipped) : train::GradientDescent(0.5f).minimize(loss, clipped);
+    Session session(graph);
+    session.run(initialize_variables(graph));
+    if (is_stale) stale.begin(session);
+    for (int i = 0; i < 3; ++i) session.run(train);
+    const auto [w, t] = session.run(weights, table);
+    std::vector<float> values(w.begin(), w.end());
+    values.insert(values.end(), t.begin(), t.end());
+    return values;
+  };
+  CHECK(trained(true) == trained(false));
+  CHECK(trained(true)[0] > 2.0f);  // three steps of 0.25 at most
+}
+
 TEST_CASE("A replica that ends early, and one that comes late, stall nobody") {
   auto models = stale_models({.staleness = 1, .replicas = 3});
   StaleLeading leading(*models[0]);

@@ -6,6 +6,7 @@
 #include <dflow/dflow.hpp>
 #include <dflow/runtime/cpu_device.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -200,6 +201,106 @@ TEST_CASE("Rows of a table that replicas gather are updated as by one process") 
     CHECK(together(row, 0) == Approx(alone(row, 0)).epsilon(1e-6));
     CHECK((alone(row, 0) != 1.0f) == (row == 1 || row == 5 || row == 7));
   }
+}
+
+namespace {
+
+constexpr double clipped_norm = 0.05;
+
+/// A table of rows and a factor, and the last norm of the gradients before they were clipped.
+struct ClippedModel {
+  Graph graph;
+  Output<std::int32_t> ids = placeholder<std::int32_t>(graph, {dynamic});
+  Variable<float> table{
+      graph, Tensor<float>({8, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 7, 6, 5, 4, 3, 2}), {.name = "table"}};
+  Variable<float> factor{graph, 2.0f, {.name = "factor"}};
+  Variable<float> norm{graph, 0.0f, {.name = "norm", .trainable = false}};
+  Output<float> loss = reduce_mean(square(embedding_lookup(table, ids) * factor - 3.0f));
+  std::optional<SyncReplicas> sync;
+  Operation train;
+  std::optional<Session> session;
+
+  std::vector<train::GradientAndVariable> clipped(std::vector<train::GradientAndVariable> gradients) {
+    const Operation looked = norm.assign(Output<float>(train::global_norm(gradients)));
+    const auto after = graph.control_dependencies({looked});
+    return train::clip_by_global_norm(std::move(gradients), clipped_norm);
+  }
+  std::vector<float> values() {
+    std::vector<float> all;
+    for (const Variable<float>& each : {table, factor, norm}) {
+      const Tensor<float> value = session->run(each);
+      all.insert(all.end(), value.begin(), value.end());
+    }
+    return all;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("The mean gradients of replicas in step may be clipped and looked at before they are applied") {
+  constexpr int steps = 4;
+  const std::vector<std::int32_t> ids{1, 4, 5, 7};
+  ClippedModel alone;
+  const train::GradientDescent descent(0.5f);
+  alone.train = descent.apply_gradients(alone.clipped(descent.compute_gradients(alone.loss)));
+  alone.session.emplace(alone.graph);
+  alone.session->run(initialize_variables(alone.graph));
+  for (int i = 0; i < steps; ++i) {
+    alone.session->run({{alone.ids, Tensor<std::int32_t>({4}, {1, 4, 5, 7})}}, alone.train);
+  }
+  const std::vector<float> wanted = alone.values();
+  CHECK(wanted.back() > clipped_norm);
+  for (const std::int64_t replicas : {1, 2}) {
+    const auto device = sync_device();
+    std::vector<std::unique_ptr<ClippedModel>> all;
+    for (std::int64_t rank = 0; rank < replicas; ++rank) {
+      ClippedModel& one = *all.emplace_back(std::make_unique<ClippedModel>());
+      one.sync.emplace(descent, SyncReplicasOptions{.replicas = replicas, .rank = rank});
+      one.train = one.sync->minimize(one.loss,
+                                     {.change = [&one](auto gradients) { return one.clipped(std::move(gradients)); }});
+      one.session.emplace(one.graph, SessionOptions{.devices = {device}});
+    }
+    all[0]->session->run(initialize_variables(all[0]->graph));
+    Leading leading(*all[0]->sync, *all[0]->session);
+    {
+      std::vector<std::jthread> threads;
+      for (std::int64_t rank = 0; rank < replicas; ++rank) {
+        threads.emplace_back([&, rank] {
+          ClippedModel& one = *all[static_cast<std::size_t>(rank)];
+          one.sync->begin(*one.session);
+          const std::int64_t part = 4 / replicas;
+          Tensor<std::int32_t> mine(Shape({part}));
+          for (std::int64_t i = 0; i < part; ++i) mine(i) = ids[static_cast<std::size_t>(rank * part + i)];
+          for (int i = 0; i < steps; ++i) one.session->run({{one.ids, mine}}, one.train);
+          one.sync->leave(*one.session);
+        });
+      }
+    }
+    CHECK(leading.ended.get_future().get().ok());
+    const std::vector<float> got = all[0]->values();
+    REQUIRE(got.size() == wanted.size());
+    for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == Approx(wanted[i]).epsilon(1e-5));
+  }
+}
+
+TEST_CASE("A gradient that is left out is taken all the same") {
+  SyncModel model(sync_device(), std::nullopt);
+  SyncReplicas sync(train::GradientDescent(0.1f), {});
+  const Operation train = sync.minimize(model.loss, {.change = [](auto gradients) {
+                                          gradients.resize(1);
+                                          return gradients;
+                                        }});
+  model.session->run(initialize_variables(model.graph));
+  const Tensor<float> before = model.session->run(model.weights[1]), first = model.session->run(model.weights[0]);
+  Leading leading(sync, *model.session);
+  sync.begin(*model.session);
+  for (int i = 0; i < 3; ++i) model.session->run({{model.x, sync_batch(i, 0, rows_in_all)}}, train);
+  CHECK(model.session->run(sync.global_step()).scalar() == 3);
+  const Tensor<float> after = model.session->run(model.weights[1]);
+  CHECK(std::equal(before.begin(), before.end(), after.begin()));
+  CHECK(model.session->run(model.weights[0])(0, 0) != first(0, 0));
+  sync.leave(*model.session);
+  CHECK(leading.ended.get_future().get().ok());
 }
 
 TEST_CASE("With backup replicas a step takes the first, and drops what comes later") {

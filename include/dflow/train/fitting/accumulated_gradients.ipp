@@ -67,8 +67,8 @@ AccumulatedGradients::AccumulatedGradients(const Optimizer& optimizer, const Any
     GraphStore::Scope own = graph.scope();
     own.name_prefix = around.name_prefix;
     const ScopeGuard names = graph.enter(std::move(own));
-    const Operation updated =
-        optimizer.apply_gradients(detail::in_this_body(means), options.global_step, {.where = at.where});
+    const Operation updated = optimizer.apply_gradients(detail::changed(detail::in_this_body(means), options),
+                                                        options.global_step, {.where = at.where});
     const ScopeGuard after = enter_control_dependencies(graph, std::span(&updated, 1));
     std::vector<Operation> resets{count.assign(detail::zeros_for(count))};
     for (const AnyVariable& sum : sums) resets.push_back(sum.assign(detail::zeros_for(sum)));

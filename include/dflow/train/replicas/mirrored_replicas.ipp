@@ -225,6 +225,10 @@ Operation MirroredReplicas::build(Graph& graph_of_model, FunctionRef<AnyOutput(s
         optimizer_->compute_gradients(replica.loss, replica.trained, options.differentiation(), at.where);
   }
   for (std::size_t v = 0; v < replicas.front().gradients.size(); ++v) detail::average(graph, replicas, v, at.where);
+  for (detail::MirroredReplica& replica : replicas) {
+    const ScopeGuard inside = graph.enter(replica.scope);
+    replica.gradients = detail::changed(std::move(replica.gradients), options);
+  }
 
   const auto free_name = [&](std::string_view wanted) {
     return graph.unique_name(wanted).substr(graph.scope().name_prefix.size());

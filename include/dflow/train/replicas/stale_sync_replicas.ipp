@@ -45,8 +45,8 @@ Operation StaleSyncReplicas::minimize(const AnyOutput& loss, const MinimizeOptio
   if (built_ != nullptr) {
     throw_error(Status::failed_precondition("StaleSyncReplicas: minimize was called already").with_location(at.where));
   }
-  const std::vector<GradientAndVariable> gradients =
-      optimizer_->compute_gradients(loss, options.variables, options.differentiation(), at.where);
+  const std::vector<GradientAndVariable> gradients = detail::changed(
+      optimizer_->compute_gradients(loss, options.variables, options.differentiation(), at.where), options);
   GraphStore& graph = *loss.graph();
   const ScopeGuard place = enter_place(graph, at.where);
   auto built = std::make_shared<Built>();

@@ -161,7 +161,8 @@ struct SyncReplicas::Built {
                           std::int64_t rank);
   /// The leader's part: it collects the arrivals, then makes the step.
   void build_lead(const AnyOutput& barrier, std::span<const detail::GatheredGradient> gathered,
-                  std::span<const Moved> moved, const Optimizer& optimizer, const At& at);
+                  std::span<const Moved> moved, const Optimizer& optimizer, const MinimizeOptions& options,
+                  const At& at);
   /// How this replica leaves, and the leader closes the barrier.
   void build_end(const AnyOutput& barrier, std::int64_t rank);
 
@@ -237,7 +238,7 @@ Operation SyncReplicas::minimize(const AnyOutput& loss, const MinimizeOptions& o
   }();
   const Operation stepped = built->build_arrival(barrier, local_step, given, options_.rank);
   const ScopeGuard there = built->enter_beside_step();
-  built->build_lead(barrier, gathered, moved, *optimizer_, at);
+  built->build_lead(barrier, gathered, moved, *optimizer_, options, at);
   built->build_end(barrier, options_.rank);
   built_ = std::move(built);
   if (!at.name.empty()) names.reset();
@@ -267,7 +268,8 @@ Operation SyncReplicas::Built::build_arrival(const AnyOutput& barrier, const Any
 }
 
 void SyncReplicas::Built::build_lead(const AnyOutput& barrier, std::span<const detail::GatheredGradient> gathered,
-                                     std::span<const Moved> moved, const Optimizer& optimizer, const At& at) {
+                                     std::span<const Moved> moved, const Optimizer& optimizer,
+                                     const MinimizeOptions& options, const At& at) {
   GraphStore& graph = *barrier.graph();
   const AnyVariable& step = global_step.any_variable();
   leader =
@@ -296,7 +298,9 @@ void SyncReplicas::Built::build_lead(const AnyOutput& barrier, std::span<const d
     means.push_back(each.take(ranks, now));
     resets.push_back(each.reset(now));
   }
+  // A mean is taken also if it is not applied: its accumulator goes on to the next step.
   std::vector<Operation> updates;
+  for (const GradientAndVariable& mean : means) updates.push_back(detail::values_of(mean.gradient).operation());
   for (const Moved& each : moved) {
     const GradientAndVariable by = each.change.take(ranks, now);
     const ScopeGuard beside_it = enter_colocation(graph, by.variable.handle().operation());
@@ -306,7 +310,7 @@ void SyncReplicas::Built::build_lead(const AnyOutput& barrier, std::span<const d
   }
   // Replicas wait for the global step, so a skipped step has to move it as well.
   const Operation updated = [&] {
-    updates.push_back(optimizer.apply_gradients(means, {}, {.where = at.where}));
+    updates.push_back(optimizer.apply_gradients(detail::changed(means, options), {}, {.where = at.where}));
     const ScopeGuard after = enter_control_dependencies(graph, updates);
     const AnyOutput one = dflow::detail::any_constant(graph, Tensor<std::int64_t>::full({}, 1), {});
     return step.assign_add(one);
