@@ -104,6 +104,43 @@ TEST_CASE("a model that does not become ready in time is told with the variables
   CHECK_THAT(status.to_string(), Catch::Contains("has not initialised 'weight', 'other'"));
 }
 
+TEST_CASE("a replica gives its local variables their values, and its chief neither waits for them nor saves them") {
+  SupervisedModel model;
+  const auto seen = df::local_variable<std::int64_t>(model.graph, 3, {.name = "seen"});
+  const auto twice = df::local_variable(model.graph, model.weight * 2.0f, {.name = "twice"});
+  const auto row = df::local_variable(model.graph, df::Tensor<float>({2}, {1, 2}), {.name = "row"});
+  CHECK(df::global_variables(model.graph).size() == 1);
+  CHECK(df::trainable_variables(model.graph).size() == 1);
+  CHECK(df::local_variables(model.graph).size() == 3);
+  const df::Operation count = seen.assign_add(1);
+  df::Session other(model.graph, model.options().session);
+  other.run(df::initialize_variables(model.graph));
+  CHECK_FALSE(other.run(seen.is_initialized()).scalar());
+  df::train::SupervisorOptions options = model.options();
+  options.is_chief = false;
+  options.log = [](std::string_view) {};
+  {
+    df::train::Supervisor supervisor(model.graph, options);
+    for (int i = 0; i < 2; ++i) supervisor.run([&](df::Session& session) { session.run(count); });
+    CHECK(other.run(seen).scalar() == 5);
+    CHECK(other.run(twice).scalar() == 2);
+    CHECK(other.run(row)(1) == 2);
+    int bodies = 0;
+    supervisor.run([&](df::Session& session) {
+      if (++bodies == 1) df::throw_error(df::Status::unavailable("a task is lost"));
+      session.run(count);
+    });
+    CHECK(other.run(seen).scalar() == 6);  // it has kept its value
+  }
+  const df::testing::TemporaryFolder folder;
+  df::train::Saver saver(model.graph);
+  df::Session anew(model.graph);
+  CHECK_NOTHROW(anew.run(df::initialize_variables(model.graph)));
+  CHECK_NOTHROW(saver.save(anew, folder.path() + "/model"));  // `seen` has no value
+  anew.run(df::initialize_local_variables(model.graph));
+  CHECK(anew.run(seen).scalar() == 3);
+}
+
 TEST_CASE("a lead that fails before the replica has begun is made anew, as is the beginning") {
   SupervisedModel model;
   df::train::SupervisorOptions options = model.options();

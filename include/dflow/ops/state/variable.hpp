@@ -136,6 +136,9 @@ class AnyVariable {
   /// As `make`, but in no collection: for a caller that may still fail, and lists its variables after it succeeds.
   static AnyVariable make_unlisted(GraphStore& graph, const AnyOutput& initial_value,
                                    const VariableOptions& options = {}, const At& at = {});
+  /// As `make`, but in the collection "local_variables" alone, see `local_variable`.
+  static AnyVariable make_local(GraphStore& graph, const AnyOutput& initial_value, const VariableOptions& options = {},
+                                const At& at = {});
   /// The variable of a handle that `make` built. Its read edge is "name/read", or else the first node that reads the
   /// handle and has no control inputs. Errors: InvalidArgument if the operation is no handle of a variable, or if
   /// nothing reads it.
@@ -193,7 +196,11 @@ std::vector<AnyVariable> variables_in(GraphStore& graph, std::string_view collec
 std::vector<AnyVariable> global_variables(const Graph& graph);
 std::vector<AnyVariable> trainable_variables(const Graph& graph);
 
-/// An operation that assigns the initial value of every variable in the graph. Variables made later are not included.
+/// An operation that assigns the initial value of every variable in the graph, but of no local variable. Variables made
+/// later are not included.
 Operation initialize_variables(Graph& graph, const At& at = {});
+/// The variables that `local_variable` made, and an operation that assigns the initial value of each.
+std::vector<AnyVariable> local_variables(const Graph& graph);
+Operation initialize_local_variables(Graph& graph, const At& at = {});
 
 }  // namespace dflow

@@ -72,6 +72,13 @@ AnyVariable AnyVariable::make(GraphStore& graph, const AnyOutput& initial_value,
   return variable;
 }
 
+AnyVariable AnyVariable::make_local(GraphStore& graph, const AnyOutput& initial_value, const VariableOptions& options,
+                                    const At& at) {
+  const AnyVariable variable = make_unlisted(graph, initial_value, options, at);
+  graph.add_to_collection("local_variables", variable.handle_.node_id());
+  return variable;
+}
+
 AnyVariable AnyVariable::make_unlisted(GraphStore& graph, const AnyOutput& initial_value,
                                        const VariableOptions& options, const At& at) {
   if (!initial_value.is_of(&graph)) {
@@ -244,12 +251,23 @@ std::vector<AnyVariable> trainable_variables(const Graph& graph) {
   return detail::variables_in(*graph.store(), "trainable_variables");
 }
 
-Operation initialize_variables(Graph& graph, const At& at) {
+std::vector<AnyVariable> local_variables(const Graph& graph) {
+  return detail::variables_in(*graph.store(), "local_variables");
+}
+
+namespace detail {
+Operation initialize_all(Graph& graph, std::string_view collection, const At& at) {
   std::vector<Operation> initializers;
-  for (const Operation& handle : graph.collection("variables")) {
-    initializers.push_back(AnyVariable::of(handle).initializer());
+  for (const AnyVariable& variable : variables_in(*graph.store(), collection)) {
+    initializers.push_back(variable.initializer());
   }
-  return detail::no_op_after(*graph.store(), initializers, at);
+  return no_op_after(*graph.store(), initializers, at);
+}
+}  // namespace detail
+
+Operation initialize_variables(Graph& graph, const At& at) { return detail::initialize_all(graph, "variables", at); }
+Operation initialize_local_variables(Graph& graph, const At& at) {
+  return detail::initialize_all(graph, "local_variables", at);
 }
 
 }  // namespace dflow

@@ -127,6 +127,8 @@ struct SupervisorOptions {
 /// ```
 /// An interrupted body is called again from its beginning; it is not known whether its steps took effect.
 ///
+/// Each replica gives local variables (`local_variable`) their initial values, if they have none. They are not saved.
+///
 /// The chief restores the latest checkpoint when it begins and whenever variables were lost. If the supervisor made
 /// the saver itself, other replicas see the variables only when all have been restored.
 ///
@@ -210,6 +212,8 @@ class Supervisor {
   /// Throws the error unless it is the loss of a task.
   void lose_session(const Error& error);
   bool make_ready(Session& session);
+  /// Gives their initial values to local variables that have none.
+  void initialize_local(Session& session) const;
   void initialize_or_restore(Session& session, bool is_ready);
   bool saves() const noexcept { return options_.is_chief && !options_.checkpoint_dir.empty(); }
   bool is_stopped() const noexcept;
@@ -250,6 +254,8 @@ class Supervisor {
   Output<bool> is_initialized_;
   std::vector<std::pair<std::string, Output<bool>>> are_initialized_;  ///< by the variables' names
   Operation initialize_, rewind_;
+  std::vector<AnyOutput> are_local_initialized_;
+  std::vector<Operation> local_initializers_;
   bool has_own_saver_ = false;
   std::stop_source ends_;  ///< by SIGTERM or a stop
   std::unique_ptr<TerminationSignal> termination_;

@@ -73,6 +73,10 @@ Supervisor::Supervisor(Graph& graph, SupervisorOptions options, std::source_loca
     }
     if (all.is_valid()) is_initialized_ = Output<bool>::unchecked(all);
     initialize_ = initialize_variables(graph, {.where = where});
+    for (const AnyVariable& variable : local_variables(graph)) {
+      are_local_initialized_.push_back(variable.is_initialized({.where = where}));
+      local_initializers_.push_back(variable.initializer());
+    }
     rewind_ = rewind_random_streams(store);
     if (options_.events != nullptr && !options_.summary.is_valid() && has_summaries(store)) {
       options_.summary = merge_all_summaries(store, summaries_collection, {.where = where});
@@ -466,6 +470,17 @@ bool Supervisor::make_ready(Session& session) {
   return true;
 }
 
+void Supervisor::initialize_local(Session& session) const {
+  if (local_initializers_.empty()) return;
+  std::vector<AnyTensor> have_values(are_local_initialized_.size());
+  session.run_erased({}, nullptr, {}, are_local_initialized_, {}, have_values);
+  std::vector<Operation> wanted;
+  for (std::size_t i = 0; i < have_values.size(); ++i) {
+    if (!have_values[i].as<bool>().scalar()) wanted.push_back(local_initializers_[i]);
+  }
+  if (!wanted.empty()) session.run_erased({}, nullptr, {}, {}, wanted, {});
+}
+
 std::string Supervisor::uninitialized(Session& session) const {
   constexpr int most = 10;
   std::string names;
@@ -507,6 +522,7 @@ Session& Supervisor::session() {
         }
         pause();
       }
+      initialize_local(*made);
       session_ = std::move(made);
       has_begun_ = true;
       start_lead();
