@@ -37,7 +37,7 @@ struct Task {
 };
 
 /// The tasks in the order they are started: ps, chief, workers, evaluator. Each runs `program` with the cluster's flags
-/// behind its own arguments. An empty `secret_file` stands for --insecure.
+/// behind its own arguments. An empty `secret_file` stands for --dflow_insecure.
 inline std::vector<Task> plan_tasks(const Numbers& numbers, const std::vector<std::string>& addresses,
                                     const std::vector<std::string>& program, const std::string& secret_file) {
   std::vector<Task> tasks;
@@ -49,9 +49,10 @@ inline std::vector<Task> plan_tasks(const Numbers& numbers, const std::vector<st
   if (numbers.has_evaluator) tasks.push_back({"evaluator", 0, program});
   for (Task& task : tasks) {
     task.command.push_back(str_cat("--dflow_cluster=", spec.jobs_to_string()));
-    task.command.push_back(str_cat("--job=", task.job));
-    task.command.push_back(str_cat("--task=", task.index));
-    task.command.push_back(secret_file.empty() ? std::string("--insecure") : str_cat("--secret_file=", secret_file));
+    task.command.push_back(str_cat("--dflow_job=", task.job));
+    task.command.push_back(str_cat("--dflow_task=", task.index));
+    task.command.push_back(secret_file.empty() ? std::string("--dflow_insecure")
+                                               : str_cat("--dflow_secret_file=", secret_file));
   }
   return tasks;
 }

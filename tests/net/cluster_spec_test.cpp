@@ -25,12 +25,14 @@ ClusterSpec::Environment only(std::map<std::string, std::string> variables) {
   };
 }
 
-ClusterSpec spec_of_flags(std::vector<std::string> arguments, std::map<std::string, std::string> variables = {}) {
+ClusterSpec spec_of_flags(std::vector<std::string> arguments, std::map<std::string, std::string> variables = {},
+                          bool takes_short_names = true) {
   arguments.insert(arguments.begin(), "program");
   std::vector<const char*> argv;
   for (const std::string& argument : arguments) argv.push_back(argument.c_str());
   argv.push_back(nullptr);
-  return ClusterSpec::from_flags(static_cast<int>(arguments.size()), argv.data(), only(std::move(variables)));
+  const auto read = takes_short_names ? &ClusterSpec::from_flags : &ClusterSpec::from_prefixed_flags;
+  return read(static_cast<int>(arguments.size()), argv.data(), only(std::move(variables)));
 }
 
 /// A file that lives as long as this.
@@ -204,6 +206,25 @@ TEST_CASE("flags say who is in the cluster, in either form, and leave others alo
   CHECK(bound.bind_address() == "0.0.0.0:3");
   CHECK(bound.is_insecure());
   CHECK_FALSE(spec_of_flags({"--insecure=false"}).is_insecure());
+}
+
+TEST_CASE("a program may have flags of the names that the cluster's have without a prefix", "[net]") {
+  const ClusterSpec expected = spec_of_flags({"--dflow_cluster=ps=a:1;worker=b:1,c:1", "--job=worker", "--task=1"});
+  CHECK(spec_of_flags({"--task=sort", "--dflow_cluster=ps=a:1;worker=b:1,c:1", "--dflow_job=worker", "--dflow_task=1",
+                       "--job", "--task"}) == expected);
+  CHECK(spec_of_flags({"--dflow_job=worker", "--job=x", "--task=1", "--dflow_cluster=ps=a:1;worker=b:1,c:1"}) ==
+        expected);
+  CHECK(spec_of_flags({"--task=sort"}) == ClusterSpec::local());
+  CHECK(contains(flags_error({"--dflow_task=1"}), "without --job"));
+  CHECK(contains(flags_error({"--dflow_task=1", "--dflow_task=1"}), "--task stands twice"));
+  const std::vector<std::string> own{
+      "--job=sort", "--task=7", "--bind", "--insecure=perhaps", "--secret_file=/none", "--cluster_file=/none"};
+  CHECK(spec_of_flags(own, {}, false) == ClusterSpec::local());
+  std::vector<std::string> both{"--dflow_cluster=ps=a:1;worker=b:1,c:1", "--dflow_job", "worker", "--dflow_task", "1"};
+  both.insert(both.end(), own.begin(), own.end());
+  CHECK(spec_of_flags(both, {}, false) == expected);
+  CHECK(error_of([&] { spec_of_flags({"--dflow_jbo=ps"}, {}, false); }).find("is none of dflow's") !=
+        std::string::npos);
 }
 
 TEST_CASE("flags that contradict one another are refused", "[net]") {

@@ -125,7 +125,7 @@ def program_of_task(networks, command):
         name, addresses = job.split("=", 1)
         replaced = []
         for index, address in enumerate(addresses.split(",")):
-            if (name, index) == (flags["job"], int(flags["task"])):
+            if (name, index) == (flags["dflow_job"], int(flags["dflow_task"])):
                 own = number
             replaced.append(f"{host(number)}:{address.rsplit(':', 1)[1]}")
             number += 1

@@ -31,14 +31,14 @@ TEST_CASE("each launched task has flags that say who it is", "[tools]") {
     std::vector<const char*> argv;
     for (const std::string& argument : task.command) argv.push_back(argument.c_str());
     // Without a file there is no secret to read.
-    REQUIRE(std::string_view(argv.back()) == "--secret_file=secret.txt");
+    REQUIRE(std::string_view(argv.back()) == "--dflow_secret_file=secret.txt");
     const net::ClusterSpec spec = net::ClusterSpec::from_flags(static_cast<int>(argv.size()) - 1, argv.data(),
                                                                [](const std::string&) { return std::nullopt; });
     CHECK(spec.job() == task.job);
     CHECK(spec.task_index() == task.index);
     CHECK(spec.jobs_to_string() == "chief=h:3;ps=h:1,h:2;worker=h:4");
   }
-  CHECK(launch::plan_tasks({.ps = 0}, {"h:1"}, {"prog"}, "")[0].command.back() == "--insecure");
+  CHECK(launch::plan_tasks({.ps = 0}, {"h:1"}, {"prog"}, "")[0].command.back() == "--dflow_insecure");
 }
 
 TEST_CASE("what a task writes is cut into lines wherever it comes in parts", "[tools]") {

@@ -72,7 +72,8 @@ class ClusterSpec {
   static ClusterSpec local();
 
   /// Reads the command line; a flag is "--x=y" or "--x y". Flags outside the table, and all arguments behind "--",
-  /// belong to the program. Each flag of the table may also be written with "dflow_" before its name.
+  /// belong to the program. Each flag of the table may also be written with "dflow_" before its name: the name without
+  /// it is then the program's own. So is "--task", where no cluster is named and no "--job".
   ///
   /// | flag | what |
   /// |---|---|
@@ -91,6 +92,9 @@ class ClusterSpec {
   /// PosixFileSystem::read_file.
   static ClusterSpec from_flags(int argc, const char* const* argv,
                                 const Environment& environment = process_environment);
+  /// The same with names that begin with "dflow_" alone, for a program with a "--job" or a "--bind" of its own.
+  static ClusterSpec from_prefixed_flags(int argc, const char* const* argv,
+                                         const Environment& environment = process_environment);
 
   /// Reads a file: the form above, or the form of from_tf_config() if the file begins with '{'. May block.
   static ClusterSpec from_file(const std::string& path);
@@ -184,6 +188,8 @@ class ClusterSpec {
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 
  private:
+  static ClusterSpec read_flags(int argc, const char* const* argv, const Environment& environment,
+                                bool takes_short_names);
   void read_jobs(std::string_view text);
   void read_line(std::string_view line);
   bool has(std::string_view job, int index) const noexcept;

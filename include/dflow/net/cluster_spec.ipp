@@ -100,7 +100,17 @@ struct ClusterFlags {
   }
 };
 
-inline ClusterFlags read_cluster_flags(int argc, const char* const* argv) {
+/// Whether "--dflow_NAME" stands in the command line: "--NAME" is then the program's own flag.
+inline bool is_given_with_prefix(int argc, const char* const* argv, std::string_view name) {
+  const std::string wanted = str_cat("--dflow_", name);
+  for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+    const std::string_view all = argv[i];
+    if (all.substr(0, all.find('=')) == wanted) return true;
+  }
+  return false;
+}
+
+inline ClusterFlags read_cluster_flags(int argc, const char* const* argv, bool takes_short_names) {
   ClusterFlags flags;
   for (int i = 1; i < argc; ++i) {
     const std::string_view all = argv[i];
@@ -116,7 +126,9 @@ inline ClusterFlags read_cluster_flags(int argc, const char* const* argv) {
       for (const std::string_view each : flags.names) known += str_cat(known.empty() ? "" : ", ", "--dflow_", each);
       fail_spec(str_cat("flag ", quoted_text(all.substr(0, equals)), " is none of dflow's, which are ", known));
     }
-    if (at == flags.names.end() || (name == "cluster" && !is_prefixed)) continue;
+    if (at == flags.names.end()) continue;
+    const bool is_own = !takes_short_names || name == "cluster" || is_given_with_prefix(argc, argv, name);
+    if (!is_prefixed && is_own) continue;
     std::optional<std::string>& value = flags.values[static_cast<std::size_t>(at - flags.names.begin())];
     if (value) fail_spec(str_cat("flag ", quoted_text(all), ": --", name, " stands twice"));
     if (equals != std::string_view::npos) {
@@ -428,7 +440,15 @@ ClusterSpec ClusterSpec::from_file(const std::string& path) {
 }
 
 ClusterSpec ClusterSpec::from_flags(int argc, const char* const* argv, const Environment& environment) {
-  const detail::ClusterFlags flags = detail::read_cluster_flags(argc, argv);
+  return read_flags(argc, argv, environment, true);
+}
+ClusterSpec ClusterSpec::from_prefixed_flags(int argc, const char* const* argv, const Environment& environment) {
+  return read_flags(argc, argv, environment, false);
+}
+
+ClusterSpec ClusterSpec::read_flags(int argc, const char* const* argv, const Environment& environment,
+                                    bool takes_short_names) {
+  const detail::ClusterFlags flags = detail::read_cluster_flags(argc, argv, takes_short_names);
   if (flags["cluster"] && flags["cluster_file"]) {
     detail::fail_spec("--dflow_cluster and --cluster_file both say who is in the cluster");
   }
@@ -439,7 +459,9 @@ ClusterSpec ClusterSpec::from_flags(int argc, const char* const* argv, const Env
   } else {
     spec = flags["cluster_file"] ? from_file(*flags["cluster_file"]) : from_environment(environment);
   }
-  if (flags["task"] && !flags["job"]) detail::fail_spec("--task stands without --job");
+  // Where no cluster is named, "--task" alone is the program's.
+  const bool is_of_cluster = spec != local() || detail::is_given_with_prefix(argc, argv, "task");
+  if (flags["task"] && !flags["job"] && is_of_cluster) detail::fail_spec("--task stands without --job");
   if (flags["job"]) {
     const std::string& job = *flags["job"];
     std::optional<int> index;

@@ -25,7 +25,7 @@ def python(code):
     head = (
         "import os, signal, sys, time\n"
         "flags = dict(a.lstrip('-').split('=', 1) if '=' in a else (a, '') for a in sys.argv[1:] if a.startswith('--'))\n"
-        "job, index = flags['job'], int(flags['task'])\n"
+        "job, index = flags['dflow_job'], int(flags['dflow_task'])\n"
     )
     return [sys.executable, "-u", "-c", head + code]
 
@@ -92,14 +92,14 @@ class DflowLaunch(unittest.TestCase):
         words = shlex.split(command)
         self.assertEqual(words[:3], ["prog", "--x=1", "it's; $HOME"])
         self.assertRegex(words[3], r"^--dflow_cluster=ps=127\.0\.0\.1:\d+;worker=127\.0\.0\.1:\d+,127\.0\.0\.1:\d+$")
-        self.assertEqual(words[4:], ["--job=worker", "--task=1", "--secret_file=SECRET"])
+        self.assertEqual(words[4:], ["--dflow_job=worker", "--dflow_task=1", "--dflow_secret_file=SECRET"])
         self.assertEqual(len(set(re.findall(r"127\.0\.0\.1:\d+", lines[0]))), 3)
 
     def test_the_flags_of_tasks_are_its_own_too_and_others_are_told(self):
         for flag in ("--secret-file", "--secret_file"):
             run = self.launch([flag, "/some/where", "--dry-run"], ["prog"])
             self.assertEqual(run.returncode, 0, run.stderr)
-            self.assertIn("--secret_file=/some/where", run.stdout)
+            self.assertIn("--dflow_secret_file=/some/where", run.stdout)
         run = self.launch(["--on-failure", "never"], ["prog"])
         self.assertNotEqual(run.returncode, 0)
         self.assertIn("--on-failure: never not in {stop,continue,restart}", run.stderr)
@@ -113,7 +113,7 @@ class DflowLaunch(unittest.TestCase):
         self.assertEqual(sorted(run.stderr.splitlines()), ["[worker 0] two", "[worker 1] two"])
 
     def test_the_secret_is_private_and_removed(self):
-        code = "s = os.stat(flags['secret_file']); print(oct(s.st_mode), s.st_size, flags['secret_file'])"
+        code = "s = os.stat(flags['dflow_secret_file']); print(oct(s.st_mode), s.st_size, flags['dflow_secret_file'])"
         run = self.launch(["--ps", "0"], python(code))
         mode, size, path = run.stdout.split("] ")[1].split()
         self.assertEqual(stat.S_IMODE(int(mode, 8)), 0o600)

@@ -97,7 +97,7 @@ class Networks(unittest.TestCase):
         "flags = dict(a.lstrip('-').split('=', 1) for a in sys.argv[1:] if '=' in a)\n"
         "jobs = dict(j.split('=', 1) for j in flags['dflow_cluster'].split(';'))\n"
         "all = sorted(a for j in jobs.values() for a in j.split(','))\n"
-        "own = jobs[flags['job']].split(',')[int(flags['task'])]\n"
+        "own = jobs[flags['dflow_job']].split(',')[int(flags['dflow_task'])]\n"
         "def place(a): return (a.rsplit(':', 1)[0], int(a.rsplit(':', 1)[1]))\n"
         "listener = socket.create_server(place(own))\n"
         "def join(a):\n"
