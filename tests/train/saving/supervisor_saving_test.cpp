@@ -18,6 +18,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -127,6 +128,32 @@ TEST_CASE("a supervisor reports a full disk, and training goes on") {
   CHECK(supervisor.num_recoveries() == 0);
   training.train(supervisor, 1);
   CHECK(training.latest() == 4);
+}
+
+TEST_CASE("a supervisor saves no variables that are not finite, unless it is to") {
+  for (const bool only_finite : {true, false}) {
+    CountedTraining training(std::make_shared<df::MemoryFileSystem>());
+    const df::Variable<float> weight(training.graph, 1.0f, {.name = "weight"});
+    const auto spoil = weight.assign(df::constant(training.graph, std::numeric_limits<float>::quiet_NaN()));
+    const auto mend = weight.assign(df::constant(training.graph, 2.0f));
+    df::train::SupervisorOptions options = training.options();
+    options.save_every_steps = 1;
+    options.only_finite = only_finite;
+    df::train::Supervisor supervisor(training.graph, options);
+    training.train(supervisor);
+    CHECK(training.latest() == 1);
+    supervisor.run([&](df::Session& session) { session.run(training.bump, spoil); });
+    training.train(supervisor);
+    CHECK(training.latest() == (only_finite ? 1 : 3));
+    CHECK(training.errors.size() == (only_finite ? 2 : 0));
+    const df::Status saved = status_of([&] { supervisor.save(); });
+    CHECK(saved.ok() == !only_finite);
+    if (!only_finite) continue;
+    CHECK(saved.code() == df::Code::invalid_argument);
+    CHECK(mentions(saved, "not saved at step 3; the variable 'weight' is not finite (SupervisorOptions::only_finite)"));
+    supervisor.run([&](df::Session& session) { session.run(training.bump, mend); });
+    CHECK(training.latest() == 4);
+  }
 }
 
 TEST_CASE("a body that throws something of its own is not called again, and nothing is saved after it") {

@@ -30,6 +30,8 @@ class EventWriter;
 
 namespace dflow::train {
 
+class NonFiniteVariables;
+
 /// Arguments of `SupervisorOptions::lead`.
 struct Leading {
   Session& session;
@@ -66,6 +68,9 @@ struct SupervisorOptions {
   /// Saves after a body if the global step has grown by this many since the last save; reads the step after each
   /// body. 0: never.
   std::int64_t save_every_steps = 0;
+  /// Saves no variables that are not finite (`NonFiniteVariables`): the error names them, and the checkpoints before
+  /// stay. Looks at each variable, on its device, before each save.
+  bool only_finite = true;
   /// Writer of the chief's events for TensorBoard: the graph, each start, each checkpoint, and `summary`; null: none.
   /// Needs a `global_step`, which numbers the events. A failed write, also because the writer is gone, is a line in
   /// `log`, once while the error is the same, and training goes on.
@@ -182,7 +187,7 @@ class Supervisor {
   /// time is `left` of `within`. Errors: as of the body; Unavailable if a task is missing for that time.
   void run_stopped(Duration within, const std::function<void(Session&, Duration left)>& body);
   /// Saves now, in the chief, and returns the path. Errors: as of `Saver::save`; FailedPrecondition in other replicas
-  /// and without a `checkpoint_dir`.
+  /// and without a `checkpoint_dir`; InvalidArgument for variables that are not finite.
   std::string save();
   /// In a body: saves the steps so far, unless they were saved before; does nothing if this supervisor does not save.
   /// Precondition: no step runs. Errors: Unavailable and Aborted for lost tasks; other errors are reported like the
@@ -257,7 +262,8 @@ class Supervisor {
   std::vector<AnyOutput> are_local_initialized_;
   std::vector<Operation> local_initializers_;
   bool has_own_saver_ = false;
-  std::stop_source ends_;  ///< by SIGTERM or a stop
+  std::shared_ptr<const NonFiniteVariables> non_finite_;  ///< none: it saves whatever the variables hold
+  std::stop_source ends_;                                 ///< by SIGTERM or a stop
   std::unique_ptr<TerminationSignal> termination_;
   std::unique_ptr<Session> session_;
   struct Lead;

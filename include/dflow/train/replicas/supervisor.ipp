@@ -11,6 +11,7 @@
 #include <dflow/ops/summary/summary.hpp>
 #include <dflow/session/target.hpp>
 #include <dflow/trace/events/event_file.hpp>
+#include <dflow/train/finite.hpp>
 #include <dflow/train/replicas/supervisor.hpp>
 #include <dflow/train/saving/random_streams.hpp>
 
@@ -87,6 +88,7 @@ Supervisor::Supervisor(Graph& graph, SupervisorOptions options, std::source_loca
   if (files == nullptr && options_.session.target != nullptr) files = options_.session.target->files();
   has_own_saver_ = saves() && options_.saver == nullptr;
   if (has_own_saver_) options_.saver = std::make_shared<Saver>(graph, options_.saver_options, where);
+  if (saves() && options_.only_finite) non_finite_ = std::make_shared<NonFiniteVariables>(store);
   last_save_ = options_.clock->now();
   when_stopped_.emplace(options_.stop, [this] { ends_.request_stop(); });
   if (options_.save_on_sigterm) termination_ = std::make_unique<TerminationSignal>();
@@ -557,6 +559,13 @@ std::string Supervisor::save_to(Session& session, std::int64_t step) {
   has_trained_ = false;
   last_saved_step_ = step;
   checkpoint_of_.reset();
+  if (non_finite_ != nullptr) {
+    const std::vector<std::string> names = non_finite_->find(session);
+    if (!names.empty()) {
+      throw_error(Status::invalid_argument(str_cat(
+          "Supervisor: not saved at step ", step, detail::say_not_finite(names), " (SupervisorOptions::only_finite)")));
+    }
+  }
   std::string path = options_.saver->save(session, join_path(options_.checkpoint_dir, options_.checkpoint_name), step);
   checkpoint_of_ = step;
   write_events([&](EventWriter& events) { events.add_checkpoint(path, step); });
