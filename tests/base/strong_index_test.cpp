@@ -22,6 +22,9 @@ namespace {
 using RowId = StrongIndex<struct RowTag>;
 using ColumnId = StrongIndex<struct ColumnTag>;
 
+template <class Vector>
+concept has_array = requires(Vector& vector) { vector.data(); };
+
 static_assert(sizeof(RowId) == 4 && std::is_trivially_copyable_v<RowId>);
 static_assert(!std::is_convertible_v<int, RowId> && !std::is_convertible_v<RowId, int>);
 static_assert(!std::is_constructible_v<RowId, ColumnId> && !std::is_assignable_v<RowId&, ColumnId>);
@@ -83,6 +86,9 @@ TEST_CASE("the elements of an indexed vector are found by their index", "[base]"
   IndexedVector<ColumnId, bool> marks(3);
   marks[ColumnId(1)] = true;
   CHECK(marks == IndexedVector<ColumnId, bool>{false, true, false});
+
+  static_assert(has_array<IndexedVector<ColumnId, int>> && has_array<const IndexedVector<ColumnId, int>>);
+  static_assert(!has_array<IndexedVector<ColumnId, bool>>);  // libc++ has no data() for bool
 
   IndexedVector<ColumnId, std::atomic<int>> counters;
   counters = IndexedVector<ColumnId, std::atomic<int>>(2);

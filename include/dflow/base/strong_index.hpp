@@ -102,6 +102,17 @@ class IndexedVector : private std::vector<T> {
 
   decltype(auto) operator[](Index i) noexcept { return Elements::operator[](i.position()); }
   decltype(auto) operator[](Index i) const noexcept { return Elements::operator[](i.position()); }
+  /// The elements as an array. An IndexedVector of bool has none.
+  T* data() noexcept
+    requires(!std::same_as<T, bool>)
+  {
+    return Elements::data();
+  }
+  const T* data() const noexcept
+    requires(!std::same_as<T, bool>)
+  {
+    return Elements::data();
+  }
   /// The indices of the elements, in order.
   IndexRange<Index> indices() const noexcept { return IndexRange<Index>(Elements::size()); }
   /// The index of the next element to be put at the end.
@@ -111,7 +122,6 @@ class IndexedVector : private std::vector<T> {
   using Elements::back;
   using Elements::begin;
   using Elements::clear;
-  using Elements::data;
   using Elements::emplace_back;
   using Elements::empty;
   using Elements::end;

@@ -106,8 +106,8 @@ std::uint64_t crc32c_after_zeros(std::uint64_t state) noexcept {
          table[3][state >> 24 & 0xff];
 }
 
-__attribute__((target("sse4.2"))) std::uint32_t crc32c_extend_by_sse42(std::uint32_t crc,
-                                                                       std::span<const std::byte> more) noexcept {
+__attribute__((target("sse4.2,crc32"))) std::uint32_t crc32c_extend_by_sse42(std::uint32_t crc,
+                                                                             std::span<const std::byte> more) noexcept {
   const std::byte* at = more.data();
   std::size_t left = more.size();
   std::uint64_t state = static_cast<std::uint32_t>(~crc);
@@ -134,7 +134,7 @@ __attribute__((target("sse4.2"))) std::uint32_t crc32c_extend_by_sse42(std::uint
   return ~state32;
 }
 
-#define DFLOW_CRC32C_AVX512 __attribute__((target("avx512f,avx512vl,vpclmulqdq,pclmul,sse4.2")))
+#define DFLOW_CRC32C_AVX512 __attribute__((target("avx512f,avx512vl,vpclmulqdq,pclmul,sse4.2,crc32")))
 
 /// `bits`, each 128 of them moved on by its shift, and `more`.
 DFLOW_CRC32C_AVX512 inline __m512i crc32c_fold(__m512i bits, __m512i shifts, __m512i more) noexcept {

@@ -300,8 +300,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   std::atomic<bool> is_open_{false};
   std::atomic<std::size_t> num_cancels_{0};
   CancellationSource end_;
-  std::atomic<std::int64_t> last_heard_{0};  ///< of the clock, in its ticks
-  std::atomic<bool> has_hello_{false};       ///< the peer's claimed identity may be read
+  std::atomic<Clock::rep> last_heard_{0};  ///< of the clock, in its ticks
+  std::atomic<bool> has_hello_{false};     ///< the peer's claimed identity may be read
 
   // Used only by the thread that reads.
   Handshake handshake_;
