@@ -1,5 +1,7 @@
 #pragma once
 
+static_assert(sizeof(void*) >= 8, "dflow needs a 64-bit platform: tensors and files may be larger than 4 GiB");
+
 /// Marks a function that runs on the host and, under nvcc, on the GPU as well. Units that are compiled once per level
 /// of the processor's instructions (`kernels/cpu/loops/lanes.hpp`) must leave no copy of it that the rest of the
 /// program could get.
