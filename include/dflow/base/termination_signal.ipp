@@ -37,7 +37,7 @@ TerminationSignal::TerminationSignal() : seen_(detail::num_termination_signals.l
     struct sigaction action {};
     action.sa_handler = &detail::dflow_note_termination;
     action.sa_flags = SA_RESTART;
-    ::sigemptyset(&action.sa_mask);
+    sigemptyset(&action.sa_mask);
     if (::sigaction(SIGTERM, &action, &handler.before) != 0) {
       throw_error(Status::unavailable("the handler of SIGTERM cannot be installed"));
     }

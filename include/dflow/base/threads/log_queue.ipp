@@ -25,24 +25,34 @@ namespace dflow::detail {
 class NoBrokenPipe {
  public:
   NoBrokenPipe() noexcept {
-    ::sigemptyset(&broken_pipe_);
-    ::sigaddset(&broken_pipe_, SIGPIPE);
+    sigemptyset(&broken_pipe_);
+    sigaddset(&broken_pipe_, SIGPIPE);
     sigset_t pending;
-    ::sigemptyset(&pending);
+    sigemptyset(&pending);
     ::sigpending(&pending);
-    was_pending_ = ::sigismember(&pending, SIGPIPE) == 1;
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
     ::pthread_sigmask(SIG_BLOCK, &broken_pipe_, &before_);
   }
   ~NoBrokenPipe() {
-    const std::timespec at_once{};
-    while (!was_pending_ && ::sigtimedwait(&broken_pipe_, nullptr, &at_once) < 0 && errno == EINTR) {
-    }
+    if (!was_pending_) take_pending();
     ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
   NoBrokenPipe(const NoBrokenPipe&) = delete;
   NoBrokenPipe& operator=(const NoBrokenPipe&) = delete;
 
  private:
+  void take_pending() noexcept {
+#if defined(__APPLE__)  // without sigtimedwait
+    sigset_t pending;
+    int signal;
+    if (::sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1) ::sigwait(&broken_pipe_, &signal);
+#else
+    const std::timespec at_once{};
+    while (::sigtimedwait(&broken_pipe_, nullptr, &at_once) < 0 && errno == EINTR) {
+    }
+#endif
+  }
+
   sigset_t broken_pipe_, before_;
   bool was_pending_ = false;
 };

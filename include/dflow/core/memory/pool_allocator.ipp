@@ -87,7 +87,7 @@ struct FreeList {
 
 /// The shard of this thread among `count` shards (a power of two): the addresses of threads' thread blocks differ.
 inline std::size_t shard_of_this_thread(std::size_t count) noexcept {
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(__linux__)
   const auto address = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
 #else
   static thread_local char mark = 0;

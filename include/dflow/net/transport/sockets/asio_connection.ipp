@@ -25,6 +25,14 @@
 
 namespace dflow::net::detail {
 
+/// Flags of a write that neither waits nor raises SIGPIPE. macOS has an option of the socket instead of the second flag
+/// (`set_up_socket`).
+#if defined(MSG_NOSIGNAL)
+inline constexpr int try_write_flags = MSG_DONTWAIT | MSG_NOSIGNAL;
+#else
+inline constexpr int try_write_flags = MSG_DONTWAIT;
+#endif
+
 using AsioSocket = asio::generic::stream_protocol::socket;
 
 /// Whether a TLS peer has said that it does not accept this side's certificate. Only TLS uses it.
@@ -112,7 +120,7 @@ class AsioConnection : public std::enable_shared_from_this<AsioConnection<Socket
       msghdr message{};
       message.msg_iov = gather.data();
       message.msg_iovlen = gathered;
-      const ssize_t count = ::sendmsg(socket_.lowest_layer().native_handle(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+      const ssize_t count = ::sendmsg(socket_.lowest_layer().native_handle(), &message, try_write_flags);
       if (count <= 0) break;  // an error shows again in the write that follows
       written += static_cast<std::size_t>(count);
       if (static_cast<std::size_t>(count) < wanted) break;

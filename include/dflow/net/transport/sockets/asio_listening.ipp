@@ -128,7 +128,7 @@ class AsioListening final : public std::enable_shared_from_this<AsioListening> {
       while (!is_closed_ && !is_resting_ && has_room()) {
         AsioEndpoint from;
         auto size = static_cast<socklen_t>(from.capacity());
-        OwnedFd fd(::accept4(door.socket.native_handle(), from.data(), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+        OwnedFd fd = accept_from(door.socket.native_handle(), from, size);
         if (fd.get() >= 0) {
           from.resize(size);
           arrive(std::move(fd), from);

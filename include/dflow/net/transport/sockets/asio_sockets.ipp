@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -47,9 +48,39 @@ class OwnedFd {
 
 inline std::string text_of_errno(int error) { return std::generic_category().message(error); }
 
+#if defined(SOCK_NONBLOCK) && defined(SOCK_CLOEXEC)
+
 inline OwnedFd open_socket(int family, int type = SOCK_STREAM) noexcept {
   return OwnedFd(::socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
+
+/// A connection that waits at the listener, or none; sets errno, and `from` to the peer's address.
+inline OwnedFd accept_from(int listener, AsioEndpoint& from, socklen_t& size) noexcept {
+  return OwnedFd(::accept4(listener, from.data(), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+}
+
+#else  // macOS
+
+inline OwnedFd set_up_socket(OwnedFd fd) noexcept {
+  if (fd.get() < 0) return fd;
+  ::fcntl(fd.get(), F_SETFD, FD_CLOEXEC);
+  ::fcntl(fd.get(), F_SETFL, O_NONBLOCK);
+#if defined(SO_NOSIGPIPE)
+  const int on = 1;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof(on));
+#endif
+  return fd;
+}
+
+inline OwnedFd open_socket(int family, int type = SOCK_STREAM) noexcept {
+  return set_up_socket(OwnedFd(::socket(family, type, 0)));
+}
+
+inline OwnedFd accept_from(int listener, AsioEndpoint& from, socklen_t& size) noexcept {
+  return set_up_socket(OwnedFd(::accept(listener, from.data(), &size)));
+}
+
+#endif
 
 /// Errors: system_error; the descriptor is closed.
 inline AsioSocket adopt(AsioLoop& loop, OwnedFd fd, int family) {
@@ -104,8 +135,9 @@ inline bool is_of_same_user(int fd) noexcept {
   socklen_t size = sizeof(peer);
   return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid();
 #else
-  static_cast<void>(fd);
-  return false;
+  uid_t user;
+  gid_t group;
+  return ::getpeereid(fd, &user, &group) == 0 && user == ::geteuid();
 #endif
 }
 
