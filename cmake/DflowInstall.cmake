@@ -38,7 +38,7 @@ configure_package_config_file(
   INSTALL_DESTINATION "${dflow_package_dir}")
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/dflow-config-version.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/dflow-config.cmake" "${PROJECT_BINARY_DIR}/dflow-config-version.cmake"
-              "${PROJECT_SOURCE_DIR}/cmake/Findasio.cmake" "${PROJECT_SOURCE_DIR}/cmake/FindCuDNN.cmake"
+              "${PROJECT_SOURCE_DIR}/cmake/Findasio.cmake" "${PROJECT_SOURCE_DIR}/cmake/Findcereal.cmake" "${PROJECT_SOURCE_DIR}/cmake/FindCuDNN.cmake"
         DESTINATION "${dflow_package_dir}")
 file(GLOB dflow_pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/*.md")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/NOTICE" ${dflow_pages} DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/dflow")
