@@ -312,7 +312,7 @@ struct Angle {
 DFLOW_LANE Angle reduce_angle(double x) {
   const double shifted = x * 6.36619772367581343076e-1 + FloatTraits<double>::magic;
   const double n = shifted - FloatTraits<double>::magic;
-#if defined(__FMA__)
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
   const double first = __builtin_fma(-n, 0x1.921fb54442d18p+0, x);
   const double second = __builtin_fma(-n, 0x1.1a62633145c07p-54, first);
   const double r = __builtin_fma(n, 0x1.f1976b7ed8fbcp-110, second);
