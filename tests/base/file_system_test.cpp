@@ -397,3 +397,19 @@ TEST_CASE("an absolute path is the same from every working directory") {
   CHECK(here.ends_with("/name"));
   CHECK(files.absolute_path(here) == here);
 }
+
+TEST_CASE("a working directory that is gone has no path, and one with a long path has it") {
+  dflow::PosixFileSystem files;
+  const std::filesystem::path before = std::filesystem::current_path();
+  const testing::TemporaryFolder folder;
+  const std::string deep = folder.file("d") + "/" + std::string(200, 'a') + "/" + std::string(200, 'b');
+  std::filesystem::create_directories(deep);
+  std::filesystem::current_path(deep);
+  const std::string there = files.absolute_path("name");
+  std::filesystem::remove_all(folder.file("d"));
+  const Status gone = status_of([&] { return files.absolute_path("name"); });
+  std::filesystem::current_path(before);
+  CHECK(there == deep + "/name");
+  CHECK(gone.code() == Code::not_found);
+  CHECK(mentions(gone, "find the working directory for 'name'"));
+}

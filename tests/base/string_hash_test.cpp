@@ -24,6 +24,11 @@ TEST_CASE("fingerprints are FarmHash's", "[hash]") {
   CHECK(farm_fingerprint64("hello, world") == 0x0bddb94646e75817u);
   CHECK(farm_fingerprint64("0123456789abcdef0") == 0x6deb36b4a021a909u);
   CHECK(farm_fingerprint64(std::string(33, 'x')) == 0xaa49185443e61637u);
+  // the longest of each way of hashing, and the shortest of the last
+  CHECK(farm_fingerprint64(counted_bytes(16)) == 0x0efd25a0a34156d4u);
+  CHECK(farm_fingerprint64(counted_bytes(32)) == 0x1a9d8199972cdf49u);
+  CHECK(farm_fingerprint64(counted_bytes(64)) == 0xf58504bb53decc4bu);
+  CHECK(farm_fingerprint64(counted_bytes(65)) == 0xc6a3282c3e793dbeu);
   CHECK(farm_fingerprint64(counted_bytes(200)) == 0x074c7fcc26d66fb3u);
   CHECK(farm_fingerprint64(counted_bytes(256)) == 0x496fbe15ed0e171fu);
 }

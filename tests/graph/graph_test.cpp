@@ -45,6 +45,7 @@ TEST_CASE("a name that exists or is not legal is refused, and nothing is built",
   }
   CHECK(graph.num_nodes() == 1);
   CHECK(no_op(graph, {.name = "A.b_c/d-e>f9"}).name() == "A.b_c/d-e>f9");
+  CHECK(no_op(graph, {.name = std::string(4096, 'n')}).name() == std::string(4096, 'n'));
 }
 
 TEST_CASE("name scopes nest and are made unique", "[graph]") {
