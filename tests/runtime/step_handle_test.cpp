@@ -3,11 +3,14 @@
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
+#include "support/errors.hpp"
 
 #include <atomic>
 #include <future>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -43,6 +46,23 @@ class FakePart final : public StepPart {
  private:
   const bool may_stay_silent_;
   const bool ends_when_cancelled_;
+  Done done_;
+};
+
+/// A part at a place, which a deadline's message names.
+class PlacedPart final : public StepPart {
+ public:
+  explicit PlacedPart(std::string place) : place_(std::move(place)) {}
+
+  void start(StepHandle&, Done done) override { done_ = std::move(done); }
+  void cancel(const Status& status) override { end(status); }
+  std::string_view place() const noexcept override { return place_; }
+  void end(const Status& status = {}) {
+    if (Done done = std::exchange(done_, nullptr)) done(status);
+  }
+
+ private:
+  const std::string place_;
   Done done_;
 };
 
@@ -154,6 +174,33 @@ TEST_CASE("a deadline ends a step with DeadlineExceeded and its timer goes with 
   CHECK(clock->next_deadline() == Clock::never);
   REQUIRE(quick.ended->size() == 1);
   CHECK(quick.ended->front().ok());
+}
+
+TEST_CASE("the message of a deadline names four parts that have not ended, and counts the others",
+          "[runtime][step_handle]") {
+  for (const int count : {1, 4, 5, 7}) {
+    const auto clock = std::make_shared<VirtualClock>();
+    StepHandle::Options options;
+    options.clock = clock;
+    options.deadline = clock->after(std::chrono::seconds(2));
+    FakeStep step(options);
+    std::vector<std::shared_ptr<PlacedPart>> parts;
+    for (int i = 0; i <= count; ++i) {
+      parts.push_back(std::make_shared<PlacedPart>(str_cat("/cpu:", i)));
+      step.handle->add_part(parts.back());
+    }
+    step.start();
+    parts.front()->end();
+    clock->advance(std::chrono::seconds(2));
+    REQUIRE(step.ended->size() == 1);
+    const std::string text = step.ended->front().to_string();
+    CHECK(
+        contains(text, count == 1 ? "not all is done on /cpu:1" : "not all is done on /cpu:1, /cpu:2, /cpu:3, /cpu:4"));
+    CHECK_FALSE(contains(text, "/cpu:0"));
+    CHECK_FALSE(contains(text, "/cpu:5"));
+    CHECK(contains(text, " others") == (count > 4));
+    if (count > 4) CHECK(contains(text, str_cat("/cpu:4 and ", count - 4, " others")));
+  }
 }
 
 TEST_CASE("a stop token ends a step, also one that was stopped before", "[runtime][step_handle]") {

@@ -259,6 +259,24 @@ TEST_CASE("a frame in a frame begins anew in each iteration", "[frames]") {
   }
 }
 
+TEST_CASE("a Merge in a frame takes a constant in each iteration", "[frames]") {
+  const PassOptions passes = in_each_form();
+  Graph graph;
+  const auto n = placeholder<std::int32_t>(graph, Shape{});
+  RawLoop loop = raw_counting(constant(graph, 0), n, "loop");
+  auto sum = raw::merge({raw::enter(constant(graph, 0), "loop")});
+  auto [sum_last, sum_now] = raw::switch_on(sum.value, loop.goes_on);
+  const auto never = std::get<1>(raw::switch_on(loop.now, loop.now < constant(graph, 0)));
+  const auto seven = raw::merge({never, constant(graph, 7)});
+  raw::next_iteration(sum_now + seven.value * 10 + seven.index, sum);
+  raw::next_iteration(loop.now + 1, loop.i);
+  const auto total = raw::exit(sum_last);
+  for (const int threads : {1, 3}) {
+    Session session(graph, {.num_threads = threads, .passes = passes});
+    for (const int count : {0, 1, 5}) CHECK(only_element(session.run({{n, count}}, total)) == 71 * count);
+  }
+}
+
 TEST_CASE("a branch in a frame, and a frame in a branch", "[frames]") {
   const PassOptions passes = in_each_form();
   Graph graph;
