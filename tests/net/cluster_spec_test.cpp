@@ -115,6 +115,12 @@ TEST_CASE("a cluster's text reads back as the same cluster", "[net]") {
   }
 }
 
+TEST_CASE("a cluster's text has a number where tasks do not follow each other", "[net]") {
+  const auto text = [](const char* jobs) { return ClusterSpec::parse(jobs).jobs_to_string(); };
+  CHECK(text("ps=0=a:1,1=b:1,2=c:1;worker=d:1") == "ps=a:1,b:1,c:1;worker=d:1");
+  CHECK(text("w=2=a:1,b:1,7=c:1,8=d:1") == "w=2=a:1,b:1,7=c:1,d:1");
+}
+
 TEST_CASE("a cluster's errors quote what is wrong", "[net]") {
   CHECK(contains(parse_error("\nps=a:1\nworkers"), "line 3: 'workers' is not of the form"));
   CHECK(contains(parse_error("9ps=a:1"), "'9ps' is no job"));

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <iostream>
 #include <string>
+#include <utility>
 
 using dflow::Drawing;
 
@@ -47,6 +48,18 @@ TEST_CASE("DOT text has clusters for boxes, dashes for control edges and colours
   CHECK(dot_has(dot, "  n0 -> n1 [tooltip=\"x to y\", style=dashed];\n"));
   CHECK(dot_has(dot, "  n1 -> n0 [label=\"int32 []\", tooltip=\"y:2 to x\", color=\"#c03030\""));
   CHECK(dot_has(dot, "d0 [label=\"/cpu:0\""));
+}
+
+TEST_CASE("colours of devices in DOT are those of their hues, and darker in each round") {
+  Drawing drawing;
+  for (int i = 0; i < 48; ++i) drawing.devices.push_back(dflow::str_cat("/cpu:", i));
+  const std::string dot = dflow::to_dot(drawing);
+  // HLS to RGB by Python's colorsys
+  const std::pair<int, const char*> expected[] = {
+      {0, "#b9d7f4"}, {1, "#e9f4b9"}, {2, "#edb9f4"}, {12, "#ef9fa0"}, {47, "#6a87e7"}};
+  for (const auto& [i, color] : expected) {
+    CHECK(dot_has(dot, dflow::str_cat("label=\"/cpu:", i, "\", shape=box, style=filled, fillcolor=\"", color, "\"];")));
+  }
 }
 
 TEST_CASE("names of any bytes stay inside of their quotes in DOT") {

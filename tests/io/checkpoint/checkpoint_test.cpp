@@ -481,7 +481,8 @@ TEST_CASE("a part of a tensor is read without the slices that have none of it, a
     CHECK(mentions(status, "'wide'"));
   }
   const CheckpointSlice other{{3, 2}, {0, 0}, {1, 1}}, outside{{2, 3}, {0, 2}, {2, 2}}, none{{2, 3}, {0}, {2}};
-  for (const CheckpointSlice& wrong : {other, outside, none}) {
+  const CheckpointSlice below{{2, 3}, {1, 0}, {2, 3}}, above{{2, 3}, {-1, 0}, {1, 3}}, past{{2, 3}, {3, 0}, {0, 3}};
+  for (const CheckpointSlice& wrong : {other, outside, none, below, above, past}) {
     const Status status = status_of([&] { return reader.read_slices("wide", std::vector{wrong}); });
     CHECK(status.code() == Code::invalid_argument);
     CHECK(mentions(status, "'wide'"));
