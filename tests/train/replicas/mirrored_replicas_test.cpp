@@ -310,6 +310,10 @@ TEST_CASE("mirrored replicas refuse models that differ, and what makes no sense"
                    return replica == 0 ? reduce_sum(a * b) : reduce_sum(a * 1.0f);
                  }),
                  "the loss of replica 1 does not depend on 'v3'"));
+  // "w_1" may be "w" of a second model, but "_1" has no other name that was made unique
+  const std::string numbered = error_with(
+      [&](std::size_t replica) { return reduce_sum(variable(replica == 0 ? "in/_1" : "in/_2", {2}).read()); });
+  CHECK(contains(numbered, "/_2', float [2], and of replica 0"));
   const auto x = placeholder<float>(graph, {});
   CHECK(contains(error_with([&](std::size_t) { return x; }), "makes no variables to train for replica 0"));
   CHECK(contains(error_of([&] {
