@@ -152,6 +152,10 @@ TEMPLATE_TEST_CASE("directories are made, listed, moved and removed", "[file_sys
   files.write_file_atomically(place.at("x/y/a"), "2");
   CHECK(files.list_directory(place.at("x/y")) == std::vector<std::string>{"a", "b", "z"});
   CHECK(code_of([&] { files.remove(place.at("x/y")); }) == Code::failed_precondition);
+  for (const char* inside : {"x/v", "x/y/v"}) {
+    CHECK(code_of([&] { files.rename(place.at("x"), place.at(inside)); }) == Code::invalid_argument);
+  }
+  CHECK(files.is_directory(place.at("x/y/z")));
   files.rename(place.at("x"), place.at("w"));
   CHECK_FALSE(files.exists(place.at("x")));
   CHECK(files.read_file(place.at("w/y/a")) == "2");

@@ -44,6 +44,8 @@ TEST_CASE("Lines of a CSV end in LF, CR LF or CR") {
   CHECK(error_of_csv("1\r2\r\n3\n4\rx") == "line 5: field 1 is not a number: 'x'");
   CHECK(status_of([] { return dflow::parse_csv_table("\"a\rb\nc\r\nd\",e\r1,2\r3,x\r"); }).message() ==
         "line 6: field 2 ('e') is not a number: 'x'");
+  CHECK(status_of([] { return dflow::parse_csv_table("\"\na\",e\n3,x\n"); }).message() ==
+        "line 3: field 2 ('e') is not a number: 'x'");
   CHECK(dflow::parse_csv_table("\"a\rb\"\r1\r").names == std::vector<std::string>{"a\rb"});
 }
 

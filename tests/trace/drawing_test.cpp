@@ -182,6 +182,27 @@ TEST_CASE("a large graph is drawn with its scopes closed, and what is still too 
   CHECK(code_of([&] { return df::drawing_of(graph, {.max_edges = 0}); }) == df::Code::invalid_argument);
 }
 
+TEST_CASE("an edge that leads back into the first closed scope is drawn") {
+  df::Graph graph;
+  df::Output<float> x, y;
+  {
+    const auto in = graph.name_scope("first");
+    x = df::placeholder<float>(graph, {}, {.name = "x"});
+  }
+  y = df::exp(x, {.name = "y"});
+  {
+    const auto in = graph.name_scope("first/");
+    x = df::neg(y);
+  }
+  const Drawing drawing = df::drawing_of(graph, {.max_depth = 0});
+  REQUIRE(drawing.nodes.size() == 2);
+  CHECK(drawing.nodes[0].kind == Drawing::Node::Kind::scope);
+  REQUIRE(drawing.edges.size() == 2);
+  CHECK(drawing.edges[1].from == 1);
+  CHECK(drawing.edges[1].to == 0);
+  CHECK(drawing.note.empty());
+}
+
 TEST_CASE("the same graph makes the same bytes, and long names are cut") {
   const auto draw = [] {
     df::Graph graph;

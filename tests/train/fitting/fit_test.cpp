@@ -520,6 +520,22 @@ TEST_CASE("progress shows all steps") {
   CHECK(contains(text, "2/6"));
 }
 
+TEST_CASE("progress counts the epochs that are left") {
+  Line model;
+  std::FILE* const file = std::tmpfile();
+  REQUIRE(file != nullptr);
+  df::VirtualClock clock;
+  auto batches = line(4).batch(2).iterate(1);
+  df::train::fit(model.session, model.step(), batches,
+                 {.epochs = 3, .progress = df::train::ProgressOptions{.out = file, .every = 2, .clock = &clock}});
+  std::rewind(file);
+  std::string text;
+  for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) text += static_cast<char>(c);
+  std::fclose(file);
+  CHECK(contains(text, "2/4"));
+  CHECK(contains(text, "4/4"));
+}
+
 TEST_CASE("no number of epochs and steps is too large to count") {
   const std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
   const std::int64_t max = std::numeric_limits<std::int64_t>::max();
