@@ -112,6 +112,15 @@ TEST_CASE("a parked pool wakes for a task", "[thread_pool]") {
   SUCCEED("no wake-up was lost");
 }
 
+TEST_CASE("parallel_for has four ranges for each thread, which differ by a block at most", "[thread_pool]") {
+  WorkStealingPool pool(4);
+  for (const auto& [total, expected] : {std::pair{5, 5}, {16, 16}, {17, 9}, {32, 16}, {33, 11}, {64, 16}}) {
+    std::atomic<int> ranges{0};
+    pool.parallel_for(total, costly, [&](std::int64_t, std::int64_t) { ++ranges; });
+    CHECK(ranges == expected);
+  }
+}
+
 TEST_CASE("parallel_for covers each item once, on aligned ranges", "[thread_pool]") {
   WorkStealingPool pool(4);
   for (const std::int64_t total : {1, 2, 3, 7, 64, 1000, 4097}) {

@@ -195,6 +195,10 @@ TEST_CASE("impossible shapes are refused when they are built") {
   CHECK(contains(error_of([&] { df::reshape(x, {-1, -1}); }), "more than one dimension open"));
   CHECK(contains(error_of([&] { df::reshape(x, {-2, 3}); }), "is -2"));
   CHECK(contains(error_of([&] { df::reshape(x, {1, 1, 1, 1, 1, 1, 1, 2, 3}); }), "more than 8"));
+  CHECK(df::reshape(x, {1, 1, 1, 1, 1, 1, 2, 3}).shape() == df::PartialShape{1, 1, 1, 1, 1, 1, 2, 3});
+  const auto deep = df::placeholder<float>(graph, {1, 1, 1, 1, 1, 1, 1, 1}), one = df::placeholder<float>(graph, {});
+  CHECK(contains(error_of([&] { df::pack({deep, deep}); }), "a tensor has at most 8 dimensions"));
+  CHECK(contains(error_of([&] { df::concat(0, {one, one}); }), "scalars cannot be concatenated; pack makes them"));
   CHECK(contains(error_of([&] { df::expand_dims(x, 4); }), "ExpandDims"));
   CHECK(contains(error_of([&] { df::squeeze(x, {1}); }), "is 3, not 1"));
   CHECK(contains(error_of([&] { df::fill(graph, {2, -1}, 1.0f); }), "negative"));

@@ -379,6 +379,11 @@ TEST_CASE("a step and a fit that cannot be are errors before anything is trained
   };
   CHECK(make(model.loss) == df::Code::ok);
   CHECK(make({}) == df::Code::invalid_argument);
+  CHECK(contains(
+      error_of([&] {
+        return df::train::TrainStep(df::feeds(model.x, model.y), model.loss, df::Operation()).any().feeds.size();
+      }),
+      "the operation that trains is empty"));
   CHECK(make(model.x) == df::Code::invalid_argument);
   CHECK(make(df::cast<std::int32_t>(model.loss)) == df::Code::invalid_argument);
   CHECK(make(model.loss, {.metrics = {{"loss", model.loss}}}) == df::Code::invalid_argument);
