@@ -199,6 +199,10 @@ TEST_CASE("impossible shapes are refused when they are built") {
   const auto deep = df::placeholder<float>(graph, {1, 1, 1, 1, 1, 1, 1, 1}), one = df::placeholder<float>(graph, {});
   CHECK(contains(error_of([&] { df::pack({deep, deep}); }), "a tensor has at most 8 dimensions"));
   CHECK(contains(error_of([&] { df::concat(0, {one, one}); }), "scalars cannot be concatenated; pack makes them"));
+  const auto pair = df::constant(graph, df::Tensor<std::int32_t>({2}, {0, 0}));
+  const auto single = df::constant(graph, df::Tensor<std::int32_t>({1}, {1}));
+  const auto unknown = df::placeholder<float>(graph, df::PartialShape::unknown());
+  CHECK(contains(error_of([&] { df::build<df::Slice>({unknown, pair, single}); }), "Slice"));
   CHECK(contains(error_of([&] { df::expand_dims(x, 4); }), "ExpandDims"));
   CHECK(contains(error_of([&] { df::squeeze(x, {1}); }), "is 3, not 1"));
   CHECK(contains(error_of([&] { df::fill(graph, {2, -1}, 1.0f); }), "negative"));
