@@ -82,6 +82,38 @@ TEST_CASE("a step ends also where the task that the lost tensor was for begins i
   CHECK(session->run({{parts.x, df::Tensor<float>(1.0f)}}, parts.result).scalar() == 3);
 }
 
+TEST_CASE("a step ends also when the task that has a tensor for another cannot reach it", "[net]") {
+  SimulatedTasks tasks({"a0", "b0", "chief0"});
+  const TwoParts parts;
+  const auto session = tasks.session(parts.graph, "chief0");
+  tasks.network.block("a0", "b0");  // they have no connection that could be lost
+  StepEnd end;
+  session->run_async({{parts.x, df::Tensor<float>(1.0f)}}, parts.result, end.callback());
+  tasks.simulation.run_for(12s);
+  CHECK_FALSE(end.has_come());
+  tasks.network.heal();
+  ends_as_lost(tasks, end);
+  CHECK(session->run({{parts.x, df::Tensor<float>(1.0f)}}, parts.result).scalar() == 3);
+}
+
+TEST_CASE("a step ends also when the task that a tensor is for has been started anew, and the sender did not know",
+          "[net]") {
+  SimulatedTasks tasks({"a0", "b0", "chief0"});
+  const TwoParts parts;
+  CHECK(tasks.session(parts.graph, "chief0")->run({{parts.x, df::Tensor<float>(1.0f)}}, parts.result).scalar() == 3);
+  tasks.network.power_off(*tasks.processes.at("b0"));
+  tasks.servers.erase("b0");
+  tasks.simulation.run_for(100ms);
+  tasks.start("b0", "b0");
+  tasks.network.reset("chief0", "b0");
+  tasks.simulation.run_for(10ms);
+  const auto session = tasks.session(parts.graph, "chief0");
+  StepEnd end;
+  session->run_async({{parts.x, df::Tensor<float>(1.0f)}}, parts.result, end.callback());
+  ends_as_lost(tasks, end);
+  CHECK(session->run({{parts.x, df::Tensor<float>(1.0f)}}, parts.result).scalar() == 3);
+}
+
 TEST_CASE("a thousand steps end whose tensors were lost together, before their parts began", "[net]") {
   SimulatedTasks tasks({"a0", "b0", "chief0"});
   const TwoParts parts;

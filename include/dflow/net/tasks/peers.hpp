@@ -167,10 +167,10 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   /// With the mutex held, when the connection is open: it is part of its client's visit, which it may begin.
   void visit(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Link>& link);
   void limit_handshakes(std::uint64_t number, const std::shared_ptr<Connection>& newest);
-  void recall(const TaskIdentity& peer, std::vector<std::uint64_t> steps, const Status& why);
-  /// Tells a peer that tensors of steps are `lost`.
+  void recall(const std::string& task, std::vector<std::uint64_t> steps, const Status& why);
+  /// Tells a task that tensors of steps are `lost`.
   struct Recall {
-    TaskIdentity peer;
+    std::string task;
     std::vector<std::uint64_t> steps;
     Status lost;
     Clock::time_point until;

@@ -371,7 +371,7 @@ void Peers::remove(Connection& connection, const Status& why) {
   }
   detail::tell([&] {
     if (std::vector<std::uint64_t> steps = connection.unread_posts(); !steps.empty()) {
-      recall(peer, std::move(steps), why);
+      recall(peer.task, std::move(steps), why);
     }
   });
   if (over != nullptr && service_ != nullptr) detail::tell([&] { service_->on_gone(*over, why); });
@@ -749,36 +749,36 @@ void Peers::push(const std::string& task, std::uint64_t step, const RendezvousKe
   if (options_.log != nullptr && options_.log->is_on()) {
     options_.log->add_tensor(options_.log->begin_tensor(LogRecord::What::sent, step, key, task), tensor);
   }
+  // The step's part here may be over by then, so the other task is told of a failure, too.
   if (const std::shared_ptr<Connection> open = find(task, Channel::control)) {
-    Status status = open->post(method, std::move(body), step, std::move(is_wanted));
-    if (!status.ok()) failed(std::move(status));
+    const Status status = open->post(method, std::move(body), step, std::move(is_wanted));
+    if (!status.ok()) recall(task, {step}, status), failed(status);
     return;
   }
   connect(task, Channel::control, {},
-          [step, body = std::move(body), is_wanted = std::move(is_wanted), failed = std::move(failed)](
-              Status status, const std::shared_ptr<Connection>& connection) mutable {
+          [self = shared_from_this(), task, step, body = std::move(body), is_wanted = std::move(is_wanted),
+           failed = std::move(failed)](Status status, const std::shared_ptr<Connection>& connection) mutable {
             if (status.ok()) status = connection->post(method, std::move(body), step, std::move(is_wanted));
-            if (!status.ok()) failed(std::move(status));
+            if (!status.ok()) self->recall(task, {step}, status), failed(status);
           });
 }
 
-/// The other task may wait for a message that has not been read, or begin the step later: it is told that it does so
-/// in vain. It does not know steps any more that are over there. A task that cannot be reached now may begin the step
-/// later all the same: it is tried again for a while.
-void Peers::recall(const TaskIdentity& peer, std::vector<std::uint64_t> steps, const Status& why) {
+/// Tells the other task that it waits in vain for messages that it has not read, or will when it begins the step. It
+/// does not know steps that are over there, and may be a later start than that which the messages went to.
+void Peers::recall(const std::string& task, std::vector<std::uint64_t> steps, const Status& why) {
   const Status lost = Status::unavailable(str_cat("tensors of the step may be lost: ", why.message()))
                           .with_task(options_.connection.self.task);
   attempt_recall(
-      {peer, std::move(steps), lost, options_.connection.clock->after(options_.recall_timeout), options_.min_backoff});
+      {task, std::move(steps), lost, options_.connection.clock->after(options_.recall_timeout), options_.min_backoff});
 }
 
 void Peers::attempt_recall(const Recall& recall) {
-  connect(recall.peer.task, Channel::control, recall.until,
+  connect(recall.task, Channel::control, recall.until,
           [weak = weak_from_this(), recall](const Status&, const std::shared_ptr<Connection>& connection) {
-            if (connection == nullptr || connection->peer().incarnation != recall.peer.incarnation) return;
+            if (connection == nullptr) return;
             for (const std::uint64_t step : recall.steps) {
               Call call = detail::make_call(Method::cancel_step, to_body(CancelStep{step, recall.lost}));
-              const Recall again{recall.peer, {step}, recall.lost, recall.until, recall.pause};
+              const Recall again{recall.task, {step}, recall.lost, recall.until, recall.pause};
               connection->call(std::move(call), [weak, again](const Status& status, const std::string&) {
                 const std::shared_ptr<Peers> self = weak.lock();
                 if (self != nullptr && status.code() == Code::unavailable) self->recall_later(again);
