@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,6 +88,8 @@ struct JoinOptions {
   Duration grace = std::chrono::seconds(30);
   /// Also returns when clients have had sessions on this task, and none has had one for so long; none: it does not.
   std::optional<Duration> idle = {};
+  /// Ends the task as SIGTERM does.
+  std::stop_token stop = {};
 };
 
 /// One task of a cluster in this process. It lends its devices to the sessions of all tasks, keeps the variables that

@@ -4,6 +4,7 @@
 #include <dflow/base/system_seed.hpp>
 #include <dflow/base/termination_signal.hpp>
 #include <dflow/base/threads/elastic_pool.hpp>
+#include <dflow/base/threads/wait_until.hpp>
 #include <dflow/core/device_name.hpp>
 #include <dflow/core/memory/pool_allocator.hpp>
 #include <dflow/kernels/state/device_files.hpp>
@@ -323,11 +324,12 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
       is_stopped = true;
       stopped.notify_all();
     }
+    has_ended.request_stop();
     lines->flush();
   }
 
   void join(const JoinOptions& until) {
-    constexpr std::chrono::milliseconds interval(100);  // a signal's handler can wake no thread
+    constexpr Duration interval = std::chrono::milliseconds(100);  // a signal's handler can wake no thread
     const TerminationSignal termination;
     Clock& clock = *options.clock;
     std::optional<Clock::time_point> most;  // after SIGTERM
@@ -338,18 +340,18 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
       was_used |= is_used;
       if (is_used) last_used = clock.now();
       if (until.idle && was_used && clock.now() - last_used >= *until.idle) return true;
-      if (!termination.has_come()) return false;
+      if (!termination.has_come() && !until.stop.stop_requested()) return false;
       if (!most) {
         most = clock.after(until.grace);
         if (is_used) options.log(str_cat(task, " was told to end: it waits for its clients' sessions to end"));
       }
       return (!is_used && clock.now() - last_used >= interval) || clock.now() >= *most;
     };
-    std::unique_lock lock(mutex);
-    while (!stopped.wait_for(lock, interval, [&] { return has_stopped_for_us(); })) {
-      lock.unlock();
+    const std::stop_token has_stopped = has_ended.get_token();
+    while (!is_stopping_here()) {
+      dflow::detail::wait_until(*options.pool, clock, clock.after(interval), has_stopped);
+      if (has_stopped.stop_requested()) return;
       if (is_over()) return stop();
-      lock.lock();
     }
   }
 
@@ -360,12 +362,17 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   bool has_stopped_for_us() const {
     return is_stopped || (is_stopping && stopping_thread == std::this_thread::get_id());
   }
+  bool is_stopping_here() {
+    const std::lock_guard lock(mutex);
+    return has_stopped_for_us();
+  }
 
   std::mutex mutex;
   std::condition_variable stopped;
   bool is_stopping = false;
   std::thread::id stopping_thread;
   bool is_stopped = false;
+  std::stop_source has_ended;  ///< when `is_stopped`, for a thread in `join`
 };
 
 namespace detail {

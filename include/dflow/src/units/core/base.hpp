@@ -38,5 +38,6 @@
 #include <dflow/base/threads/log_queue.ipp>
 #include <dflow/base/threads/pool_event.ipp>
 #include <dflow/base/threads/thread_pool.ipp>
+#include <dflow/base/threads/wait_until.ipp>
 #include <dflow/base/threads/wait_word.ipp>
 #include <dflow/base/threads/work_stealing_pool.ipp>
