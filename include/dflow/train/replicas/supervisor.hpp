@@ -3,6 +3,7 @@
 #include <dflow/base/clock.hpp>
 #include <dflow/base/duration.hpp>
 #include <dflow/base/termination_signal.hpp>
+#include <dflow/base/threads/thread_pool.hpp>
 #include <dflow/graph/graph.hpp>
 #include <dflow/ops/state/typed_variable.hpp>
 #include <dflow/session/session.hpp>
@@ -19,7 +20,6 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -115,6 +115,9 @@ struct SupervisorOptions {
   Duration poll_interval = std::chrono::milliseconds(100);
   /// Null: the machine's clock.
   std::shared_ptr<Clock> clock = nullptr;
+  /// Runs `lead`, and up to two waits beside a body, each of which blocks a thread; a supervisor waits for them here.
+  /// Null: threads of its own.
+  std::shared_ptr<ThreadPool> threads = nullptr;
 };
 
 /// Keeps a session on a cluster ready for training: makes it, and has the chief initialise or restore the variables
@@ -216,6 +219,7 @@ class Supervisor {
   void watch(const std::stop_token& is_gone);
   /// Throws the error unless it is the loss of a task.
   void lose_session(const Error& error);
+  SessionOptions next_session();
   bool make_ready(Session& session);
   /// Gives their initial values to local variables that have none.
   void initialize_local(Session& session) const;
@@ -253,6 +257,9 @@ class Supervisor {
   void end_lead() noexcept;
   Status lead_status() const;
 
+  class Helper;
+  class Turns;
+
   std::shared_ptr<const GraphStore> graph_;
   SupervisorOptions options_;
   Reference<EventWriter> events_;  ///< `SupervisorOptions::events`
@@ -271,7 +278,7 @@ class Supervisor {
   bool has_begun_ = false;
   std::atomic<bool> has_trained_{false};  ///< a body has ended, and nothing has been saved since
   bool has_saved_last_ = false;           ///< after the signal
-  std::mutex save_mutex_;                 ///< guards the saver and the three members below
+  std::unique_ptr<Turns> saving_;         ///< guards the saver and the three members below
   Clock::time_point last_save_{};
   std::int64_t last_saved_step_ = 0;           ///< also if that save failed
   std::optional<std::int64_t> checkpoint_of_;  ///< the step of the last checkpoint
@@ -280,6 +287,7 @@ class Supervisor {
   bool has_written_graph_ = false;
   mutable std::string events_error_;  ///< reported last; under the log's mutex
   int num_recoveries_ = 0;
+  std::uint64_t num_sessions_ = 0;
   std::map<std::string, Clock::time_point> said_;  ///< lines of `say_still`, and until when not to repeat each
   Clock::time_point next_look_{};                  ///< when to check again for uninitialised variables
   mutable std::mutex log_mutex_;                   ///< held while `log` or `on_save_error` is called
@@ -287,7 +295,7 @@ class Supervisor {
   std::mutex body_mutex_;                          ///< guards `body_session_`, also while `leave` is called
   Session* body_session_ = nullptr;
   std::optional<std::stop_callback<std::function<void()>>> when_stopped_;
-  std::jthread watch_;
+  std::unique_ptr<Helper> watch_;
 };
 
 }  // namespace dflow::train

@@ -2,7 +2,9 @@
 
 #include <dflow/base/printable.hpp>
 #include <dflow/base/str_cat.hpp>
+#include <dflow/base/threads/elastic_pool.hpp>
 #include <dflow/base/threads/pool_event.hpp>
+#include <dflow/base/threads/wait_until.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/checkpoint/save_restore.hpp>
 #include <dflow/ops/control/no_op.hpp>
@@ -17,12 +19,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <cstdio>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <stop_token>
-#include <thread>
 #include <vector>
 
 namespace dflow::train {
@@ -46,9 +47,65 @@ inline constexpr std::size_t most_lines = 16;
 
 }  // namespace detail
 
+/// Work in a thread of a pool. The destructor requests stop, and waits until the work has returned.
+class Supervisor::Helper {
+ public:
+  Helper(std::shared_ptr<ThreadPool> threads, std::function<void(const std::stop_token&)> work)
+      : threads_(std::move(threads)) {
+    threads_->schedule([this, work = std::move(work)] {
+      work(stop_.get_token());
+      ended_.set();
+    });
+  }
+  Helper(const Helper&) = delete;
+  Helper& operator=(const Helper&) = delete;
+  ~Helper() {
+    request_stop();
+    threads_->wait(ended_);
+  }
+  void request_stop() noexcept { stop_.request_stop(); }
+
+ private:
+  const std::shared_ptr<ThreadPool> threads_;
+  std::stop_source stop_;
+  PoolEvent ended_;
+};
+
+/// A mutex whose threads wait in a pool, because its owner waits there too.
+class Supervisor::Turns {
+ public:
+  explicit Turns(std::shared_ptr<ThreadPool> threads) : threads_(std::move(threads)) {}
+  void lock() {
+    PoolEvent turn;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!std::exchange(is_taken_, true)) return;
+      waiting_.push_back(&turn);
+    }
+    threads_->wait(turn);
+  }
+  void unlock() noexcept {
+    const std::lock_guard lock(mutex_);
+    is_taken_ = !waiting_.empty();
+    if (!is_taken_) return;
+    waiting_.front()->set();
+    waiting_.pop_front();
+  }
+
+ private:
+  const std::shared_ptr<ThreadPool> threads_;
+  std::mutex mutex_;
+  bool is_taken_ = false;
+  std::deque<PoolEvent*> waiting_;
+};
+
 Supervisor::Supervisor(Graph& graph, SupervisorOptions options, std::source_location where)
     : graph_(graph.store()->shared_from_this()), options_(std::move(options)) {
   if (options_.clock == nullptr) options_.clock = std::make_shared<RealClock>();
+  if (options_.threads == nullptr) {
+    options_.threads = std::make_shared<ElasticPool>(ElasticPoolOptions{.name = "dflow-train"});
+  }
+  saving_ = std::make_unique<Turns>(options_.threads);
   if (options_.save_every_steps < 0) {
     throw_error(Status::invalid_argument(str_cat("Supervisor: to save every ", options_.save_every_steps, " steps")));
   }
@@ -93,15 +150,14 @@ Supervisor::Supervisor(Graph& graph, SupervisorOptions options, std::source_loca
   when_stopped_.emplace(options_.stop, [this] { ends_.request_stop(); });
   if (options_.save_on_sigterm) termination_ = std::make_unique<TerminationSignal>();
   if (termination_ == nullptr && (options_.is_chief || !options_.leave)) return;
-  watch_ = std::jthread([this](const std::stop_token& is_gone) { watch(is_gone); });
+  watch_ = std::make_unique<Helper>(options_.threads, [this](const std::stop_token& is_gone) { watch(is_gone); });
 }
 
 void Supervisor::watch(const std::stop_token& is_gone) {
-  std::mutex mutex;
-  std::condition_variable_any passed;
-  std::unique_lock lock(mutex);
+  // A signal comes by the machine's clock.
+  const auto clock = termination_ == nullptr ? options_.clock : std::make_shared<RealClock>();
   const auto wait = [&](const std::stop_token& stop) {
-    passed.wait_for(lock, stop, detail::signal_interval, [] { return false; });
+    dflow::detail::wait_until(*options_.threads, *clock, clock->after(detail::signal_interval), stop);
   };
   while (!is_gone.stop_requested() && !is_stopped()) wait(is_gone);
   if (is_stopped()) ends_.request_stop();
@@ -125,25 +181,24 @@ void Supervisor::set_body_session(Session* session) {
 
 /// The thread of `SupervisorOptions::lead`. It uses the session, which is destroyed later.
 struct Supervisor::Lead {
-  std::mutex mutex;  ///< guards the next two members
-  Status status;     ///< the status of its end
-  bool has_ended = false;
-  std::condition_variable_any ended;
+  std::mutex mutex;             ///< guards the next two members
+  Status status;                ///< the status of its end
   bool was_stopped = false;     ///< before it had ended by itself
+  std::stop_source has_ended;   ///< when the two are set
   std::stop_source has_failed;  ///< or `begin` is to end for another reason
-  std::jthread thread;
+  std::unique_ptr<Helper> thread;
   std::optional<std::stop_callback<std::function<void()>>> when_stopped;
 };
 
 Supervisor::~Supervisor() {
-  watch_ = {};
+  watch_ = nullptr;
   stop_lead();
 }
 
 void Supervisor::start_lead() {
   if (!options_.lead || !options_.is_chief) return;
   lead_ = std::make_unique<Lead>();
-  lead_->thread = std::jthread([this, lead = lead_.get(), session = session_.get()](const std::stop_token& stop) {
+  const auto work = [this, lead = lead_.get(), session = session_.get()](const std::stop_token& stop) {
     Status status;
     try {
       const std::function<void()> save = [&] { save_what_is_new(*session); };
@@ -158,19 +213,19 @@ void Supervisor::start_lead() {
       const std::lock_guard lock(lead->mutex);
       lead->status = std::move(status);
       lead->was_stopped = stop.stop_requested();
-      lead->has_ended = true;
     }
     if (has_failed) lead->has_failed.request_stop();
-    lead->ended.notify_all();
-  });
-  lead_->when_stopped.emplace(ends_.get_token(), [thread = &lead_->thread] { thread->request_stop(); });
+    lead->has_ended.request_stop();
+  };
+  lead_->thread = std::make_unique<Helper>(options_.threads, work);
+  lead_->when_stopped.emplace(ends_.get_token(), [thread = lead_->thread.get()] { thread->request_stop(); });
 }
 
 /// Requests stop and waits for the end of the lead, which keeps its status.
 void Supervisor::end_lead_thread() noexcept {
   if (lead_ == nullptr) return;
   lead_->when_stopped.reset();
-  lead_->thread = {};
+  lead_->thread = nullptr;
 }
 
 /// A lead that has failed may have left an update half done: the last save counts then.
@@ -189,9 +244,14 @@ Status Supervisor::lead_status() const {
 
 /// Blocks until the lead has ended or the supervisor is stopped; false if the supervisor was stopped first.
 bool Supervisor::await_lead() {
-  std::unique_lock lock(lead_->mutex);
-  lead_->ended.wait(lock, ends_.get_token(), [&] { return lead_->has_ended; });
-  return lead_->has_ended && !lead_->was_stopped;
+  dflow::detail::FirstOfSeveral over;
+  {
+    const std::stop_callback ended(lead_->has_ended.get_token(), [&] { over.come(); });
+    const std::stop_callback stopped(ends_.get_token(), [&] { over.come(); });
+    options_.threads->wait(over.event);
+  }
+  const std::lock_guard lock(lead_->mutex);
+  return lead_->has_ended.stop_requested() && !lead_->was_stopped;
 }
 
 /// Stops the lead, and saves its progress since the last save, like the progress of a body.
@@ -227,26 +287,6 @@ bool Supervisor::wait_for_lead(const std::function<bool(Session&)>& body) {
   }
 }
 
-namespace detail {
-
-/// Blocks until the clock shows `time` or stop is requested.
-void wait_until(Clock& clock, Clock::time_point time, const std::stop_token& stop) {
-  struct Waiting {
-    std::atomic<bool> is_over{false};
-    PoolEvent over;
-    void end() noexcept {
-      if (!is_over.exchange(true)) over.set();
-    }
-  };
-  const auto waiting = std::make_shared<Waiting>();
-  const TimerId timer = clock.schedule_at(time, [waiting] { waiting->end(); });
-  const std::stop_callback stopped(stop, [waiting] { waiting->end(); });
-  waiting->over.wait_blocking();
-  clock.cancel(timer);
-}
-
-}  // namespace detail
-
 void Supervisor::run_stopped(Duration within, const std::function<void(Session&, Duration left)>& body) {
   Clock& clock = *options_.clock;
   const Clock::time_point deadline = clock.after(within);
@@ -255,7 +295,7 @@ void Supervisor::run_stopped(Duration within, const std::function<void(Session&,
     const Duration left = std::max(deadline - clock.now(), Duration::zero());
     try {
       if (session_ == nullptr && made == nullptr) {
-        SessionOptions making = options_.session;
+        SessionOptions making = next_session();
         making.startup_timeout = left;
         made = std::make_unique<Session>(*graph_, making);
         continue;
@@ -266,7 +306,8 @@ void Supervisor::run_stopped(Duration within, const std::function<void(Session&,
       session_ = nullptr;
       made = nullptr;
     }
-    detail::wait_until(clock, std::min(deadline, clock.after(options_.poll_interval)), {});
+    const Clock::time_point next = std::min(deadline, clock.after(options_.poll_interval));
+    dflow::detail::wait_until(*options_.threads, clock, next, {});
   }
 }
 
@@ -278,7 +319,8 @@ void Supervisor::begin(Clock::time_point deadline) {
   const auto pass_time = [&, ends](const std::stop_token& has_begun) mutable {
     Clock& clock = *options_.clock;
     while (!has_begun.stop_requested() && clock.now() < deadline) {
-      detail::wait_until(clock, std::min(deadline, clock.after(detail::line_interval)), has_begun);
+      const Clock::time_point next = std::min(deadline, clock.after(detail::line_interval));
+      dflow::detail::wait_until(*options_.threads, clock, next, has_begun);
       if (!has_begun.stop_requested()) say_still("waits for the chief, and for the other replicas, to begin");
     }
     if (has_begun.stop_requested()) return;
@@ -286,11 +328,11 @@ void Supervisor::begin(Clock::time_point deadline) {
     ends.request_stop();
   };
   const std::stop_callback stopped(ends_.get_token(), [ends]() mutable { ends.request_stop(); });
-  std::jthread waits(pass_time);
+  auto waits = std::make_unique<Helper>(options_.threads, pass_time);
   try {
     options_.begin(*session_, ends.get_token());
   } catch (const Error& error) {
-    waits = {};
+    waits = nullptr;
     if (!is_late || error.status().code() != Code::cancelled) throw;
     throw_error(Status::deadline_exceeded("no chief has led this replica into the training"));
   }
@@ -298,7 +340,8 @@ void Supervisor::begin(Clock::time_point deadline) {
 
 /// Waits for a while, or until stopped.
 void Supervisor::pause() const {
-  detail::wait_until(*options_.clock, options_.clock->after(options_.poll_interval), ends_.get_token());
+  Clock& clock = *options_.clock;
+  dflow::detail::wait_until(*options_.threads, clock, clock.after(options_.poll_interval), ends_.get_token());
 }
 
 bool Supervisor::is_stopped() const noexcept {
@@ -451,7 +494,7 @@ void Supervisor::initialize_or_restore(Session& session, bool is_ready) {
   }
   if (!restores || !saves()) return;
   {
-    const std::lock_guard lock(save_mutex_);
+    const std::lock_guard lock(*saving_);
     last_saved_step_ = session.run(*options_.global_step).scalar();
     last_save_ = options_.clock->now();
     checkpoint_of_.reset();
@@ -459,7 +502,7 @@ void Supervisor::initialize_or_restore(Session& session, bool is_ready) {
   }
   if (latest) return;
   if (has_begun_) return save_what_is_new(session);
-  const std::lock_guard lock(save_mutex_);
+  const std::lock_guard lock(*saving_);
   save_to(session, last_saved_step_);
 }
 
@@ -495,12 +538,17 @@ std::string Supervisor::uninitialized(Session& session) const {
   return count > most ? str_cat(names, " and ", count - most, " other variables") : names;
 }
 
+/// The options of a session. Steps are numbered by its incarnation, which no other session has.
+SessionOptions Supervisor::next_session() {
+  SessionOptions options = options_.session;
+  if (options.incarnation != 0) options.incarnation += num_sessions_++;
+  return options;
+}
+
 Session& Supervisor::session() {
   if (const Status failed = lead_status(); !failed.ok()) lose_session(Error(failed));
   if (session_ != nullptr) return *session_;
   const Clock::time_point deadline = options_.clock->after(options_.ready_timeout);
-  SessionOptions making = options_.session;
-  making.stop = ends_.get_token();
   const auto require_going_on = [this] {
     if (!is_stopped()) return;
     throw_error(Status::cancelled(str_cat(options_.stop.stop_requested() ? "stop was requested" : "SIGTERM has come",
@@ -511,6 +559,8 @@ Session& Supervisor::session() {
     require_going_on();
     try {
       const Duration left = deadline - options_.clock->now();
+      SessionOptions making = next_session();
+      making.stop = ends_.get_token();
       making.startup_timeout = std::min(options_.session.startup_timeout.value_or(left), left);
       auto made = std::make_unique<Session>(*graph_, making);
       while (!make_ready(*made)) {
@@ -576,14 +626,14 @@ std::string Supervisor::save() {
   if (!saves())
     throw_error(Status::failed_precondition("Supervisor: only the chief saves, where it has a checkpoint_dir"));
   Session& ready = session();
-  const std::lock_guard lock(save_mutex_);
+  const std::lock_guard lock(*saving_);
   return save_to(ready, ready.run(*options_.global_step).scalar());
 }
 
 void Supervisor::save_what_is_new(Session& session) {
   if (!saves()) return;
   try {
-    const std::lock_guard lock(save_mutex_);
+    const std::lock_guard lock(*saving_);
     const std::int64_t step = session.run(*options_.global_step).scalar();
     if (checkpoint_of_ != step) save_to(session, step);
   } catch (...) {
@@ -607,7 +657,7 @@ void Supervisor::save_if_due() noexcept {
     end_lead_thread();
   }
   try {
-    const std::lock_guard lock(save_mutex_);
+    const std::lock_guard lock(*saving_);
     if (is_save_due(*session_)) save_to(*session_, session_->run(*options_.global_step).scalar());
   } catch (...) {
     const Status status = status_of_current_exception();
