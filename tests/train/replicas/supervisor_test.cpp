@@ -372,6 +372,36 @@ TEST_CASE("a stop ends the lead while a body runs, and what it has done is saved
   }
 }
 
+TEST_CASE("what a lead has left half done is not saved") {
+  SupervisedModel model;
+  const df::Variable<std::int64_t> step(model.graph, std::int64_t{0}, {.name = "step", .trainable = false});
+  const df::testing::TemporaryFolder folder;
+  for (const bool is_stopped : {false, true}) {
+    df::train::SupervisorOptions options = model.options();
+    std::stop_source stop;
+    std::promise<void> lead_fails;
+    options.checkpoint_dir = folder.path();
+    options.global_step = step;
+    options.save_every_steps = 1;
+    options.stop = stop.get_token();
+    bool is_first = true;
+    options.lead = [&](const df::train::Leading& with) {
+      if (!std::exchange(is_first, false)) return;
+      with.session.run(step.assign_add(1));
+      lead_fails.set_value();
+      df::throw_error(df::Status::unavailable("a parameter server is lost"));
+    };
+    df::train::Supervisor supervisor(model.graph, options);
+    supervisor.run([&](df::Session&) {
+      lead_fails.get_future().wait();
+      if (is_stopped) stop.request_stop();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // until its status is known
+    });
+    CHECK(supervisor.should_stop() == is_stopped);
+    CHECK(df::train::latest_checkpoint(folder.path()) == folder.path() + "/model-0");
+  }
+}
+
 TEST_CASE("a replica that is told to stop while its body waits for others leaves, and the body ends") {
   SupervisedModel model;
   df::train::SyncReplicas sync(df::train::GradientDescent(0.5f), {.replicas = 2, .rank = 1});

@@ -193,8 +193,8 @@ class Supervisor {
   /// and without a `checkpoint_dir`; InvalidArgument for variables that are not finite.
   std::string save();
   /// In a body: saves the steps so far, unless they were saved before; does nothing if this supervisor does not save.
-  /// Precondition: no step runs. Errors: Unavailable and Aborted for lost tasks; other errors are reported like the
-  /// errors of any save.
+  /// Precondition: no step runs. Errors: Unavailable and Aborted for lost tasks, and the error of a `lead` that has
+  /// failed; other errors are reported like the errors of any save.
   void save_what_is_new(Session& session);
   bool is_chief() const noexcept { return options_.is_chief; }
   /// Whether SIGTERM (`save_on_sigterm`) or a stop (`SupervisorOptions::stop`) has come: the loop should end. If it

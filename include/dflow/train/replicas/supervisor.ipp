@@ -260,6 +260,7 @@ void Supervisor::end_lead() noexcept {
   const std::unique_ptr<Lead> ended = std::move(lead_);
   if (!ended->status.ok()) {
     has_begun_ = false;
+    session_ = nullptr;  // nobody saves what it has left half done
     return;
   }
   try {
@@ -632,6 +633,7 @@ std::string Supervisor::save() {
 
 void Supervisor::save_what_is_new(Session& session) {
   if (!saves()) return;
+  throw_if_error(lead_status());
   try {
     const std::lock_guard lock(*saving_);
     const std::int64_t step = session.run(*options_.global_step).scalar();
@@ -656,6 +658,7 @@ void Supervisor::save_if_due() noexcept {
     ends_.request_stop();
     end_lead_thread();
   }
+  if (!lead_status().ok()) return;  // its last step may be half made
   try {
     const std::lock_guard lock(*saving_);
     if (is_save_due(*session_)) save_to(*session_, session_->run(*options_.global_step).scalar());
