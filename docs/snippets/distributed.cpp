@@ -134,6 +134,14 @@ int share_by_name(const df::net::ClusterSpec& cluster) {
 }
 
 /// Takes certificates, so it is compiled only.
+[[maybe_unused]] int serve_with_metrics(const df::net::ClusterSpec& cluster) {
+  // [metrics]
+  const int port = 9100 + (cluster.job() == "ps" ? 0 : 10) + cluster.task_index();
+  df::net::Server server(cluster, {.metrics_address = std::to_string(port)});
+  // [metrics]
+  return server.join();
+}
+
 [[maybe_unused]] int serve_by_tls(const df::net::ClusterSpec& cluster) {
   // [tls]
   df::net::AsioTransportOptions sockets;  // <dflow/net/transport/sockets/asio_transport.hpp>
