@@ -1,6 +1,8 @@
 // The snippets of docs/adding-an-op.md and docs/architecture.md: ops as a user of the library, and as the library,
 // defines them.
 
+#include "own_kernel/weighted_rows.hpp"
+
 #include <dflow/dflow.hpp>
 
 #include <cmath>
@@ -44,28 +46,16 @@ struct Gap : df::ElementwiseOp<"Gap", df::FloatTypes> {
 };
 // [gap]
 
-// [weighted_rows]
-/// Each row multiplied by its weight: x [rows, columns], weights [rows].
-struct WeightedRows : df::Op<"WeightedRows", df::TypeList<float, double>> {
-  struct Attrs {
-    float scale = 1.0f;
-  };
-  using Inputs = df::In<T, T>;
-
-  static df::PartialShape infer(const Attrs&, df::PartialShape x, const df::PartialShape& weights) {
-    if (x.has_rank() && x.rank() != 2) df::throw_error(df::Status::invalid_argument("x must be a matrix"));
-    return x.has_rank() && weights.has_rank() ? x.with_dim(0, x.merged_with({weights[0], df::dynamic})[0]) : x;
-  }
-
-  static void gradient(df::GradientContext& context) {
-    const auto& attrs = context.attrs<WeightedRows>();
-    const df::Expr x = context.input(0), weights = context.input(1), dy = context.dy();
-    const df::Expr column = df::constant(context.graph(), df::Tensor<std::int32_t>(1));
-    context.set_dx(0, df::build<WeightedRows>({dy, weights}, attrs));
-    context.set_dx(1, df::build<df::Sum>({dy * x * attrs.scale, column}));
+// [mix]
+/// A mixture of a and b: the logistic function of t is the share of a.
+struct Mix : df::ElementwiseOp<"Mix", df::FloatTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T a, T b, T t) {
+    const T share = T(1) / (T(1) + exp(-t));
+    return share * a + (T(1) - share) * b;
   }
 };
-// [weighted_rows]
+// [mix]
 
 // [pick]
 /// The first records where the condition holds, else the second ones, which have the same types and shapes.
@@ -93,26 +83,6 @@ struct dflow::Kernel<PickRecords, dflow::Cpu> {
   }
 };
 
-// [weighted_rows_kernel]
-template <class T>
-struct dflow::Kernel<WeightedRows, dflow::Cpu, T> {
-  static constexpr bool splits = true;  // among the pool's threads, by itself
-  WeightedRows::Attrs attrs;
-
-  void operator()(df::KernelContext& context, const df::Tensor<T>& x, const df::Tensor<T>& weights,
-                  df::Tensor<T>& y) const {
-    if (weights.rank() != 1 || weights.dim(0) != x.dim(0)) context.fail("there must be one weight per row");
-    const std::int64_t columns = x.dim(1);
-    context.pool().parallel_for(x.dim(0), static_cast<double>(columns), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row) {
-        const T factor = weights(row) * static_cast<T>(attrs.scale);
-        for (std::int64_t i = 0; i < columns; ++i) y(row, i) = x(row, i) * factor;
-      }
-    });
-  }
-};
-// [weighted_rows_kernel]
-
 // [flipped]
 /// The rows of a matrix in the opposite order.
 struct Flipped : df::Op<"Flipped", df::PlainTypes> {
@@ -136,7 +106,25 @@ namespace {
 
 bool is_close(double a, double b) { return std::abs(a - b) < 1e-6; }
 
+bool has_right_gradients() {
+  // [check]
+  df::Graph graph;
+  auto a = df::placeholder<double>(graph, {2, 3}), t = df::placeholder<double>(graph, {2, 3});
+  auto b = df::placeholder<double>(graph, {3});  // broadcast
+  auto y = df::apply<Mix>(a, b, t);
+  auto dt = df::gradients(df::reduce_sum(df::square(y)), t);
+
+  df::Session session(graph, {.ops = df::standard_ops + df::ops<Mix>});
+  df::Tensor<double> at_a({2, 3}, {.1, .2, .3, .4, .5, .6}), at_t({2, 3}, {-1, 0, 1, 2, -2, .5});
+  df::Tensor<double> at_b({3}, {1, -1, 2});
+  auto first = df::check_gradients(session, y, {{a, at_a}, {b, at_b}, {t, at_t}});
+  auto second = df::check_gradients(session, dt, {{a, at_a}, {b, at_b}, {t, at_t}});  // of the gradient
+  return first.is_ok() && second.is_ok();
+  // [check]
+}
+
 int run() {
+  if (!has_right_gradients()) return 1;
   // [use]
   df::Graph graph;
   auto x = df::placeholder<double>(graph, {df::dynamic, 2});

@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: the bodies of elementwise ops for GPUs.
+
 #include <dflow/kernels/cuda/grid/error_slot.hpp>
 #include <dflow/op/complex_math.hpp>
 #include <dflow/op/derivative.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Public: a GPU's kernel of an elementwise op of your own.
+/// Public: a GPU's kernel of an op of your own: elementwise, or by `cuda::launch`.
 
 #include <dflow/core/broadcast_walk.hpp>
 #include <dflow/kernels/contract/typed_kernel.hpp>

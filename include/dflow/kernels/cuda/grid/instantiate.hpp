@@ -1,5 +1,7 @@
 #pragma once
 
+/// Public: the machine code of bodies of kernels for GPUs.
+
 #include <dflow/base/type_list.hpp>
 #include <dflow/kernels/cuda/grid/kernel_function.hpp>
 
