@@ -4,7 +4,8 @@
 // Two builds or machines with equal lines compute the same bits. Without an argument the kernels are those of the
 // machine.
 //
-// With the flags of a cluster of a "ps" and a "chief", for example --dflow_cluster "ps=unix:///tmp/a;chief=unix:///tmp/b"
+// With the flags of a cluster of a "ps" and a "chief", for example --dflow_cluster
+// "ps=unix:///tmp/a;chief=unix:///tmp/b"
 // --job ps, the perceptron's variables are in the one task, and the other task computes.
 
 #include <dflow/base/files/crc32c.hpp>
