@@ -19,14 +19,14 @@ struct LoadOptions {
   /// The session of `Model::prepare`. Its ops are those that the file may hold: with a short list, a program links only
   /// these.
   SessionOptions session = {};
-  /// Null: the machine's files.
+  /// Null: those of `session`, else the machine's.
   std::shared_ptr<FileSystem> files = nullptr;
 };
 
 struct SaveOptions {
   std::vector<Signature> signatures = {};
   ModelMetadata metadata = {};
-  std::shared_ptr<FileSystem> files = nullptr;
+  std::shared_ptr<FileSystem> files = nullptr;  ///< null: the machine's
 };
 
 /// Reads a model from the folder that `save` has written. Blocks. If another process replaces the model meanwhile, it

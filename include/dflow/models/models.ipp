@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/files/file_systems.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/models/model_def.hpp>
@@ -13,7 +14,7 @@ namespace dflow::models {
 namespace detail {
 
 std::shared_ptr<FileSystem> files_or_machine(const std::shared_ptr<FileSystem>& files) {
-  return files != nullptr ? files : std::make_shared<PosixFileSystem>();
+  return files != nullptr ? files : machine_files();
 }
 
 }  // namespace detail
@@ -21,7 +22,7 @@ std::shared_ptr<FileSystem> files_or_machine(const std::shared_ptr<FileSystem>& 
 using dflow::detail::ModelDef;
 
 Model load(const std::string& path, const LoadOptions& options) {
-  ModelDef def = dflow::detail::read_model(*detail::files_or_machine(options.files), path);
+  ModelDef def = dflow::detail::read_model(*detail::files_or_machine(options.files != nullptr ? options.files : options.session.files), path);
   try {
     using dflow::detail::WrittenVariables;
     if (!options.trainable) dflow::detail::freeze_variables(def, WrittenVariables::keep);
