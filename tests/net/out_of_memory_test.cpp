@@ -204,7 +204,7 @@ TEST_CASE("without memory a table of steps keeps no half of a step", "[out_of_me
   struct Nobody final : net::TensorSource {
     void receive(const std::string&, std::uint64_t, const RendezvousKey&, const RecvArgs&, CancellationToken,
                  Rendezvous::RecvDone) override {}
-    void push(const std::string&, std::uint64_t, const RendezvousKey&, const AnyTensor&, bool,
+    void push(const std::string&, std::uint64_t, const RendezvousKey&, const AnyTensor&, bool, UniqueFunction<bool()>,
               UniqueFunction<void(Status)>) override {}
   };
   const RendezvousKey key("/job:ps/replica:0/task:0/device:CPU:0", 1, "/job:worker/replica:0/task:0/device:CPU:0", "t");
@@ -242,7 +242,7 @@ TEST_CASE("without memory a step that has failed is forgotten all the same", "[o
   struct Nobody final : net::TensorSource {
     void receive(const std::string&, std::uint64_t, const RendezvousKey&, const RecvArgs&, CancellationToken,
                  Rendezvous::RecvDone) override {}
-    void push(const std::string&, std::uint64_t, const RendezvousKey&, const AnyTensor&, bool,
+    void push(const std::string&, std::uint64_t, const RendezvousKey&, const AnyTensor&, bool, UniqueFunction<bool()>,
               UniqueFunction<void(Status)>) override {}
   };
   const auto source = std::make_shared<Nobody>();

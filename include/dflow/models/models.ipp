@@ -22,7 +22,8 @@ std::shared_ptr<FileSystem> files_or_machine(const std::shared_ptr<FileSystem>& 
 using dflow::detail::ModelDef;
 
 Model load(const std::string& path, const LoadOptions& options) {
-  ModelDef def = dflow::detail::read_model(*detail::files_or_machine(options.files != nullptr ? options.files : options.session.files), path);
+  ModelDef def = dflow::detail::read_model(
+      *detail::files_or_machine(options.files != nullptr ? options.files : options.session.files), path);
   try {
     using dflow::detail::WrittenVariables;
     if (!options.trainable) dflow::detail::freeze_variables(def, WrittenVariables::keep);

@@ -334,7 +334,7 @@ TEST_CASE("a task that ends each connection is told of lost tensors after pauses
   const auto peers = std::make_shared<Peers>(std::move(options));
   peers->set_service(std::make_shared<WaitingService>());
   const RendezvousKey key(peers_task + "/device:CPU:0", 11, other_task + "/device:CPU:0", "x");
-  peers->push(other_task, 7, key, Tensor<float>(1.0f), false, [](const Status&) {});
+  peers->push(other_task, 7, key, Tensor<float>(1.0f), false, nullptr, [](const Status&) {});
   simulation.run_for(std::chrono::minutes(2));
   CHECK(accepted.size() > 10);
   CHECK(accepted.size() < 200);

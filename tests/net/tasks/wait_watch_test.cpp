@@ -18,7 +18,7 @@ namespace {
 struct Nobody final : TensorSource {
   void receive(const std::string&, std::uint64_t, const RendezvousKey&, const RecvArgs&, CancellationToken,
                Rendezvous::RecvDone) override {}
-  void push(const std::string&, std::uint64_t, const RendezvousKey&, const AnyTensor&, bool,
+  void push(const std::string&, std::uint64_t, const RendezvousKey&, const AnyTensor&, bool, UniqueFunction<bool()>,
             UniqueFunction<void(Status)>) override {}
 };
 
