@@ -151,6 +151,7 @@ void converse(std::string_view bytes) {
   if (!server->waiting.empty()) server->waiting.front()(Outgoing{"late", {}});
   if (!connection->is_open()) require(server->num_closed == 1);
   connection->close(Status::cancelled("done"));
+  clock->advance(options.heartbeat_interval);  // the peer has read the goodbye, or never will
   require(num_done == 2 && server->num_closed == 1 && pipe->is_closed);
   server->waiting.clear();
   pipe->reader = nullptr;  // lets go of the connection
