@@ -74,6 +74,7 @@ struct ClusterInOneThread {
   net::ServerOptions options() const {
     net::ServerOptions options;
     options.pool = pool;
+    options.callbacks = pool;  // the log has no thread of its own, whose memory is freed at any time
     options.clock = clock;
     options.transport = transport;
     options.log = [](std::string_view) {};
