@@ -83,9 +83,9 @@ class TokenBarrierState final : public AwaitedResource {
   void advance(std::int64_t step, std::int64_t leader = 0);
   /// Replica `rank` brings no more, from now on. Its arrivals so far count, and a call that waits under its rank is
   /// told the current step at once. Calls `done` when the leader knows, when nobody has ever led, or when the training
-  /// has ended. If the replica leaves `for_good`, it has left also if the call is cancelled before that. Errors:
-  /// AlreadyExists if the replica waits or arrives again before that, in another process; Aborted when the leader has
-  /// failed, or another one leads, before that.
+  /// has ended. If the replica leaves `for_good`, it has left also if the call is cancelled before that, or Aborted.
+  /// Errors: AlreadyExists if the replica waits or arrives again before that, in another process; Aborted when the
+  /// leader has failed, or another one leads, before that.
   void leave_async(std::int64_t rank, const CancellationToken& cancellation, LeaveDone done, bool for_good = false);
   /// The replicas that are present and have not arrived at the current step, ascending.
   std::vector<std::int32_t> missing() const;

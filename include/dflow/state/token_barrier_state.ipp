@@ -162,11 +162,13 @@ struct TokenBarrierState::State {
     replica(rank).left = Left::no;
     replica(rank).is_leaving = false;
   }
-  /// Replicas that are leaving are to come back.
+  /// Replicas that are leaving are to come back, unless they leave for good.
   void call_back_leavers(Due& due, Status why) {
     due.leavers = leavers.take_all();
     due.leavers_status = std::move(why);
-    for (const Leaver& leaver : due.leavers) stay(leaver.rank);
+    for (const Leaver& leaver : due.leavers) {
+      if (!leaver.for_good) stay(leaver.rank);
+    }
   }
   /// No step is being made: a replica that has not arrived is to do this one.
   void release_latecomers(Due& due) {
@@ -379,11 +381,11 @@ void TokenBarrierState::leave_async(std::int64_t rank, const CancellationToken& 
   if (!state_->is_open || one.left == State::Left::known) {
     const bool is_lost = one.left != State::Left::known && state_->closed.code() == Code::aborted;
     const Status status = is_lost ? state_->closed : Status();
-    if (is_lost) state_->stay(rank);
+    if (is_lost && !for_good) state_->stay(rank);
     lock.unlock();
     return done(status);
   }
-  one.is_leaving = true;
+  one.is_leaving = !for_good;
   detail::wait_for(state_, &State::leavers, lock, state_->leavers.add(State::Leaver{rank, std::move(done), for_good}),
                    cancellation);
 }

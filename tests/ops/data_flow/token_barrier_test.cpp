@@ -351,6 +351,31 @@ TEST_CASE("Who leads tells a barrier that was started anew who has left, and goe
   CHECK(barrier.missing() == Ranks{0});
 }
 
+TEST_CASE("A replica that leaves for good is not waited for, though its leader fails or its call is cancelled") {
+  TokenBarrierState barrier("b", 4, 4);
+  barrier.open(0, 7);
+  CancellationSource source;
+  const auto leave_for_good = [&](std::int64_t rank, const CancellationToken& token = {}) {
+    return leave_barrier(barrier, rank, token, true);
+  };
+  const auto cancelled = leave_for_good(1, source.token()), lost = leave_for_good(2);
+  source.cancel(Status::cancelled("waited too long"));
+  CHECK(cancelled->status.code() == Code::cancelled);
+  barrier.close(TokenBarrierState::Close::lost, 7);
+  CHECK(lost->status.code() == Code::aborted);
+  CHECK(leave_for_good(3)->status.code() == Code::aborted);
+  barrier.open(0, 8);  // the next leader is told
+  CHECK(barrier.missing() == Ranks{0});
+  CHECK(collect_at(barrier, {}, 8)->left == Ranks{1, 2, 3});
+  const auto collects = collect_at(barrier, {}, 8);
+  CHECK(leave_for_good(2)->status.ok());
+  barrier.arrive(0, 0);
+  CHECK(collects->ranks == Ranks{0});
+  CHECK(barrier.saved_state()[0].as<bool>()(2));
+  static_cast<void>(wait_at(barrier, 1, -1));  // it has been started again
+  CHECK(barrier.missing() == Ranks{1});
+}
+
 TEST_CASE("A leader whose place another one has taken does nothing at a barrier any more") {
   TokenBarrierState barrier("b", 2, 2);
   barrier.open(3, 7);

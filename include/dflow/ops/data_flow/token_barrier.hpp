@@ -78,7 +78,7 @@ struct TokenBarrierAdvance : StatefulOp<"TokenBarrierAdvance"> {
 struct TokenBarrierLeave : StatefulOp<"TokenBarrierLeave"> {
   struct Attrs {
     std::int64_t rank = 0;  ///< of the replica, in [0, replicas)
-    bool for_good = false;  ///< it has left, also if the step is cancelled before the leader knows
+    bool for_good = false;  ///< it has left, also if this fails before the leader knows
   };
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<>;
