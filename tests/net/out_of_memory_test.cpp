@@ -157,9 +157,9 @@ int fail_each_in_cluster(const Before& before, const Operation& operation) {
   fail(0);
   for (int n = 1;; n += dflow::testing::is_sanitized ? 3 : 1) {
     INFO("allocation " << n);
-    const long live = failing_new::num_live;
+    const long live = failing_new::num_live_here;
     const bool has_failed = fail(n);
-    REQUIRE(failing_new::num_live == live);
+    REQUIRE(failing_new::num_live_here == live);
     if (!has_failed) return n - 1;
   }
 }

@@ -14,6 +14,9 @@ namespace failing_new {
 
 /// Allocations that are not freed yet, of all threads.
 inline std::atomic<long> num_live{0};
+/// Allocations of the calling thread, less those that it has freed. For an operation in one thread, whatever threads of
+/// other tests still free.
+inline thread_local long num_live_here = 0;
 /// Bytes that the calling thread has asked for so far.
 inline thread_local std::size_t num_bytes = 0;
 /// The calling thread's allocation that fails, counted down to 1; 0 for none.
@@ -25,6 +28,7 @@ inline void* allocate(std::size_t bytes, std::size_t alignment) {
   if (::posix_memalign(&block, alignment < sizeof(void*) ? sizeof(void*) : alignment, bytes) != 0)
     throw std::bad_alloc();
   ++num_live;
+  ++num_live_here;
   num_bytes += bytes;
   return block;
 }
@@ -32,6 +36,7 @@ inline void* allocate(std::size_t bytes, std::size_t alignment) {
 inline void deallocate(void* block) noexcept {
   if (block == nullptr) return;
   --num_live;
+  --num_live_here;
   std::free(block);
 }
 

@@ -35,6 +35,7 @@ std::string suggestion(std::string_view wanted, const Names& names) {
 template <class Items, class Name>
 std::vector<std::string> names_of(const Items& items, Name&& name) {
   std::vector<std::string> names;
+  names.reserve(items.size());
   for (const auto& item : items) names.push_back(std::invoke(name, item));
   return names;
 }
@@ -193,6 +194,7 @@ Signature Model::signature(std::string_view name) const {
 
 std::vector<Signature> Model::signatures() const {
   std::vector<Signature> all;
+  all.reserve(calls_.size());
   for (const Call& each : calls_) all.push_back(signature(each.name));
   return all;
 }
@@ -224,6 +226,7 @@ void Model::initialize(Session& session) const {
     throw_error(Status::invalid_argument("the session is of another graph than the model's"));
   }
   std::vector<Operation> operations;
+  operations.reserve(initializers_.size());
   for (const NodeId id : initializers_) operations.emplace_back(graph_.store(), id);
   if (!operations.empty()) session.run_erased({}, nullptr, {}, {}, operations, {});
 }

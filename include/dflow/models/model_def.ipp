@@ -321,6 +321,7 @@ ModelDef ModelDef::of(Session& session, std::span<const dflow::Signature> signat
   std::erase_if(def.graph.collections, [](const auto& each) { return each.first == table_initializers; });
 
   std::vector<AnyOutput> read;
+  read.reserve(variables.size());
   for (const NodeId id : variables) read.push_back(AnyVariable::of(Operation(&graph, id)).read_edge());
   for (const NodeId id : tables) {
     for (const AnyOutput& edge : exported_table(graph, id)) read.push_back(edge);

@@ -97,7 +97,8 @@ void Connection::fail(Status status, bool tell_peer) noexcept {
     writer_.clear();
     options_.clock->cancel(timer_);
     try {
-      is_lingering_ = tell_peer && was_open && status.code() != Code::unavailable;
+      const bool is_refusal = status.code() != Code::unavailable && status.code() != Code::cancelled;
+      is_lingering_ = tell_peer && was_open && is_refusal;
       if (tell_peer) say_goodbye(status);
     } catch (...) {
       tell_peer = is_lingering_ = false;

@@ -300,6 +300,7 @@ void SyncReplicas::Built::build_lead(const AnyOutput& barrier, std::span<const d
   }
   // A mean is taken also if it is not applied: its accumulator goes on to the next step.
   std::vector<Operation> updates;
+  updates.reserve(means.size());
   for (const GradientAndVariable& mean : means) updates.push_back(detail::values_of(mean.gradient).operation());
   for (const Moved& each : moved) {
     const GradientAndVariable by = each.change.take(ranks, now);
