@@ -28,20 +28,20 @@ struct ModelDef {
   /// The collection of operations that fill lookup tables; TensorFlow's name.
   static constexpr std::string_view table_initializers = "table_initializers";
 
-  /// What the signatures reach of the session's graph, with its values.
+  /// The nodes of the session's graph that the signatures reach, with the session's values.
   static ModelDef of(Session& session, std::span<const dflow::Signature> signatures, ModelMetadata metadata);
-  /// What some signatures of a model reach.
+  /// The nodes of a model that some of its signatures reach.
   static ModelDef of(const Model& model, std::span<const dflow::Signature> signatures);
-  /// Errors: as importing the graph; InvalidArgument for signatures that the graph does not fit.
+  /// Errors: the errors of importing a graph; InvalidArgument if the graph does not have the signatures' edges.
   static Model build(ModelDef def, const OpTable& ops, std::shared_ptr<const SessionOptions> options) {
     return {std::move(def), ops, std::move(options)};
   }
-  /// The same with the ops that the model's graph has, and those that freezing puts in.
+  /// Builds with the ops of the model's graph, and the ops that freezing puts in.
   static Model build_like(const Model& model, ModelDef def);
   static const std::shared_ptr<const SessionOptions>& options_of(const Model& model) { return model.options_; }
 };
 
-/// What to do with a variable that is not only read.
+/// The treatment of a variable that the graph writes to.
 enum class WrittenVariables : std::uint8_t { refuse, keep };
 
 /// Puts constants in the place of variables.

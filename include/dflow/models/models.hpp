@@ -16,8 +16,8 @@ struct LoadOptions {
   /// True: variables stay variables, to be trained on. False: they become constants, but for those that a signature
   /// writes to.
   bool trainable = false;
-  /// The session of `Model::prepare`. Its ops are those that the file may hold: with a short list, a program links only
-  /// these.
+  /// The session of `Model::prepare`. The file may hold the ops of this session. With a short list of ops, a program
+  /// links no others.
   SessionOptions session = {};
   /// Null: those of `session`, else the machine's.
   std::shared_ptr<FileSystem> files = nullptr;
@@ -42,15 +42,15 @@ struct SaveOptions {
 /// list of ops that does not name them.
 Model load(const std::string& path, const LoadOptions& options = {});
 
-/// Writes what the signatures reach, with the session's values: one folder, whole or not at all. A model that is there
-/// is replaced, and stays if anything fails, or the process is killed. Blocks. The folder holds no place in the program
-/// and no device. One process at a time may write to a folder.
+/// Writes the nodes that the signatures reach, with the session's values, to one folder. The folder is written whole or
+/// not at all: an old model in it stays if anything fails, or the process is killed. The folder names no source lines
+/// and no devices. Blocks. One process at a time may write to a folder.
 ///
 /// ```cpp
 /// df::models::save("models/digits", session, {.signatures = {{"serving_default", {{"image", x}}, {{"logits", y}}}}});
 /// ```
-/// Errors: as the constructor of Model and `FileSystem`; InvalidArgument for names and metadata that are not UTF-8;
-/// OutOfRange for a graph whose constants are larger than a file that could be read again.
+/// Errors: the errors of Model's constructor and of the file system. InvalidArgument for names and metadata that are
+/// not UTF-8. OutOfRange if the constants of the graph are larger than a file that `load` can read.
 void save(const std::string& path, Session& session, const SaveOptions& options);
 void save(const std::string& path, const Model& model, std::shared_ptr<FileSystem> files = nullptr);
 
@@ -60,8 +60,8 @@ void save(const std::string& path, const Model& model, std::shared_ptr<FileSyste
 /// Errors: InvalidArgument that names the node for a variable that a signature does not only read.
 Model freeze(const Model& model);
 
-/// The model with only these signatures, and what they reach. Errors: NotFound for a name that is no signature;
-/// InvalidArgument for none.
+/// The model with these signatures alone, and the nodes that they reach. Errors: NotFound for a name that is no
+/// signature; InvalidArgument for an empty list.
 Model prune(const Model& model, std::span<const std::string> signatures);
 Model prune(const Model& model, std::initializer_list<std::string> signatures);
 

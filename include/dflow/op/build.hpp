@@ -121,8 +121,8 @@ struct OwnElement<A> : decltype(element_of(std::declval<const A&>())) {};
 template <class A>
 inline constexpr bool is_edge_argument = std::derived_from<A, AnyOutput>;
 
-/// The element type that arguments give a type parameter: that of the first edge whose argument is the parameter; if
-/// there is none, that of the first tensor, and then that of the first literal. void if the parameter is no argument.
+/// The element type that arguments give a type parameter. The first edge decides, then the first tensor, and then the
+/// first literal, among the arguments of that parameter. void if the op has no argument of that parameter.
 template <class Param, class Inputs, class... As>
 struct BoundBy {
   using type = void;
