@@ -13,6 +13,7 @@
 #include <memory>
 #include <new>
 #include <thread>
+#include <utility>
 
 #if defined(__linux__)
 #include <sched.h>
@@ -61,7 +62,8 @@ class ScheduledLoop {
   /// Blocks until the ranges that others have begun are done. Rethrows the first exception of a body.
   void wait() {
     all_done_.wait_blocking();
-    if (error_) std::rethrow_exception(error_);
+    // A task that begins later keeps the loop, and must not be the last to hold what its caller reads.
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
  private:
