@@ -277,12 +277,18 @@ struct Raw : Wire {
   Opening opening;
 };
 
+/// Blocks until the condition holds, or patience ends.
+template <class Condition>
+bool comes_true(Condition&& condition) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  while (!condition() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  return condition();
+}
+
 /// Blocks until only the caller holds the object.
 template <class T>
 bool comes_to_be_alone(const std::shared_ptr<T>& token) {
-  const auto until = std::chrono::steady_clock::now() + patience;
-  while (token.use_count() > 1 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
-  return token.use_count() == 1;
+  return comes_true([&] { return token.use_count() == 1; });
 }
 
 /// Options that make a connection hold `token` as long as the connection is there.
