@@ -260,9 +260,28 @@ TEST_CASE("gathered and reordered tensors know their shapes") {
   CHECK(shape_text(df::transpose(df::placeholder<float>(graph))) == "<unknown>");
   CHECK(shape_text(df::range(graph, 3, 18, 4)) == "[4]");
   CHECK(shape_text(df::fill(graph, {2, 0, 3}, true)) == "[2,0,3]");
+  CHECK(shape_text(df::fill(df::shape(table), 0.5f)) == "[100,16]");
   CHECK(shape_text(df::shape(table)) == "[2]");
   CHECK(shape_text(df::rank(table)) == "[]");
   CHECK(shape_text(df::zeros_like(ids)) == "[?,7]");
+}
+
+TEST_CASE("the dimensions of a fill may be the only edge") {
+  df::Graph graph;
+  const auto dims = df::constant<std::int64_t>(graph, {2});
+  const auto four = df::constant(graph, 4.0f);
+  df::Session session(graph);
+  const df::Output<float> halves = df::fill(dims, 0.5f);
+  const df::Output<std::int32_t> ones = df::fill(dims, 1);
+  const df::Output<std::string> words = df::fill(dims, "word");
+  const df::Output<bool> flags = df::fill(dims, true);
+  CHECK(session.run(halves).to_string() == "float[2] [0.5, 0.5]");
+  CHECK(session.run(ones).to_string() == "int32[2] [1, 1]");
+  CHECK(session.run(words).to_string() == "string[2] [\"word\", \"word\"]");
+  CHECK(session.run(flags).to_string() == "bool[2] [true, true]");
+  CHECK(session.run(df::fill(dims, df::Tensor<double>(2.5))).to_string() == "double[2] [2.5, 2.5]");
+  CHECK(session.run(df::fill(dims, four)).to_string() == "float[2] [4, 4]");
+  CHECK(session.run(df::fill(2, four)).to_string() == "float[2] [4, 4]");
 }
 
 TEST_CASE("a tensor of strings may be filled and gathered, but not padded") {

@@ -45,6 +45,12 @@ template <AllowedFor<Fill> T>
 Output<T> fill(const IndexList& dims, const Output<T>& value, const At& at = {}) {
   return Output<T>::unchecked(build<Fill>({dims.edge(*value.graph(), at), value}, {}, at));
 }
+/// The graph is that of the edge `dims`, [n] int32 or int64: `df::fill(df::shape(x), 0.5f)`.
+template <AllowedForParam<Fill, 1> I, class V>
+  requires Accepts<Fill, Output<I>, V>
+Output<ElementFor<Fill, Output<I>, V>> fill(const Output<I>& dims, const V& value, const At& at = {}) {
+  return apply<Fill>(dims, value, {}, at);
+}
 
 /// A tensor of zeros (false, empty strings). Errors: as fill.
 template <AllowedFor<Fill> T>
