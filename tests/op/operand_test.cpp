@@ -163,6 +163,8 @@ TEST_CASE("objects of a graph take tensors and literals", "[operand]") {
 TEST_CASE("a value that cannot stand for the edge does not compile", "[operand]") {
   STATIC_REQUIRE(CanBeEqual<df::Output<std::string>, const char*>);
   STATIC_REQUIRE(CanBeEqual<df::Variable<float>, double>);
+  STATIC_REQUIRE(CanBeEqual<df::Output<float>, unsigned long long>);
+  STATIC_REQUIRE(CanBeEqual<df::Output<double>, long double>);
   STATIC_REQUIRE_FALSE(CanBeEqual<df::Output<float>, df::Output<int>>);
   STATIC_REQUIRE_FALSE(CanBeEqual<df::Output<float>, df::Tensor<int>>);
   STATIC_REQUIRE_FALSE(CanBeEqual<df::Output<int>, double>);
@@ -173,6 +175,10 @@ TEST_CASE("a value that cannot stand for the edge does not compile", "[operand]"
   STATIC_REQUIRE_FALSE(CanBeEqual<df::Output<float>, df::AnyOutput>);
   STATIC_REQUIRE_FALSE(CanGather<df::Output<float>, float>);
   STATIC_REQUIRE_FALSE(CanGather<df::Output<float>, df::Tensor<float>>);
+  STATIC_REQUIRE_FALSE(CanGather<df::Output<float>, std::vector<int>>);
+  STATIC_REQUIRE_FALSE(df::EdgeTensorNumberOrText<std::vector<int>>);
+  STATIC_REQUIRE(df::EdgeTensorNumberOrText<df::Variable<float>>);
+  STATIC_REQUIRE(df::EdgeTensorNumberOrText<const char*>);
   STATIC_REQUIRE_FALSE(CanMultiply<df::Tensor<float>, df::Tensor<float>>);
   STATIC_REQUIRE_FALSE(CanMultiply<df::Output<bool>, df::Output<bool>>);
   STATIC_REQUIRE_FALSE(CanSelect<df::Output<bool>, int, float>);

@@ -183,10 +183,10 @@ template <Element T, class A>
 inline constexpr bool stands_for<T, A> = std::derived_from<A, Output<T>> || ValueFor<A, T>;
 
 template <class O, class Inputs, class Types, class... As>
-inline constexpr bool accepts = false;
+inline constexpr bool types_fit = false;
 template <class O, class... Args, class... Ts, class... As>
-  requires(sizeof...(Args) == sizeof...(As) && (is_edge_argument<As> || ...))
-inline constexpr bool accepts<O, In<Args...>, TypeList<Ts...>, As...> =
+  requires(sizeof...(Args) == sizeof...(As))
+inline constexpr bool types_fit<O, In<Args...>, TypeList<Ts...>, As...> =
     allows<O, Ts...> && (stands_for<typename Bound<Args, Ts...>::type, As> && ...);
 
 /// The result of a typed builder for one output. A handle has no element type, so it is erased.
@@ -278,11 +278,18 @@ AnyOutput edge_beside(const AnyOutput& neighbour, const A& argument, const At& a
 
 }  // namespace detail
 
+/// An `Output`, a `Tensor`, a number or a text. A vector is none of them: `df::Tensor<int>({2}, {0, 1})` is a tensor.
+template <class A>
+concept EdgeTensorNumberOrText = std::is_arithmetic_v<A> || !std::is_void_v<typename detail::OwnElement<A>::type>;
+
 /// The op's signature accepts the arguments. At least one is an `Output`. Each is an `Output`, a `Tensor` or a literal
 /// of an element type that the op allows there. A type parameter is the element type of the first edge that has it; if
-/// no edge has it, of the first tensor, and then of the first literal.
+/// no edge has it, of the first tensor, and then of the first literal. Each condition has a name for the compiler's
+/// message.
 template <class O, class... Arguments>
-concept Accepts = OpType<O> && detail::accepts<O, InputsOf<O>, detail::TypesBy<O, Arguments...>, Arguments...>;
+concept Accepts =
+    OpType<O> && (EdgeTensorNumberOrText<Arguments> && ...) && (detail::is_edge_argument<Arguments> || ...) &&
+    detail::types_fit<O, InputsOf<O>, detail::TypesBy<O, Arguments...>, Arguments...>;
 
 /// The element type of the op's first type parameter with these arguments.
 template <class O, class... Arguments>
