@@ -73,6 +73,9 @@ BodyResults body_results(F& build, const Args&... arguments) {
 
 template <class V>
 struct CallValue {
+  static_assert(IsBodyValue<V>,
+                "a body returns an edge, an operation, or a std::tuple of these; df::constant(graph, 1.0f) "
+                "is the edge of a number");
   using Type = typename BodyValue<V>::Type;
 };
 template <>
