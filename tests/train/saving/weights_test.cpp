@@ -121,6 +121,19 @@ TEST_CASE("all that is wrong with weights is said at once, and nothing is set") 
   CHECK(model.is_untouched());
 }
 
+TEST_CASE("a weight that lacks a layout and a conversion of floats is told of both") {
+  WeightModel model;
+  const auto from = weights_in_memory({{"wide", Tensor<double>::zeros({3, 2})}, {"short", Tensor<double>::zeros({2})}});
+  const df::Status status = status_of([&] {
+    return load_weights(model.session, *from, {{model.layer.kernel(), "wide"}, {model.layer.bias(), "short"}});
+  });
+  CHECK(mentions(status,
+                 "\n  tensor 'wide' is double[3,2], variable 'fc/kernel' is float[2,3]: transposed it fits, by "
+                 "layout::transposed(), and WeightOptions::converts_floats would convert it\n"));
+  CHECK(std::string(status.message()).ends_with("\n  tensor 'short' is double[2], variable 'fc/bias' is float[3]"));
+  CHECK(model.is_untouched());
+}
+
 TEST_CASE("a tensor that is missing is NotFound, or is reported where that is allowed") {
   WeightModel model;
   const auto from = weights_in_memory();

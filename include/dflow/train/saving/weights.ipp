@@ -166,6 +166,13 @@ class WeightReader {
     return report_.unused.size() > most ? str_cat(text, " and ", report_.unused.size() - most, " others") : text;
   }
 
+  /// Why elements of `from` cannot be elements of a variable of type `to`, or nothing.
+  std::string_view problem_of_types(DType from, DType to) const {
+    if (from == to) return "";
+    if (!is_floating(from) || !is_floating(to)) return "the element types differ";
+    return options_.converts_floats ? "" : "WeightOptions::converts_floats would convert it";
+  }
+
   /// Errors: InvalidArgument that names tensors and variable.
   AnyTensor value_of(const Weight& weight, std::span<const AnyTensor> tensors) const {
     const AnyVariable& variable = weight.variable;
@@ -185,11 +192,14 @@ class WeightReader {
       fail(str_cat(": ", error.status().message()));
     }
     if (weight.layout) facts += str_cat("by its layout ", described(value), ", ");
+    const std::string_view type_problem = problem_of_types(value.dtype(), variable.dtype());
     const std::optional<AnyTensor> part = fitting_part(variable, value);
-    if (!part) fail(layout_hint(variable, tensors.front(), weight.layout != nullptr));
+    if (!part) {
+      const std::string_view hint = layout_hint(variable, tensors.front(), weight.layout != nullptr);
+      fail(hint.empty() || type_problem.empty() ? std::string(hint) : str_cat(hint, ", and ", type_problem));
+    }
+    if (!type_problem.empty()) fail(str_cat(": ", type_problem));
     if (part->dtype() == variable.dtype()) return *part;
-    if (!is_floating(part->dtype()) || !is_floating(variable.dtype())) fail(": the element types differ");
-    if (!options_.converts_floats) fail(": WeightOptions::converts_floats would convert it");
     try {
       return converted_floats(*part, variable.dtype());
     } catch (const Error& error) {
