@@ -42,6 +42,20 @@ void tensors() {
   require(own(1, 2) == 7 && first_row.dim(0) == 1 && column.rank() == 2 && view(1, 1) == 0.5f, "tensors");
   require(same(0, 1) == 2 && typed_again(1, 2) == 7, "handles");
 
+  // [elements]
+  std::int64_t count = t.num_elements(), columns = t.dim(1);  // 6, 3
+  int rank = t.rank();                                        // 2
+  const df::Shape& shape = t.shape();                         // prints as [2,3]
+  float total = 0;
+  for (float element : t) total += element;        // in row-major order
+  std::span<float> all = t.span();                 // the same elements; t.data() is a pointer to the first
+  float only = df::Tensor<float>(3.0f).scalar();   // the element of a tensor that has one
+  auto ones = df::Tensor<float>::full({2, 2}, 1);  // and zeros(shape)
+  std::puts(t.to_string().c_str());                // float[2,3] [[1, 2, 3], [4, 5, 7]]
+  // [elements]
+  require(count == 6 && columns == 3 && rank == 2 && shape == df::Shape({2, 3}) && total == 22, "elements");
+  require(all[5] == 7 && only == 3 && ones(1, 1) == 1, "whole tensors");
+
   // [lending]
   const std::vector<float> table(6, 0.5f);
   auto lent = df::borrow(table, {2, 3});  // const elements: nobody writes them

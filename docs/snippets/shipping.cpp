@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -68,7 +69,15 @@ void run_by_names() {
   using namespace std::chrono_literals;
   const std::vector<df::NamedTensor> inputs{{"images", some_images}};
   df::NamedTensors within = predict.run({.deadline = 50ms}, nullptr, inputs);
+
+  std::promise<void> is_done;
+  predict.run_async({.deadline = 50ms}, inputs, [&](const df::Status& status, std::vector<df::AnyTensor> outputs) {
+    // called once, by another thread; the outputs are in the order of the signature: "logits", "digit"
+    std::puts(status.ok() ? outputs[1].to_string().c_str() : status.to_string().c_str());
+    is_done.set_value();
+  });
   // [options]
+  is_done.get_future().wait();
   require(within.size() == 2, "results within the deadline");
 }
 
