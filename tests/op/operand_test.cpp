@@ -60,6 +60,9 @@ TEST_CASE("a text, a number or a tensor stands where a builder takes an edge", "
   CHECK(elements_of(session.run(df::not_equal(std::string(">50K"), texts))) == std::vector<bool>{true, false});
   CHECK(elements_of(session.run(df::gather(x, 1))) == std::vector<float>{3, 4});
   CHECK(elements_of(session.run(df::gather(m, n - 2))) == std::vector<float>{1, 0});
+  CHECK(elements_of(session.run(df::gather(x, std::size_t{1}))) == std::vector<float>{3, 4});
+  CHECK(elements_of(session.run(df::gather(x, 1u))) == std::vector<float>{3, 4});
+  CHECK(elements_of(session.run(df::embedding_lookup(x, std::size_t{1}))) == std::vector<float>{3, 4});
   CHECK(elements_of(session.run(df::range(0, n, 1))) == std::vector<std::int32_t>{0, 1, 2});
   CHECK(elements_of(session.run(df::select(large, x, 0.0f))) == std::vector<float>{0, 2, 3, 0});
   CHECK(elements_of(session.run(df::select(large, 0, x))) == std::vector<float>{1, 0, 0, 4});
@@ -97,6 +100,7 @@ TEST_CASE("what the edges do not decide is the type of the first tensor, then th
   static_assert(std::same_as<decltype(by_tensor), const df::Output<double>>);
   const auto by_literal = df::select(condition, 1.5f, 2);
   static_assert(std::same_as<decltype(by_literal), const df::Output<float>>);
+  static_assert(std::same_as<decltype(df::select(condition, 1u, 2)), df::Output<std::uint32_t>>);
   df::Session session(graph);
   const df::Tensor<bool> no_yes({2}, {false, true});
   CHECK(elements_of(session.run({{condition, no_yes}}, by_tensor)) == std::vector<double>{3, 1});
@@ -136,7 +140,8 @@ TEST_CASE("objects of a graph take tensors and literals", "[operand]") {
 
   session.run(w.assign(df::Tensor<float>({3}, {1, 2, 3})));
   session.run(w.assign_add(df::Tensor<float>({3}, {1, 1, 1})));
-  session.run(w.scatter_add(0, 10));
+  session.run(w.scatter_add(0, 4));
+  session.run(w.scatter_add(std::size_t{0}, 6));
   session.run(w.scatter_update(df::Tensor<std::int32_t>({1}, {2}), df::Tensor<float>({1}, {-1})));
   CHECK(elements_of(session.run(w.read())) == std::vector<float>{12, 3, -1});
   session.run(name.assign("x"));
@@ -174,6 +179,9 @@ TEST_CASE("a value that cannot stand for the edge does not compile", "[operand]"
   STATIC_REQUIRE_FALSE(CanBeEqual<df::Output<std::string>, char>);
   STATIC_REQUIRE_FALSE(CanBeEqual<df::Output<float>, df::AnyOutput>);
   STATIC_REQUIRE_FALSE(CanGather<df::Output<float>, float>);
+  STATIC_REQUIRE_FALSE(CanGather<df::Output<float>, bool>);
+  STATIC_REQUIRE_FALSE(CanGather<df::Output<float>, df::Tensor<std::uint64_t>>);
+  STATIC_REQUIRE_FALSE(CanGather<df::Output<float>, df::Output<std::uint64_t>>);
   STATIC_REQUIRE_FALSE(CanGather<df::Output<float>, df::Tensor<float>>);
   STATIC_REQUIRE_FALSE(CanGather<df::Output<float>, std::vector<int>>);
   STATIC_REQUIRE_FALSE(df::EdgeTensorNumberOrText<std::vector<int>>);
@@ -200,6 +208,8 @@ TEST_CASE("a number that the element type cannot hold is an error with its line"
   CHECK(std::string(status.where().file_name()) == __FILE__);
   CHECK(status_of([&] { return bytes + -1; }).code() == df::Code::invalid_argument);
   CHECK(status_of([&] { return i < 3'000'000'000; }).code() == df::Code::invalid_argument);
+  CHECK(status_of([&] { return df::gather(i, ~std::uint64_t{0}); }).message() ==
+        "a number is out of the range of int64");
   CHECK(operand_constant(df::equal(bytes, 255), 1, graph).as<std::uint8_t>().scalar() == 255);
 }
 

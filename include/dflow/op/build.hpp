@@ -118,18 +118,28 @@ template <class A>
   requires requires(const A& argument) { detail::element_of(argument); }
 struct OwnElement<A> : decltype(element_of(std::declval<const A&>())) {};
 
+/// The same where only some element types are allowed. An unsigned number is int64 if these lack its own type: an index
+/// may be `rows.size() - 1`.
+template <class A, class Types>
+struct ElementAmong : OwnElement<A> {};
+template <std::unsigned_integral A, class Types>
+  requires(!std::same_as<A, bool> && !contains_v<typename OwnElement<A>::type, Types> &&
+           contains_v<std::int64_t, Types>)
+struct ElementAmong<A, Types> : std::type_identity<std::int64_t> {};
+
 template <class A>
 inline constexpr bool is_edge_argument = std::derived_from<A, AnyOutput>;
 
-/// The element type that arguments give a type parameter. The first edge decides, then the first tensor, and then the
-/// first literal, among the arguments of that parameter. void if the op has no argument of that parameter.
+/// The type of the argument that gives a type parameter its element type. The first edge decides, then the first
+/// tensor, and then the first literal, among the arguments of that parameter. void if the op has none of that
+/// parameter.
 template <class Param, class Inputs, class... As>
-struct BoundBy {
+struct DecidingArgument {
   using type = void;
 };
 template <class Param, class... Args, class... As>
   requires(sizeof...(Args) == sizeof...(As))
-struct BoundBy<Param, In<Args...>, As...> {
+struct DecidingArgument<Param, In<Args...>, As...> {
   static consteval int position() {
     int best = -1, strength = 0, i = -1;
     const auto look = [&](bool is_param, int of_this) {
@@ -143,7 +153,7 @@ struct BoundBy<Param, In<Args...>, As...> {
     if constexpr (position() < 0) {
       return std::type_identity<void>();
     } else {
-      return OwnElement<element_t<static_cast<std::size_t>(position()), TypeList<As...>>>();
+      return std::type_identity<element_t<static_cast<std::size_t>(position()), TypeList<As...>>>();
     }
   }
   using type = typename decltype(bound())::type;
@@ -154,7 +164,8 @@ template <class O, class Indices, class... As>
 struct TypesBoundBy;
 template <class O, std::size_t... I, class... As>
 struct TypesBoundBy<O, std::index_sequence<I...>, As...> {
-  using type = TypeList<typename BoundBy<TypeParam<I>, InputsOf<O>, As...>::type...>;
+  using type = TypeList<typename ElementAmong<typename DecidingArgument<TypeParam<I>, InputsOf<O>, As...>::type,
+                                              element_t<I, typename O::TypeParams>>::type...>;
 };
 template <class O, class... As>
 using TypesBy = typename TypesBoundBy<O, std::make_index_sequence<O::TypeParams::size>, As...>::type;
@@ -269,18 +280,18 @@ auto apply_to(typename O::Attrs&& attrs, const At& at, const As&... arguments) {
 
 /// An edge, a tensor or a literal of an element type that is in the list.
 template <class A, class Types>
-concept ArgumentOf = contains_v<typename OwnElement<A>::type, Types>;
+concept ArgumentOf = contains_v<typename ElementAmong<A, Types>::type, Types>;
 /// Its edge; that of a tensor or a literal is a constant beside `neighbour`.
-template <class A>
+template <class Types, ArgumentOf<Types> A>
 AnyOutput edge_beside(const AnyOutput& neighbour, const A& argument, const At& at) {
-  return edge_of_argument<typename OwnElement<A>::type>(argument, neighbour, at);
+  return edge_of_argument<typename ElementAmong<A, Types>::type>(argument, neighbour, at);
 }
 
 }  // namespace detail
 
 /// An `Output`, a `Tensor`, a number or a text. A vector is none of them: `df::Tensor<int>({2}, {0, 1})` is a tensor.
 template <class A>
-concept EdgeTensorNumberOrText = std::is_arithmetic_v<A> || !std::is_void_v<typename detail::OwnElement<A>::type>;
+concept EdgeTensorNumberOrText = !std::is_void_v<typename detail::OwnElement<A>::type>;
 
 /// The op's signature accepts the arguments. At least one is an `Output`. Each is an `Output`, a `Tensor` or a literal
 /// of an element type that the op allows there. A type parameter is the element type of the first edge that has it; if

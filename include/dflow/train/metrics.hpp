@@ -30,8 +30,8 @@ inline void require_label_per_row(const AnyOutput& logits, const AnyOutput& labe
 template <AllowedFor<ArgMax> T, detail::ArgumentOf<IntTypes> Labels>
 Output<float> accuracy(const Output<T>& logits, const Labels& given, const At& at = {}) {
   const At here{.where = at.where};
-  using Label = typename detail::OwnElement<Labels>::type;
-  const auto labels = Output<Label>::unchecked(detail::edge_beside(logits, given, at));
+  using Label = typename detail::ElementAmong<Labels, IntTypes>::type;
+  const auto labels = Output<Label>::unchecked(detail::edge_beside<IntTypes>(logits, given, at));
   detail::require_label_per_row(logits, labels, at);
   const Output<std::int64_t> predicted = argmax(logits, -1, here);
   Output<std::int64_t> wanted = cast<std::int64_t>(labels, here);

@@ -30,7 +30,8 @@ AnyOutput any_embedding_lookup(std::span<const AnyVariable> shards, const AnyOut
 template <AllowedFor<Gather> T, detail::ArgumentOf<IndexTypes> Ids>
 Output<T> embedding_lookup(const std::vector<Variable<T>>& shards, const Ids& ids,
                            PartitionStrategy strategy = PartitionStrategy::mod, const At& at = {}) {
-  const AnyOutput edge = detail::edge_beside(shards.empty() ? AnyOutput() : AnyOutput(shards.front()), ids, at);
+  const AnyOutput edge =
+      detail::edge_beside<IndexTypes>(shards.empty() ? AnyOutput() : AnyOutput(shards.front()), ids, at);
   std::vector<AnyVariable> variables;
   variables.reserve(shards.size());
   for (const Variable<T>& shard : shards) variables.push_back(shard.any_variable());

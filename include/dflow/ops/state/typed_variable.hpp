@@ -80,41 +80,41 @@ class Variable : public Output<T> {
   /// scalar for all of their elements. Repeated ids are applied in their order: the last one counts.
   template <detail::ArgumentOf<IndexTypes> Ids>
   Operation scatter_update(const Ids& ids, const Operand<T>& updates, const At& at = {}) const {
-    return variable_.scatter_update(detail::edge_beside(*this, ids, at), updates.beside(*this), at);
+    return variable_.scatter_update(detail::edge_beside<IndexTypes>(*this, ids, at), updates.beside(*this), at);
   }
   /// variable[ids[i]] += updates[i], and the same with the other operators. Repeated ids add up; 16-bit floats are
   /// rounded once.
   template <detail::ArgumentOf<IndexTypes> Ids>
     requires AllowedFor<T, ScatterAdd>
   Operation scatter_add(const Ids& ids, const Operand<T>& updates, const At& at = {}) const {
-    return variable_.scatter_add(detail::edge_beside(*this, ids, at), updates.beside(*this), at);
+    return variable_.scatter_add(detail::edge_beside<IndexTypes>(*this, ids, at), updates.beside(*this), at);
   }
   template <detail::ArgumentOf<IndexTypes> Ids>
     requires AllowedFor<T, ScatterSub>
   Operation scatter_sub(const Ids& ids, const Operand<T>& updates, const At& at = {}) const {
-    return variable_.scatter_sub(detail::edge_beside(*this, ids, at), updates.beside(*this), at);
+    return variable_.scatter_sub(detail::edge_beside<IndexTypes>(*this, ids, at), updates.beside(*this), at);
   }
   template <detail::ArgumentOf<IndexTypes> Ids>
     requires AllowedFor<T, ScatterMul>
   Operation scatter_mul(const Ids& ids, const Operand<T>& updates, const At& at = {}) const {
-    return variable_.scatter_mul(detail::edge_beside(*this, ids, at), updates.beside(*this), at);
+    return variable_.scatter_mul(detail::edge_beside<IndexTypes>(*this, ids, at), updates.beside(*this), at);
   }
   /// Errors: also InvalidArgument, in the step, from an integer 0 among the updates.
   template <detail::ArgumentOf<IndexTypes> Ids>
     requires AllowedFor<T, ScatterDiv>
   Operation scatter_div(const Ids& ids, const Operand<T>& updates, const At& at = {}) const {
-    return variable_.scatter_div(detail::edge_beside(*this, ids, at), updates.beside(*this), at);
+    return variable_.scatter_div(detail::edge_beside<IndexTypes>(*this, ids, at), updates.beside(*this), at);
   }
   /// The smaller, or larger, of variable[ids[i]] and updates[i].
   template <detail::ArgumentOf<IndexTypes> Ids>
     requires AllowedFor<T, ScatterMin>
   Operation scatter_min(const Ids& ids, const Operand<T>& updates, const At& at = {}) const {
-    return variable_.scatter_min(detail::edge_beside(*this, ids, at), updates.beside(*this), at);
+    return variable_.scatter_min(detail::edge_beside<IndexTypes>(*this, ids, at), updates.beside(*this), at);
   }
   template <detail::ArgumentOf<IndexTypes> Ids>
     requires AllowedFor<T, ScatterMax>
   Operation scatter_max(const Ids& ids, const Operand<T>& updates, const At& at = {}) const {
-    return variable_.scatter_max(detail::edge_beside(*this, ids, at), updates.beside(*this), at);
+    return variable_.scatter_max(detail::edge_beside<IndexTypes>(*this, ids, at), updates.beside(*this), at);
   }
   Output<bool> is_initialized(const At& at = {}) const { return Output<bool>::unchecked(variable_.is_initialized(at)); }
 
