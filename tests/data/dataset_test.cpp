@@ -7,7 +7,9 @@
 #include <dflow/data/from.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <memory>
 #include <numeric>
@@ -220,6 +222,57 @@ TEST_CASE("a cache gives what it has while another pass waits for its next eleme
   third.join();
   CHECK(of_slow == Ints{0, 1, 2});
   CHECK(of_third == Ints{0, 1, 2});
+}
+
+TEST_CASE("a pass over a cache, in a thread that waits for the cache's next element, does not wait for itself") {
+  // As a worker of a pool does that runs another task while it waits for an element.
+  const auto meanwhile = std::make_shared<std::function<void()>>();
+  const auto data = range(4)
+                        .map([meanwhile](int i) {
+                          if (i == 2 && *meanwhile) std::exchange(*meanwhile, nullptr)();
+                          return 10 * i;
+                        })
+                        .cache();
+  Ints from_begin, from_middle, passed_over;
+  auto middle = data.iterate(), skipped = data.skip(3).iterate();
+  CHECK(middle.next() == 0);
+  *meanwhile = [&] {
+    from_begin = all(data);
+    CHECK(middle.next() == 10);
+    auto restored = data.iterate();
+    restored.restore(middle.state());
+    CHECK(restored.next() == 20);
+    from_middle = all(std::move(middle));
+    passed_over = all(std::move(skipped));
+  };
+  CHECK(all(data) == Ints{0, 10, 20, 30});
+  CHECK(from_begin == Ints{0, 10, 20, 30});
+  CHECK(from_middle == Ints{20, 30});
+  CHECK(passed_over == Ints{30});
+  CHECK(all(data) == Ints{0, 10, 20, 30});
+}
+
+TEST_CASE("tasks of a pool read a cache whose elements tasks of the same pool make") {
+  const auto pool = std::make_shared<df::WorkStealingPool>(2);
+  for (int round = 0; round < 30; ++round) {
+    const auto inner = range(20)
+                           .map(
+                               [](int i) {
+                                 std::this_thread::sleep_for(std::chrono::microseconds(300));
+                                 return i;
+                               },
+                               {.pool = pool, .ahead = 2})
+                           .cache();
+    const auto sums = range(16).map(
+        [inner](int i) {
+          for (const int element : inner) i += element;
+          return i;
+        },
+        {.pool = pool, .ahead = 16});
+    Ints expected(16);
+    std::iota(expected.begin(), expected.end(), 190);
+    CHECK(all(sums) == expected);
+  }
 }
 
 TEST_CASE("a cache whose input fails again while it is read again has no element twice") {

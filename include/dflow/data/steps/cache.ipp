@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,12 @@ class Cache final : public Recipe {
 
     bool next(Item& item) override {
       std::unique_lock lock(cache_.mutex_);
+      if (reads_alone(position_ + 1)) {
+        lock.unlock();
+        if (!alone().next(item)) return false;
+        ++position_;
+        return true;
+      }
       if (!cache_.read_to(position_ + 1, context_, lock)) return false;
       item = cache_.items_[position_++].copy();
       if (!context_.gives_failures) item.throw_failure();
@@ -37,31 +44,54 @@ class Cache final : public Recipe {
     std::uint64_t skip(std::uint64_t n) override {
       std::unique_lock lock(cache_.mutex_);
       const std::uint64_t begin = position_, wanted = saturating_add(begin, n);
-      position_ = cache_.read_to(wanted, context_, lock) ? wanted : cache_.items_.size();
+      if (reads_alone(wanted)) {
+        lock.unlock();
+        position_ += alone().skip(n);
+      } else {
+        position_ = cache_.read_to(wanted, context_, lock) ? wanted : cache_.items_.size();
+      }
       return position_ - begin;
     }
     void save(ByteWriter& out) const override { out.varint(position_); }
     void restore(ByteReader& in) override { replay(*this, in.varint()); }
 
    private:
+    /// With the lock. A pass that reads waits in a pool for its elements, and its thread may run this pass meanwhile.
+    /// If this pass waited, it would wait for ever.
+    bool reads_alone(std::uint64_t n) const {
+      return alone_ != nullptr || (cache_.lacks(n) && cache_.reader_ == std::this_thread::get_id());
+    }
+    /// The input, read for this pass alone from `position_` on.
+    Stream& alone() {
+      if (alone_ == nullptr) {
+        std::unique_ptr<Stream> stream = cache_.input_->open({0, context_.limit, context_.gives_failures});
+        replay(*stream, position_);
+        alone_ = std::move(stream);
+      }
+      return *alone_;
+    }
+
     const Cache& cache_;
     PassContext context_;
     std::uint64_t position_ = 0;
+    std::unique_ptr<Stream> alone_;
   };
 
   /// An element that stays in memory counts as this many elements.
   static constexpr std::uint64_t weight_of_kept = 64;
 
+  /// With the lock.
+  bool lacks(std::uint64_t n) const { return items_.size() < n && !is_whole_; }
   /// Whether there are n elements. One pass at a time reads more, without the lock. After an error the next caller
   /// tries again.
   bool read_to(std::uint64_t n, const PassContext& context, std::unique_lock<std::mutex>& lock) const {
     context.limit.count();
-    while (items_.size() < n && !is_whole_) {
-      if (is_read_) {
+    while (lacks(n)) {
+      if (reader_ != std::thread::id()) {
         changed_.wait(lock);
         continue;
       }
-      is_read_ = true;
+      reader_ = std::this_thread::get_id();
       std::exception_ptr failed;
       try {
         const LentReplayLimit lent(limit_, context.limit);
@@ -70,7 +100,7 @@ class Cache final : public Recipe {
       } catch (...) {
         failed = std::current_exception();
       }
-      is_read_ = false;
+      reader_ = {};
       changed_.notify_all();
       if (failed != nullptr) std::rethrow_exception(failed);
     }
@@ -78,7 +108,7 @@ class Cache final : public Recipe {
   }
   /// `limit_` and `stream_` are this pass's meanwhile. Returns, or throws, with the lock.
   void read_more(std::uint64_t n, const PassContext& context, std::unique_lock<std::mutex>& lock) const {
-    while (items_.size() < n && !is_whole_) {
+    while (lacks(n)) {
       Item item;
       bool has_item = false;
       const std::uint64_t num_kept = items_.size();
@@ -109,7 +139,7 @@ class Cache final : public Recipe {
   mutable std::mutex mutex_;  ///< of the members below
   mutable std::vector<Item> items_;
   mutable bool is_whole_ = false;
-  mutable bool is_read_ = false;  ///< by a pass
+  mutable std::thread::id reader_;  ///< of the pass that reads; of no thread if none does
   mutable std::condition_variable changed_;
   // For the pass that reads.
   mutable ReplayLimit limit_;  ///< of `stream_`, which goes through no iterator's hands alone
