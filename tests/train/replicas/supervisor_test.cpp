@@ -193,6 +193,29 @@ TEST_CASE("a supervisor may go while its lead runs, and stops it") {
   }
 }
 
+TEST_CASE("a lead ends before its session is lost by a chief that was told to stop") {
+  SupervisedModel model;
+  df::train::SupervisorOptions options = model.options();
+  options.log = [](std::string_view) {};
+  std::atomic<bool> has_ended = false;
+  options.lead = [&](const df::train::Leading& with) {
+    try {
+      Gate().pass(with.stop);
+    } catch (const df::Error&) {  // told to stop
+    }
+    with.session.run(model.bump);
+    has_ended = true;
+  };
+  df::train::Supervisor supervisor(model.graph, options);
+  supervisor.session();
+  int calls = 0;
+  supervisor.run_stopped(std::chrono::minutes(1), [&](df::Session&, df::Duration) {
+    if (++calls == 1) df::throw_error(df::Status::unavailable("a task is lost"));
+    CHECK(has_ended);
+  });
+  CHECK(calls == 2);
+}
+
 TEST_CASE("a beginning that throws anything is repeated by the next call") {
   SupervisedModel model;
   df::train::SupervisorOptions options = model.options();

@@ -304,6 +304,7 @@ void Supervisor::run_stopped(Duration within, const std::function<void(Session&,
       return body(session_ == nullptr ? *made : *session_, left);
     } catch (const Error& error) {
       if (!detail::is_lost_task(error.status()) || clock.now() >= deadline) throw;
+      stop_lead();  // it uses the session
       session_ = nullptr;
       made = nullptr;
     }
