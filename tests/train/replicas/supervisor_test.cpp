@@ -46,6 +46,25 @@ struct Gate {
   bool is_open = false;
 };
 
+/// A clock that calls a function once, when it is asked for the time of day.
+class ClockWithCallback final : public df::Clock {
+ public:
+  time_point now() const override { return real_.now(); }
+  wall_time_point wall_now() const override {
+    if (const auto call = std::exchange(on_wall_now, nullptr)) call();
+    return real_.wall_now();
+  }
+  df::TimerId schedule_at(time_point time, df::UniqueFunction<void()> callback) override {
+    return real_.schedule_at(time, std::move(callback));
+  }
+  bool cancel(df::TimerId id) override { return real_.cancel(id); }
+
+  mutable std::function<void()> on_wall_now;
+
+ private:
+  df::RealClock real_;
+};
+
 /// A model of one variable, and the options of its supervisor.
 struct SupervisedModel {
   df::train::SupervisorOptions options() {
@@ -214,6 +233,38 @@ TEST_CASE("a lead ends before its session is lost by a chief that was told to st
     CHECK(has_ended);
   });
   CHECK(calls == 2);
+}
+
+TEST_CASE("an event writer that is destroyed while the lead saves ends after the lead's event") {
+  const df::testing::TemporaryFolder folder;
+  SupervisedModel model;
+  const df::Variable<std::int64_t> step(model.graph, 0, {.name = "step", .trainable = false});
+  const df::Operation next = step.assign_add(1);
+  const auto clock = std::make_shared<ClockWithCallback>();
+  auto events = std::make_unique<df::EventWriter>(std::make_shared<df::PosixFileSystem>(), folder.path(), clock);
+  std::promise<void> is_added;
+  std::atomic<bool> is_gone = false, was_gone = false;
+  df::train::SupervisorOptions options = model.options();
+  options.checkpoint_dir = folder.path();
+  options.global_step = step;
+  options.events = events.get();
+  options.log = [](std::string_view) {};
+  options.lead = [&](const df::train::Leading& with) {
+    with.session.run(next);
+    clock->on_wall_now = [&] {
+      is_added.set_value();
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));  // time enough for whoever does not wait
+      was_gone = is_gone.load();
+    };
+    with.save();
+  };
+  df::train::Supervisor supervisor(model.graph, options);
+  supervisor.session();
+  is_added.get_future().wait();
+  events = nullptr;
+  is_gone = true;
+  supervisor.wait_for_lead();
+  CHECK_FALSE(was_gone);
 }
 
 TEST_CASE("a beginning that throws anything is repeated by the next call") {

@@ -407,9 +407,17 @@ void Supervisor::with_events(const std::function<void()>& write) {
 void Supervisor::write_events(const std::function<void(EventWriter&)>& write) const noexcept {
   if (events_.is_empty() || !options_.is_chief) return;
   try {
-    EventWriter* const events = events_.get();
-    if (events == nullptr) throw_error(Status::failed_precondition("the event writer is gone"));
-    write(*events);
+    Status status = Status::failed_precondition("the event writer is gone");
+    // The thread of `lead` writes too, while the writer's owner may destroy it.
+    events_.with([&](EventWriter& events) noexcept {
+      try {
+        write(events);
+        status = {};
+      } catch (...) {
+        status = status_of_current_exception();
+      }
+    });
+    throw_if_error(status);
   } catch (...) {
     report_events_error(status_of_current_exception());
   }
