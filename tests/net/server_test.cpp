@@ -1,5 +1,7 @@
 #include <dflow/net/server.hpp>
 
+#include <dflow/base/clock.hpp>
+#include <dflow/base/threads/elastic_pool.hpp>
 #include <dflow/base/threads/thread_pool.hpp>
 #include <dflow/net/protocol/frame.hpp>
 #include <dflow/net/transport/memory_transport.hpp>
@@ -10,9 +12,49 @@
 #include <atomic>
 #include <memory>
 #include <string_view>
+#include <thread>
+#include <utility>
 
 using namespace dflow;
 using namespace dflow::net;
+
+namespace {
+
+/// A pool that keeps each thread that has waited in it until `lets_go`.
+class KeepingPool final : public ThreadPool {
+ public:
+  int num_threads() const noexcept override { return threads_.num_threads(); }
+  void schedule(Task task) override { threads_.schedule(std::move(task)); }
+  void wait(PoolEvent& event) override {
+    is_waited_in = true;
+    is_waited_in.notify_all();
+    threads_.wait(event);
+    lets_go.wait(false);
+  }
+  bool current_thread_is_worker() const noexcept override { return threads_.current_thread_is_worker(); }
+
+  std::atomic<bool> is_waited_in{false}, lets_go{false};
+
+ private:
+  ElasticPool threads_;
+};
+
+}  // namespace
+
+TEST_CASE("a server may be destroyed when it has stopped, also while a thread is on its way out of join", "[net]") {
+  const auto pool = std::make_shared<KeepingPool>();
+  auto clock = std::make_shared<VirtualClock>();
+  const std::weak_ptr<Clock> of_server = clock;
+  auto server = std::make_unique<Server>(ClusterSpec::local(), ServerOptions{.pool = pool, .clock = std::move(clock)});
+  std::thread joins([&of = *server] { of.join(); });
+  pool->is_waited_in.wait(false);
+  server = nullptr;
+  CHECK_FALSE(of_server.expired());  // `join` uses it
+  pool->lets_go = true;
+  pool->lets_go.notify_all();
+  joins.join();
+  CHECK(of_server.expired());
+}
 
 TEST_CASE("a server that is stopped by what its stop calls does not wait for itself", "[net]") {
   const auto transport = std::make_shared<MemoryTransport>(std::make_shared<WorkStealingPool>(2));

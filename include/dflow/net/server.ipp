@@ -299,7 +299,9 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     return prometheus_text(*counters, gauges);
   }
 
+  /// The owner of this object may destroy it as soon as another call knows of the stop.
   void stop() {
+    const std::shared_ptr<State> kept = shared_from_this();
     {
       std::unique_lock lock(mutex);
       if (is_stopping) return wait_until_stopped(lock);
@@ -329,6 +331,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   }
 
   void join(const JoinOptions& until) {
+    const std::shared_ptr<State> kept = shared_from_this();
     constexpr Duration interval = std::chrono::milliseconds(100);  // a signal's handler can wake no thread
     const TerminationSignal termination;
     Clock& clock = *options.clock;
