@@ -8,7 +8,10 @@
 #include <atomic>
 #include <future>
 #include <optional>
+#include <stdexcept>
 #include <thread>
+#include <utility>
+#include <vector>
 
 using namespace dflow;
 using namespace dflow::testing;
@@ -361,6 +364,10 @@ TEST_CASE("models that were moved from say so") {
   const Model taken = std::move(model);
   CHECK(code_of([&] { return predict({{"points", trained.points}}); }) == Code::failed_precondition);
   CHECK(code_of([&] { return model.prepare("serving_default"); }) == Code::failed_precondition);
+  Code told = Code::ok;
+  predict.run_async({}, {}, [&](const Status& status, const std::vector<AnyTensor>&) { told = status.code(); });
+  CHECK(told == Code::failed_precondition);
+  predict.run_async({}, {}, nullptr);
   CHECK(moved({{"points", trained.points}}).size() == 2);
   CHECK(taken.prepare("serving_default")({{"points", trained.points}}).size() == 2);
 }
@@ -398,6 +405,26 @@ TEST_CASE("a model is called from many threads at once, and asynchronously") {
   RunOptions late;
   late.deadline = Duration(0);
   CHECK(code_of([&] { return predict.run(late, nullptr, inputs); }) == Code::deadline_exceeded);
+}
+
+TEST_CASE("a callback gets the errors of a model's inputs on its own thread, may be empty, and may throw") {
+  Trained trained(0);
+  Model model(trained.session, trained.signatures());
+  std::promise<Status> thrown;
+  Session session(model.graph(), {.on_callback_error = [&](const Status& status) { thrown.set_value(status); }});
+  const PreparedModel predict = model.prepare(session, "serving_default");
+  const std::vector<NamedTensor> wrong{{"nothing", trained.points}};
+  std::promise<std::pair<Code, std::thread::id>> told;
+  predict.run_async({}, wrong, [&](const Status& status, const std::vector<AnyTensor>&) {
+    told.set_value({status.code(), std::this_thread::get_id()});
+  });
+  const auto [code, thread] = told.get_future().get();
+  CHECK(code == Code::not_found);
+  CHECK(thread != std::this_thread::get_id());
+  predict.run_async({}, wrong, nullptr);
+  predict.run_async({}, wrong,
+                    [](const Status&, const std::vector<AnyTensor>&) { throw std::runtime_error("thrown"); });
+  CHECK(contains(thrown.get_future().get().message(), "thrown"));
 }
 
 TEST_CASE("an input that no output needs is fed like the others") {

@@ -6,6 +6,7 @@
 #include <dflow/ops/ops.hpp>
 
 #include <future>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,10 @@ TEST_CASE("a prepared step of erased edges runs, outlives its session, and check
   };
   CHECK(bitwise_equal(run_async(step, {two}).second.at(1), Tensor<float>({2}, {2, 3})));
   CHECK(run_async(step, {}).first.code() == Code::invalid_argument);
+  std::promise<std::thread::id> told;
+  step.run_async({}, nullptr, {},
+                 [&](const Status&, const std::vector<AnyTensor>&) { told.set_value(std::this_thread::get_id()); });
+  CHECK(told.get_future().get() != std::this_thread::get_id());
   CHECK(run_async({}, {}).first.code() == Code::failed_precondition);
   CHECK(code_of([&] {
           AnyPreparedStep().run({}, nullptr, none, none);

@@ -111,8 +111,9 @@ void PreparedModel::run_async(const RunOptions& options, std::span<const NamedTe
   std::vector<AnyTensor> fed;
   try {
     fed = state().in_order(inputs);
-  } catch (const Error& error) {
-    return done(error.status(), {});
+  } catch (...) {
+    const AnyPreparedStep step = state_ == nullptr ? AnyPreparedStep() : state_->step;
+    return step.refuse_async(status_of_current_exception(), std::move(done));
   }
   state().step.run_async(options, nullptr, std::move(fed), std::move(done));
 }

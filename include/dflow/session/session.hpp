@@ -360,6 +360,8 @@ class AnyPreparedStep {
   /// The contract is as for `Session::run_async_erased`.
   void run_async(const RunOptions& options, RunMetadata* metadata, std::vector<AnyTensor> feeds,
                  Session::AnyDone done) const;
+  /// Starts nothing: `done` gets `why`, in the same way as the errors of `run_async`.
+  void refuse_async(const Status& why, Session::AnyDone done) const;
 
  private:
   friend class Session;

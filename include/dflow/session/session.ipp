@@ -123,10 +123,15 @@ void AnyPreparedStep::run(const RunOptions& options, RunMetadata* metadata, std:
 void AnyPreparedStep::run_async(const RunOptions& options, RunMetadata* metadata, std::vector<AnyTensor> feeds,
                                 Session::AnyDone done) const {
   if (step_ != nullptr && feeds.size() != num_feeds_) {
-    return detail::refuse(std::move(done), detail::wrong_number_of("tensors", feeds.size(), num_feeds_));
+    return refuse_async(detail::wrong_number_of("tensors", feeds.size(), num_feeds_), std::move(done));
   }
   Session::run_compiled_async(session_.get(), step_, options, metadata, std::move(feeds), num_results_,
                               std::move(done));
+}
+
+void AnyPreparedStep::refuse_async(const Status& why, Session::AnyDone done) const {
+  if (session_ == nullptr) return detail::refuse(std::move(done), why);
+  session_->refuse_async(why, std::move(done));
 }
 
 void Session::run_erased(const RunOptions& options, RunMetadata* metadata, std::span<const Feed> feed_list,

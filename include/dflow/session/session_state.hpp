@@ -83,6 +83,8 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
   /// Runs a step that is compiled already.
   void run_async(std::shared_ptr<CompiledStep> step, const RunOptions& run_options, RunMetadata* metadata,
                  std::vector<AnyTensor> feeds, std::size_t num_results, AnyDone done);
+  /// Runs nothing, and delivers an error.
+  void refuse_async(const Status& why, AnyDone done);
 
   /// A step has ended so, as its caller sees it.
   void note_end(const Status& status) const noexcept {

@@ -520,6 +520,11 @@ void Session::State::run_async(std::shared_ptr<CompiledStep> step, const RunOpti
               [&](const StepLimits&) { return std::move(step); });
 }
 
+void Session::State::refuse_async(const Status& why, AnyDone done) {
+  start_async({}, nullptr, std::span<AnyTensor>(), 0, std::move(done),
+              [&](const StepLimits&) -> std::shared_ptr<CompiledStep> { throw_error(why); });
+}
+
 void Session::State::start_async(const RunOptions& run_options, RunMetadata* metadata, const FedTensors& fed,
                                  std::size_t num_results, AnyDone done,
                                  FunctionRef<std::shared_ptr<CompiledStep>(const StepLimits&)> step_of) {
