@@ -364,6 +364,11 @@ TEST_CASE("models that were moved from say so") {
   const Model taken = std::move(model);
   CHECK(code_of([&] { return predict({{"points", trained.points}}); }) == Code::failed_precondition);
   CHECK(code_of([&] { return model.prepare("serving_default"); }) == Code::failed_precondition);
+  CHECK(code_of([&] { return model.prepare(trained.session, "serving_default"); }) == Code::failed_precondition);
+  CHECK(code_of([&] { return model.signatures(); }) == Code::failed_precondition);
+  CHECK(code_of([&] { return model.signature("serving_default"); }) == Code::failed_precondition);
+  CHECK(code_of([&] { return model.input("points"); }) == Code::failed_precondition);
+  CHECK(code_of([&] { return Model(model); }) == Code::failed_precondition);
   Code told = Code::ok;
   predict.run_async({}, {}, [&](const Status& status, const std::vector<AnyTensor>&) { told = status.code(); });
   CHECK(told == Code::failed_precondition);

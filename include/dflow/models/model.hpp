@@ -185,6 +185,8 @@ class Model {
 
   Model(detail::ModelDef def, const OpTable& ops, std::shared_ptr<const SessionOptions> options);
   void take(detail::ModelDef def, const OpTable& ops);
+  /// Errors: FailedPrecondition if the model was moved from.
+  void check_is_here() const;
   const Call& call(std::string_view name) const;
   AnyOutput find(std::string_view name, bool is_input) const;
   AnyOutput edge(Endpoint endpoint) const { return {graph_.store(), endpoint}; }

@@ -178,7 +178,12 @@ void Model::take(detail::ModelDef def, const OpTable& ops) {
   runner_ = std::make_shared<Runner>();
 }
 
+void Model::check_is_here() const {
+  if (runner_ == nullptr) throw_error(Status::failed_precondition("the model was moved from"));
+}
+
 const Model::Call& Model::call(std::string_view name) const {
+  check_is_here();
   const auto found = std::ranges::find(calls_, name, &Call::name);
   if (found != calls_.end()) return *found;
   throw_error(Status::not_found(str_cat("the model has no signature '", name, "'",
@@ -194,6 +199,7 @@ Signature Model::signature(std::string_view name) const {
 }
 
 std::vector<Signature> Model::signatures() const {
+  check_is_here();
   std::vector<Signature> all;
   all.reserve(calls_.size());
   for (const Call& each : calls_) all.push_back(signature(each.name));
@@ -201,6 +207,7 @@ std::vector<Signature> Model::signatures() const {
 }
 
 AnyOutput Model::find(std::string_view name, bool is_input) const {
+  check_is_here();
   std::optional<Endpoint> found;
   std::vector<std::string> names;
   for (const Call& each : calls_) {
@@ -233,7 +240,7 @@ void Model::initialize(Session& session) const {
 }
 
 Session& Model::session() const {
-  if (runner_ == nullptr) throw_error(Status::failed_precondition("the model was moved from"));
+  check_is_here();
   const std::lock_guard lock(runner_->mutex);
   if (!runner_->session) {
     Session session(graph_, *options_);
