@@ -5,8 +5,12 @@
 #include "support/control_flow_programs.hpp"
 #include "support/errors.hpp"
 
+#include <dflow/net/server.hpp>
+
 #include <atomic>
+#include <functional>
 #include <future>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <thread>
@@ -15,6 +19,27 @@
 
 using namespace dflow;
 using namespace dflow::testing;
+
+namespace {
+
+/// A pool in which the first thread that waits runs a task meanwhile, as a worker does.
+class PoolWithTask final : public ThreadPool {
+ public:
+  int num_threads() const noexcept override { return threads_.num_threads(); }
+  void schedule(Task task) override { threads_.schedule(std::move(task)); }
+  void wait(PoolEvent& event) override {
+    if (const auto run = std::exchange(meanwhile, nullptr)) run();
+    threads_.wait(event);
+  }
+  bool current_thread_is_worker() const noexcept override { return threads_.current_thread_is_worker(); }
+
+  std::function<void()> meanwhile;
+
+ private:
+  WorkStealingPool threads_{2};
+};
+
+}  // namespace
 
 TEST_CASE("a model of a session has its values, is called by names, and outlives all of it") {
   std::optional<PreparedModel> predict;
@@ -430,6 +455,27 @@ TEST_CASE("a callback gets the errors of a model's inputs on its own thread, may
   predict.run_async({}, wrong,
                     [](const Status&, const std::vector<AnyTensor>&) { throw std::runtime_error("thrown"); });
   CHECK(contains(thrown.get_future().get().message(), "thrown"));
+}
+
+TEST_CASE("a task that a thread runs while it prepares a model may prepare it too") {
+  Trained trained;
+  const auto files = std::make_shared<MemoryFileSystem>();
+  models::save("m", trained.session, trained.save_options(files));
+  const auto pool = std::make_shared<PoolWithTask>();
+  const net::Server server(net::ClusterSpec::local(), {.pool = pool});
+  const Model model = models::load("m", {.trainable = true, .session = {.target = server.target()}, .files = files});
+  std::optional<PreparedModel> meanwhile;
+  pool->meanwhile = [&] { meanwhile = model.prepare("serving_default"); };
+  const PreparedModel predict = model.prepare("serving_default");
+  REQUIRE(meanwhile);
+  CHECK(bitwise_equal((*meanwhile)({{"points", trained.points}})["logits"], trained.logits_value()));
+  CHECK(bitwise_equal(predict({{"points", trained.points}})["logits"], trained.logits_value()));
+
+  // Without a session there is nobody to wait for: the next call makes one.
+  const Model refused = models::load("m", {.session = {.num_threads = -1}, .files = files});
+  for (int i = 0; i < 2; ++i) {
+    CHECK(code_of([&] { return refused.prepare("serving_default"); }) == Code::invalid_argument);
+  }
 }
 
 TEST_CASE("an input that no output needs is fed like the others") {

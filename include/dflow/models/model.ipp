@@ -9,8 +9,12 @@
 #include <dflow/op/import.hpp>
 
 #include <algorithm>
+#include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <optional>
+#include <thread>
+#include <utility>
 
 namespace dflow {
 
@@ -123,7 +127,9 @@ void PreparedModel::run_async(const RunOptions& options, std::span<const NamedTe
 /// The session of a model's calls.
 struct Model::Runner {
   std::mutex mutex;
+  std::condition_variable changed;
   std::optional<Session> session;
+  std::thread::id maker;  ///< of the session; of no thread if none makes one
 };
 
 Model::Model(Session& session, const std::vector<Signature>& signatures, ModelMetadata metadata)
@@ -241,13 +247,29 @@ void Model::initialize(Session& session) const {
 
 Session& Model::session() const {
   check_is_here();
-  const std::lock_guard lock(runner_->mutex);
-  if (!runner_->session) {
-    Session session(graph_, *options_);
-    initialize(session);
-    runner_->session = std::move(session);
+  Runner& runner = *runner_;
+  const std::thread::id here = std::this_thread::get_id();
+  std::optional<Session> made;  // the second one, if there are two, goes without the lock
+  std::unique_lock lock(runner.mutex);
+  // A thread that makes it waits in a pool, and may run a task meanwhile that wants it too: that task makes one.
+  runner.changed.wait(lock,
+                      [&] { return runner.session || runner.maker == std::thread::id() || runner.maker == here; });
+  if (runner.session) return *runner.session;
+  const std::thread::id before = std::exchange(runner.maker, here);
+  lock.unlock();
+  std::exception_ptr failed;
+  try {
+    made.emplace(graph_, *options_);
+    initialize(*made);
+  } catch (...) {
+    failed = std::current_exception();
   }
-  return *runner_->session;
+  lock.lock();
+  runner.maker = before;
+  runner.changed.notify_all();
+  if (failed) std::rethrow_exception(failed);
+  if (!runner.session) runner.session.swap(made);
+  return *runner.session;
 }
 
 PreparedModel Model::prepare(std::string_view signature) const { return prepare(session(), signature); }
