@@ -10,9 +10,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -36,7 +39,33 @@ void replace_file(dflow::FileSystem& files, const std::string& path, bool whole,
   file.finish();
 }
 
+/// A file system that makes no file.
+class FilesThatAreTaken final : public dflow::FileSystem {
+ public:
+  std::unique_ptr<dflow::WritableFile> create_file(const std::string&) override { return ++num_made, nullptr; }
+  std::string read_file(const std::string&, std::uint64_t) override { return {}; }
+  std::unique_ptr<dflow::RandomAccessFile> open_for_reading(const std::string&) override { return nullptr; }
+  std::unique_ptr<dflow::WritableFile> open_for_appending(const std::string&) override { return nullptr; }
+  void write_file_atomically(const std::string&, std::span<const std::byte>) override {}
+  bool exists(const std::string&) override { return false; }
+  bool is_directory(const std::string&) override { return false; }
+  std::uint64_t file_size(const std::string&) override { return 0; }
+  std::vector<std::string> list_directory(const std::string&) override { return {}; }
+  void create_directories(const std::string&) override {}
+  void remove(const std::string&) override {}
+  void rename(const std::string&, const std::string&) override {}
+  void sync_directory(const std::string&) override {}
+
+  int num_made = 0;
+};
+
 }  // namespace
+
+TEST_CASE("a writer ends whose temporary files are all taken by others") {
+  FilesThatAreTaken files;
+  CHECK(code_of([&] { return dflow::AtomicFile(files, "a/b"), 0; }) == dflow::Code::unavailable);
+  CHECK(files.num_made == 32);
+}
 
 TEST_CASE("a file written in pieces is there when it is finished, and not before") {
   dflow::MemoryFileSystem files;

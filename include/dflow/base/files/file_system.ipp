@@ -125,10 +125,11 @@ constexpr int max_replacements = 16;
 std::string temporary_name(const std::string& target, int number) { return str_cat(target, ".dflow-", number, ".tmp"); }
 
 /// Has `create` make a file under the first name that nobody has; it may give null for the next name. Where all names
-/// are taken, by writers that were killed on a file system without locks say, the last one is a random name.
+/// are taken, by writers that were killed on a file system without locks say, the last ones are random names.
 template <class Create>
 FileReplacement with_temporary_name(const std::string& target, const Create& create) {
-  for (int number = 0;; ++number) {
+  constexpr int max_names = 2 * max_replacements;
+  for (int number = 0; number < max_names; ++number) {
     std::string temporary = number < max_replacements ? temporary_name(target, number)
                                                       : str_cat(target, ".dflow-", std::random_device()(), ".tmp");
     try {
@@ -139,6 +140,7 @@ FileReplacement with_temporary_name(const std::string& target, const Create& cre
       if (error.code() != Code::already_exists || number > max_replacements) throw;
     }
   }
+  throw_error(Status::unavailable(str_cat("cannot replace '", target, "': no temporary file could be had beside it")));
 }
 
 /// A path with a zero byte inside would silently name another file.
