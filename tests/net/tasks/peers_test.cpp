@@ -345,6 +345,55 @@ TEST_CASE("a task that ends each connection is told of lost tensors after pauses
   peers->close(Status::cancelled("the test is over"));
 }
 
+TEST_CASE("a task that is away is told once of each step that has lost tensors, however many, when it comes", "[net]") {
+  const int seconds_away = GENERATE(5, 30);
+  Simulation simulation{1};
+  const auto process = simulation.start("process");
+  const auto transport = std::make_shared<MemoryTransport>(process->pool());
+  Peers::Options options;
+  options.transport = transport;
+  options.connection = test::options_of(peers_task, process->clock());
+  options.addresses = {{other_task, "there"}};
+  options.recall_timeout = std::chrono::minutes(1);
+  const auto peers = std::make_shared<Peers>(std::move(options));
+  peers->set_service(std::make_shared<WaitingService>());
+  const RendezvousKey key(peers_task + "/device:CPU:0", 11, other_task + "/device:CPU:0", "x");
+  int num_failed = 0;
+  const auto push = [&](std::uint64_t step) {
+    peers->push(other_task, step, key, Tensor<float>(1.0f), false, nullptr, [&](const Status&) { ++num_failed; });
+  };
+  for (const std::uint64_t step : {7, 7, 7, 8, 8}) push(step);
+  simulation.run_for(std::chrono::seconds(50));
+  push(9);  // its time is not over when that of the others is
+  simulation.run_for(std::chrono::seconds(seconds_away));
+  CHECK(num_failed == 6);
+
+  const auto listener = transport->listen("there");
+  std::unique_ptr<Stream> stream;
+  std::vector<std::shared_ptr<Connection>> accepted;
+  std::vector<std::uint64_t> told;
+  const auto handler = std::make_shared<test::Owner>(
+      [&](const std::shared_ptr<Connection>&, const Incoming& request, Responder respond) {
+        if (request.method == static_cast<std::uint16_t>(Method::cancel_step)) {
+          told.push_back(from_body<CancelStep>(request.body).step);
+        }
+        if (respond.is_due()) respond(Outgoing());
+      });
+  listener->accept(stream, [&](const Status& status) {
+    if (!status.ok()) return;
+    accepted.push_back(Connection::open(std::move(stream), Role::acceptor,
+                                        test::options_of(other_task, process->clock()), handler,
+                                        [](const Status&, const auto&) {}));
+  });
+  simulation.run_for(std::chrono::seconds(10));
+  CHECK(told == std::vector<std::uint64_t>{7, 8, 9});
+  push(10);
+  simulation.run_for(std::chrono::seconds(10));
+  CHECK(told == std::vector<std::uint64_t>{7, 8, 9});  // it has come
+  listener->close();
+  peers->close(Status::cancelled("the test is over"));
+}
+
 namespace {
 
 /// Notes the methods of requests in the order in which they are begun. The method 1 waits until another is done.

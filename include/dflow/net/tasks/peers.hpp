@@ -177,6 +177,9 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
     Duration pause;  ///< before the next attempt
   };
   void attempt_recall(const Recall& recall);
+  bool begin_recall(const Recall& recall);
+  Recall take_recall(const std::string& task);
+  void send_recall(const std::shared_ptr<Connection>& connection, const Recall& recall);
   void recall_later(Recall recall);
   /// The end of an attempt that begins now: the time of the caller that waits longest, and `timeout` at the longest.
   Clock::time_point end_of_attempt(const Connecting& connecting, Duration timeout) const;
@@ -199,7 +202,8 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   Status closed_;
   std::multimap<Place, Open> open_;
   std::map<Place, Connecting> connecting_;
-  std::map<std::string, Starts> starts_;                                            ///< by task
+  std::map<std::string, Recall> recalls_;  ///< that wait for a connection, by task
+  std::map<std::string, Starts> starts_;   ///< by task
   std::map<std::pair<std::string, std::uint64_t>, std::shared_ptr<Visit>> visits_;  ///< that go on, by client and start
   std::uint64_t next_visit_ = 1;
   std::uint64_t next_handshake_ = 1;

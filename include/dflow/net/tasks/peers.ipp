@@ -4,6 +4,7 @@
 #include <dflow/net/protocol/call.hpp>
 #include <dflow/net/protocol/messages.hpp>
 #include <dflow/net/tasks/peers.hpp>
+#include <dflow/net/tasks/recalls.ipp>
 #include <dflow/net/transport/strand.hpp>
 
 #include <algorithm>
@@ -761,40 +762,6 @@ void Peers::push(const std::string& task, std::uint64_t step, const RendezvousKe
             if (status.ok()) status = connection->post(method, std::move(body), step, std::move(is_wanted));
             if (!status.ok()) self->recall(task, {step}, status), failed(status);
           });
-}
-
-/// Tells the other task that it waits in vain for messages that it has not read, or will when it begins the step. It
-/// does not know steps that are over there, and may be a later start than that which the messages went to.
-void Peers::recall(const std::string& task, std::vector<std::uint64_t> steps, const Status& why) {
-  const Status lost = Status::unavailable(str_cat("tensors of the step may be lost: ", why.message()))
-                          .with_task(options_.connection.self.task);
-  attempt_recall(
-      {task, std::move(steps), lost, options_.connection.clock->after(options_.recall_timeout), options_.min_backoff});
-}
-
-void Peers::attempt_recall(const Recall& recall) {
-  connect(recall.task, Channel::control, recall.until,
-          [weak = weak_from_this(), recall](const Status&, const std::shared_ptr<Connection>& connection) {
-            if (connection == nullptr) return;
-            for (const std::uint64_t step : recall.steps) {
-              Call call = detail::make_call(Method::cancel_step, to_body(CancelStep{step, recall.lost}));
-              const Recall again{recall.task, {step}, recall.lost, recall.until, recall.pause};
-              connection->call(std::move(call), [weak, again](const Status& status, const std::string&) {
-                const std::shared_ptr<Peers> self = weak.lock();
-                if (self != nullptr && status.code() == Code::unavailable) self->recall_later(again);
-              });
-            }
-          });
-}
-
-/// The connection has ended before the peer has answered.
-void Peers::recall_later(Recall recall) {
-  Clock& clock = *options_.connection.clock;
-  if (clock.now() >= recall.until) return;
-  const Duration pause = jittered(std::exchange(recall.pause, std::min(2 * recall.pause, options_.max_backoff)));
-  clock.schedule_after(pause, [weak = weak_from_this(), recall = std::move(recall)] {
-    if (const std::shared_ptr<Peers> self = weak.lock()) self->attempt_recall(recall);
-  });
 }
 
 }  // namespace dflow::net
