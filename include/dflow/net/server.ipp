@@ -14,6 +14,7 @@
 #include <dflow/net/master/cluster_tasks.hpp>
 #include <dflow/net/master/master.hpp>
 #include <dflow/net/server.hpp>
+#include <dflow/net/tasks/peer_tensors.hpp>
 #include <dflow/net/tasks/peers.hpp>
 #include <dflow/net/tasks/wait_watch.hpp>
 #include <dflow/net/tasks/worker.hpp>
@@ -61,15 +62,16 @@ TaskStatus status_of_task(const Worker& worker, const Master* master) {
   return status;
 }
 
-/// The work of this task for others, while it runs. Worker and master have the connections for their steps, so they
-/// do not keep them.
+/// The work of this task for others, while it runs. Worker, master and tensors have the connections, so this object
+/// does not keep them.
 class ServerService final : public Peers::Service {
  public:
-  ServerService(std::weak_ptr<Worker> worker, std::weak_ptr<Master> master,
+  ServerService(std::weak_ptr<Worker> worker, std::weak_ptr<Master> master, std::weak_ptr<PeerTensors> tensors,
                 std::shared_ptr<ClusterComparison> comparison,
                 std::shared_ptr<const std::atomic<std::uint64_t>> next_step_entry)
       : worker_(std::move(worker)),
         master_(std::move(master)),
+        tensors_(std::move(tensors)),
         comparison_(std::move(comparison)),
         next_step_entry_(std::move(next_step_entry)) {}
 
@@ -103,11 +105,15 @@ class ServerService final : public Peers::Service {
   void on_lost(const TaskIdentity& peer, std::uint64_t mark, const Status& why) override {
     if (const std::shared_ptr<Worker> worker = worker_.lock()) worker->lose_tensors_of(peer, mark, why);
   }
+  void on_unread(const std::string& task, std::vector<std::uint64_t> steps, const Status& why) override {
+    if (const std::shared_ptr<PeerTensors> tensors = tensors_.lock()) tensors->recall(task, std::move(steps), why);
+  }
   std::uint64_t mark() const noexcept override { return next_step_entry_->load(); }
 
  private:
   const std::weak_ptr<Worker> worker_;
-  const std::weak_ptr<Master> master_;                   ///< of nobody, where this process is no task
+  const std::weak_ptr<Master> master_;  ///< of nobody, where this process is no task
+  const std::weak_ptr<PeerTensors> tensors_;
   const std::shared_ptr<ClusterComparison> comparison_;  ///< null, where this process is no task
   const std::shared_ptr<const std::atomic<std::uint64_t>> next_step_entry_;
 };
@@ -212,7 +218,6 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     for (const ClusterSpec::Task& other : cluster.tasks()) {
       if (other.name != task) to.addresses.emplace(other.name, other.address);
     }
-    to.log = log;
     to.pool = options.pool;
     std::shared_ptr<ClusterComparison> comparison;
     if (is_task) {
@@ -222,7 +227,13 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
       to.connection.tasks_fingerprint = comparison->fingerprint();
     }
     peers = std::make_shared<Peers>(std::move(to));
-    steps = std::make_shared<StepTable>(StepTable::Options{.task = task, .source = peers});
+    const auto tensors = std::make_shared<PeerTensors>(PeerTensors::Options{.task = task,
+                                                                            .peers = peers,
+                                                                            .clock = options.clock,
+                                                                            .random = options.random,
+                                                                            .pool = options.pool,
+                                                                            .log = log});
+    steps = std::make_shared<StepTable>(StepTable::Options{.task = task, .source = tensors});
     Worker::Options work;
     work.task = task;
     work.incarnation = options.incarnation;
@@ -235,7 +246,8 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     work.log = log;
     worker = std::make_shared<Worker>(std::move(work));
     if (is_task) make_master();
-    peers->set_service(std::make_shared<detail::ServerService>(worker, master, comparison, steps->next_entry()));
+    peers->set_service(
+        std::make_shared<detail::ServerService>(worker, master, tensors, comparison, steps->next_entry()));
     watch = std::make_shared<WaitWatch>(steps, options.clock, options.slow_wait, options.log);
     watch->start();
   }
@@ -255,6 +267,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     keep.next_session = [next = next_session] { return next->fetch_add(1); };
     keep.startup_timeout = options.startup_timeout;
     keep.counters = counters;
+    keep.log = log;
     master = std::make_shared<Master>(std::move(keep));
   }
 
@@ -417,6 +430,7 @@ class ClusterTarget final : public SessionTarget {
     options.steps = state_->steps;
     options.clock = state_->options.clock;
     options.pool = state_->options.pool;
+    options.log = state_->log;
     const Duration most = state_->options.startup_timeout;
     return ClusterTasks::find(std::move(options), tasks, std::min(wanted.startup_timeout.value_or(most), most),
                               wanted.stop);

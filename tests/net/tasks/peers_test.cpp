@@ -1,7 +1,6 @@
 #include <dflow/net/master/cluster_tasks.hpp>
 #include <dflow/net/tasks/peers.hpp>
 
-#include <dflow/core/tensor.hpp>
 #include <dflow/net/simulation/simulation.hpp>
 #include <dflow/net/tasks/step_table.hpp>
 #include <dflow/net/transport/memory_transport.hpp>
@@ -13,7 +12,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -195,7 +193,8 @@ TEST_CASE("tasks that do not answer are named in the log, by their addresses, ev
   ClusterTasks::Options options;
   options.client = peers_task;
   options.peers = silent.peers;
-  options.steps = std::make_shared<StepTable>(StepTable::Options{.task = peers_task, .source = silent.peers});
+  options.steps =
+      std::make_shared<StepTable>(StepTable::Options{.task = peers_task, .source = std::make_shared<NobodyElse>()});
   options.clock = silent.process->clock();
   options.pool = silent.process->pool();
   std::optional<Status> found;
@@ -300,98 +299,6 @@ TEST_CASE("another start of a task takes the place of the earlier one, of a clie
   }
   for (const auto& connection : connections) connection->close(Status::cancelled("done"));
   peers->close(Status::cancelled("done"));
-}
-
-TEST_CASE("a task that ends each connection is told of lost tensors after pauses, and for some time only", "[net]") {
-  Simulation simulation{1};
-  const auto process = simulation.start("process");
-  const auto transport = std::make_shared<MemoryTransport>(process->pool());
-  const auto listener = transport->listen("there");
-  std::unique_ptr<Stream> stream;
-  std::vector<std::shared_ptr<Connection>> accepted;
-  bool ends = true;
-  const auto handler = std::make_shared<test::Owner>(
-      [&](const std::shared_ptr<Connection>& connection, const Incoming&, Responder respond) {
-        if (ends) return connection->close(Status::unavailable("the task has ended"));
-        if (respond.is_due()) respond(Outgoing());
-      });
-  const std::function<void()> accept = [&] {
-    listener->accept(stream, [&](const Status& status) {
-      if (!status.ok()) return;
-      ends = accepted.size() < 1000;  // else it would go on for ever
-      accepted.push_back(Connection::open(std::move(stream), Role::acceptor,
-                                          test::options_of(other_task, process->clock()), handler,
-                                          [](const Status&, const auto&) {}));
-      accept();
-    });
-  };
-  accept();
-  Peers::Options options;
-  options.transport = transport;
-  options.connection = test::options_of(peers_task, process->clock());
-  options.addresses = {{other_task, "there"}};
-  options.recall_timeout = std::chrono::minutes(1);
-  const auto peers = std::make_shared<Peers>(std::move(options));
-  peers->set_service(std::make_shared<WaitingService>());
-  const RendezvousKey key(peers_task + "/device:CPU:0", 11, other_task + "/device:CPU:0", "x");
-  peers->push(other_task, 7, key, Tensor<float>(1.0f), false, nullptr, [](const Status&) {});
-  simulation.run_for(std::chrono::minutes(2));
-  CHECK(accepted.size() > 10);
-  CHECK(accepted.size() < 200);
-  const std::size_t before = accepted.size();
-  simulation.run_for(std::chrono::hours(1));
-  CHECK(accepted.size() == before);
-  listener->close();
-  peers->close(Status::cancelled("the test is over"));
-}
-
-TEST_CASE("a task that is away is told once of each step that has lost tensors, however many, when it comes", "[net]") {
-  const int seconds_away = GENERATE(5, 30);
-  Simulation simulation{1};
-  const auto process = simulation.start("process");
-  const auto transport = std::make_shared<MemoryTransport>(process->pool());
-  Peers::Options options;
-  options.transport = transport;
-  options.connection = test::options_of(peers_task, process->clock());
-  options.addresses = {{other_task, "there"}};
-  options.recall_timeout = std::chrono::minutes(1);
-  const auto peers = std::make_shared<Peers>(std::move(options));
-  peers->set_service(std::make_shared<WaitingService>());
-  const RendezvousKey key(peers_task + "/device:CPU:0", 11, other_task + "/device:CPU:0", "x");
-  int num_failed = 0;
-  const auto push = [&](std::uint64_t step) {
-    peers->push(other_task, step, key, Tensor<float>(1.0f), false, nullptr, [&](const Status&) { ++num_failed; });
-  };
-  for (const std::uint64_t step : {7, 7, 7, 8, 8}) push(step);
-  simulation.run_for(std::chrono::seconds(50));
-  push(9);  // its time is not over when that of the others is
-  simulation.run_for(std::chrono::seconds(seconds_away));
-  CHECK(num_failed == 6);
-
-  const auto listener = transport->listen("there");
-  std::unique_ptr<Stream> stream;
-  std::vector<std::shared_ptr<Connection>> accepted;
-  std::vector<std::uint64_t> told;
-  const auto handler = std::make_shared<test::Owner>(
-      [&](const std::shared_ptr<Connection>&, const Incoming& request, Responder respond) {
-        if (request.method == static_cast<std::uint16_t>(Method::cancel_step)) {
-          told.push_back(from_body<CancelStep>(request.body).step);
-        }
-        if (respond.is_due()) respond(Outgoing());
-      });
-  listener->accept(stream, [&](const Status& status) {
-    if (!status.ok()) return;
-    accepted.push_back(Connection::open(std::move(stream), Role::acceptor,
-                                        test::options_of(other_task, process->clock()), handler,
-                                        [](const Status&, const auto&) {}));
-  });
-  simulation.run_for(std::chrono::seconds(10));
-  CHECK(told == std::vector<std::uint64_t>{7, 8, 9});
-  push(10);
-  simulation.run_for(std::chrono::seconds(10));
-  CHECK(told == std::vector<std::uint64_t>{7, 8, 9});  // it has come
-  listener->close();
-  peers->close(Status::cancelled("the test is over"));
 }
 
 namespace {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/core/device_name.hpp>
+#include <dflow/net/inspect/task_log.hpp>
 #include <dflow/net/protocol/clock_offset.hpp>
 #include <dflow/net/protocol/messages.hpp>
 #include <dflow/net/tasks/peers.hpp>
@@ -61,7 +62,8 @@ class ClusterTasks final : public RemoteTasks {
     std::shared_ptr<Peers> peers;
     std::shared_ptr<StepTable> steps;
     std::shared_ptr<Clock> clock;
-    std::shared_ptr<ThreadPool> pool;  ///< waits for the tasks' answers
+    std::shared_ptr<ThreadPool> pool;        ///< waits for the tasks' answers
+    std::shared_ptr<TaskLog> log = nullptr;  ///< of tensors, if given
   };
 
   using Found = UniqueFunction<void(Status, std::unique_ptr<ClusterTasks>)>;

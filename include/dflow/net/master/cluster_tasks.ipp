@@ -543,7 +543,7 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
     if (step == nullptr) return;
     for (PushedTensor& tensor : pushed) {
       const std::shared_ptr<const RendezvousKey> key = share_->key_of(tensor.key);
-      if (TaskLog* const log = share_->state().options.peers->task_log(); log != nullptr && log->is_on()) {
+      if (TaskLog* const log = share_->state().options.log.get(); log != nullptr && log->is_on()) {
         log->add_tensor(log->begin_tensor(LogRecord::What::received, step->id(), *key, share_->task()), tensor.tensor);
       }
       throw_if_error(step->rendezvous().send(*key, std::move(tensor.tensor), tensor.is_dead));

@@ -46,6 +46,7 @@ class Master : public std::enable_shared_from_this<Master> {
     std::function<std::uint64_t()> next_session;  ///< numbers of sessions of this task in others
     Duration startup_timeout = std::chrono::seconds(60);
     std::shared_ptr<TaskCounters> counters = nullptr;  ///< counts steps, if given
+    std::shared_ptr<TaskLog> log = nullptr;            ///< of tensors, if given
     // Limits for one client: sessions, partial runs of each session, and bytes of their graphs as received.
     std::size_t max_sessions = 256;
     std::size_t max_partial_runs = 256;

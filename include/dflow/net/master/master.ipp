@@ -107,7 +107,8 @@ std::vector<std::string> Master::others_that_match(const std::vector<std::string
 }
 
 ClusterTasks::Options Master::cluster_options() const {
-  return {options_.task, options_.next_session(), options_.peers, options_.steps, options_.clock, options_.pool};
+  return {options_.task,  options_.next_session(), options_.peers, options_.steps,
+          options_.clock, options_.pool,           options_.log};
 }
 
 std::shared_ptr<Master::HostedSession> Master::find(const Visit::Id& visit, std::uint64_t session) const {

@@ -2,10 +2,9 @@
 
 #include <dflow/base/clock.hpp>
 #include <dflow/base/threads/thread_pool.hpp>
-#include <dflow/net/inspect/task_log.hpp>
 #include <dflow/net/protocol/connection.hpp>
 #include <dflow/net/protocol/visit.hpp>
-#include <dflow/net/tasks/step_table.hpp>
+#include <dflow/net/tasks/backoff.hpp>
 #include <dflow/net/transport/transport.hpp>
 
 #include <cstddef>
@@ -38,7 +37,7 @@ void check_exposure(const Transport& transport, const std::string& task, const s
 /// which has a lower incarnation, is not let in.
 ///
 /// Thread safety: safe. Completions run on I/O threads, and inside a call where there is nothing to wait for.
-class Peers final : public TensorSource, public std::enable_shared_from_this<Peers> {
+class Peers final : public std::enable_shared_from_this<Peers> {
  public:
   /// Serves the requests of other tasks, and learns of the end of their visits.
   class Service {
@@ -56,6 +55,8 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
     /// A control connection with that task is gone, before `on_gone`. Tensors that the task has pushed over it to
     /// steps that had begun by `mark` may be lost. Another connection may be in use meanwhile.
     virtual void on_lost(const TaskIdentity& peer, std::uint64_t mark, const Status& why);
+    /// The `marks` of posts that this task may not have read, over a connection that has ended.
+    virtual void on_unread(const std::string& task, std::vector<std::uint64_t> marks, const Status& why);
     /// The number given to `on_lost`: steps that begin from now on do so after the connection was lost. Called with a
     /// lock held.
     virtual std::uint64_t mark() const noexcept;
@@ -69,12 +70,6 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
     /// Pauses between attempts of `connect` grow from the first to the second, each shortened by up to half at random.
     Duration min_backoff = std::chrono::milliseconds(20);
     Duration max_backoff = std::chrono::seconds(1);
-    /// A task that has lost pushed tensors is told so, if it can be reached within this time. Between attempts are the
-    /// pauses of `connect`.
-    Duration recall_timeout = std::chrono::minutes(10);
-    /// Tensors of more bytes are asked for on the data connection, and so are tensors of unknown size, strings among
-    /// them.
-    std::size_t small_tensor_bytes = 64 << 10;
     /// The number of accepted connections with a handshake under way. At one more, the oldest is let go, if possible
     /// one that has sent nothing.
     std::size_t max_handshakes = 256;
@@ -83,7 +78,6 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
     /// An incarnation whose time is further ahead of this machine's calendar says nothing about which start is the
     /// later one. A calendar that is set to another time zone is wrong by hours.
     Duration max_calendar_lead = std::chrono::hours(24);
-    std::shared_ptr<TaskLog> log = nullptr;  ///< of tensors, if given
     /// Reads long messages, and the requests that come behind them; null: I/O threads do, and others wait.
     std::shared_ptr<ThreadPool> pool = nullptr;
     /// Requests of one connection may wait for the pool with so many bytes. The next are refused.
@@ -94,7 +88,7 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   /// Errors: InvalidArgument, naming the task, for an address that nobody can listen at, and the errors of
   /// `check_exposure`. Other errors of `Transport::check_can_connect`, naming the task.
   explicit Peers(Options options);
-  ~Peers() override;
+  ~Peers();
 
   /// Before the first connection. It must live until `close` has returned and all connections have ended.
   void set_service(std::shared_ptr<Service> service) { service_ = std::move(service); }
@@ -112,15 +106,10 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   /// A request on that connection. Errors: the errors of `connect` and of `Connection::call`, with the task.
   void call(const std::string& task, Channel channel, Call call, CallDone done);
 
-  void receive(const std::string& task, std::uint64_t step, const RendezvousKey& key, const RecvArgs& args,
-               CancellationToken cancellation, Rendezvous::RecvDone done) override;
-  void push(const std::string& task, std::uint64_t step, const RendezvousKey& key, const AnyTensor& tensor,
-            bool is_dead, UniqueFunction<bool()> is_wanted, UniqueFunction<void(Status)> failed) override;
-
   /// Ends all connections, also during their handshake; no new ones are made.
   void close(const Status& why);
-  /// The log of tensors; null if they are not noted.
-  TaskLog* task_log() const noexcept { return options_.log.get(); }
+  /// The pauses between attempts of `connect`.
+  Backoff backoff() const noexcept { return {options_.min_backoff, options_.max_backoff}; }
   /// The address of that task; empty for a task that has no address here.
   std::string address_of(const std::string& task) const;
   /// `line()` is a line of the task's log.
@@ -167,34 +156,19 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   /// With the mutex held, when the connection is open: it is part of its client's visit, which it may begin.
   void visit(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Link>& link);
   void limit_handshakes(std::uint64_t number, const std::shared_ptr<Connection>& newest);
-  void recall(const std::string& task, std::vector<std::uint64_t> steps, const Status& why);
-  /// Tells a task that tensors of steps are `lost`.
-  struct Recall {
-    std::string task;
-    std::vector<std::uint64_t> steps;
-    Status lost;
-    Clock::time_point until;
-    Duration pause;  ///< before the next attempt
-  };
-  void attempt_recall(const Recall& recall);
-  bool begin_recall(const Recall& recall);
-  Recall take_recall(const std::string& task);
-  void send_recall(const std::shared_ptr<Connection>& connection, const Recall& recall);
-  void recall_later(Recall recall);
   /// The end of an attempt that begins now: the time of the caller that waits longest, and `timeout` at the longest.
   Clock::time_point end_of_attempt(const Connecting& connecting, Duration timeout) const;
-  void attempt(const Place& place, Duration backoff) noexcept;
-  void try_attempt(const Place& place, Duration backoff);
+  void attempt(const Place& place, Backoff backoff) noexcept;
+  void try_attempt(const Place& place, Backoff backoff);
   void introduce(const Place& place, std::unique_ptr<Stream> stream, std::function<void(const Status&)> failed);
-  void fail_attempt(const Place& place, const Status& status, Duration backoff) noexcept;
-  void attempt_later(const Place& place, const Status& status, Duration backoff);
+  void fail_attempt(const Place& place, const Status& status, Backoff backoff) noexcept;
+  void attempt_later(const Place& place, const Status& status, Backoff backoff);
   /// Tells the callers that wait until `due` at the longest. Returns the earliest time that other callers wait until,
   /// else never.
   Clock::time_point opened(const Place& place, Status status, std::shared_ptr<Connection> connection,
                            Clock::time_point due);
   void add(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Link>& link);
   void remove(Connection& connection, const Status& why);
-  Duration jittered(Duration pause);
 
   const Options options_;
   std::shared_ptr<Service> service_;
@@ -202,8 +176,7 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   Status closed_;
   std::multimap<Place, Open> open_;
   std::map<Place, Connecting> connecting_;
-  std::map<std::string, Recall> recalls_;  ///< that wait for a connection, by task
-  std::map<std::string, Starts> starts_;   ///< by task
+  std::map<std::string, Starts> starts_;                                            ///< by task
   std::map<std::pair<std::string, std::uint64_t>, std::shared_ptr<Visit>> visits_;  ///< that go on, by client and start
   std::uint64_t next_visit_ = 1;
   std::uint64_t next_handshake_ = 1;

@@ -4,7 +4,6 @@
 #include <dflow/net/protocol/call.hpp>
 #include <dflow/net/protocol/messages.hpp>
 #include <dflow/net/tasks/peers.hpp>
-#include <dflow/net/tasks/recalls.ipp>
 #include <dflow/net/transport/strand.hpp>
 
 #include <algorithm>
@@ -43,6 +42,7 @@ void check_exposure(const Transport& transport, const std::string& task, const s
 Peers::Service::~Service() = default;
 void Peers::Service::on_open(const std::shared_ptr<Connection>&) {}
 void Peers::Service::on_lost(const TaskIdentity&, std::uint64_t, const Status&) {}
+void Peers::Service::on_unread(const std::string&, std::vector<std::uint64_t>, const Status&) {}
 std::uint64_t Peers::Service::mark() const noexcept { return 0; }
 
 Peers::Peers(Options options) : options_(std::move(options)) {
@@ -370,11 +370,11 @@ void Peers::remove(Connection& connection, const Status& why) {
   if (connection.channel() == Channel::control && service_ != nullptr) {
     detail::tell([&] { service_->on_lost(peer, mark, why); });
   }
-  detail::tell([&] {
-    if (std::vector<std::uint64_t> steps = connection.unread_posts(); !steps.empty()) {
-      recall(peer.task, std::move(steps), why);
-    }
-  });
+  if (std::vector<std::uint64_t> marks; service_ != nullptr) {
+    detail::tell([&] {
+      if (marks = connection.unread_posts(); !marks.empty()) service_->on_unread(peer.task, std::move(marks), why);
+    });
+  }
   if (over != nullptr && service_ != nullptr) detail::tell([&] { service_->on_gone(*over, why); });
 }
 
@@ -425,12 +425,7 @@ void Peers::connect(const std::string& task, Channel channel, Clock::time_point 
   }
   if (open != nullptr) return done(Status(), std::move(open));
   if (!refused.ok()) return done(std::move(refused), nullptr);
-  if (is_first) attempt(place, options_.min_backoff);
-}
-
-Duration Peers::jittered(Duration pause) {
-  const double share = static_cast<double>(options_.connection.random() >> 11) * 0x1p-53;  // in [0, 1)
-  return Duration(static_cast<Duration::rep>(static_cast<double>(pause.count()) * (1.0 - 0.5 * share)));
+  if (is_first) attempt(place, backoff());
 }
 
 Clock::time_point Peers::end_of_attempt(const Connecting& connecting, Duration timeout) const {
@@ -445,7 +440,7 @@ Clock::time_point Peers::end_of_attempt(const Connecting& connecting, Duration t
 }
 
 /// The waiting callers are told in any case: nobody else makes another attempt as long as one is under way.
-void Peers::attempt(const Place& place, Duration backoff) noexcept {
+void Peers::attempt(const Place& place, Backoff backoff) noexcept {
   try {
     try_attempt(place, backoff);
   } catch (...) {
@@ -453,7 +448,7 @@ void Peers::attempt(const Place& place, Duration backoff) noexcept {
   }
 }
 
-void Peers::try_attempt(const Place& place, Duration backoff) {
+void Peers::try_attempt(const Place& place, Backoff backoff) {
   Clock::time_point end;
   {
     const std::lock_guard lock(mutex_);
@@ -528,7 +523,7 @@ void Peers::introduce(const Place& place, std::unique_ptr<Stream> stream, std::f
   if (!closed.ok()) begun->close(closed);
 }
 
-void Peers::fail_attempt(const Place& place, const Status& status, Duration backoff) noexcept {
+void Peers::fail_attempt(const Place& place, const Status& status, Backoff backoff) noexcept {
   try {
     attempt_later(place, status, backoff);
   } catch (...) {
@@ -538,7 +533,7 @@ void Peers::fail_attempt(const Place& place, const Status& status, Duration back
 
 /// Callers whose time is over are told. For the others there is another attempt, no later than the next caller's time
 /// is over.
-void Peers::attempt_later(const Place& place, const Status& status, Duration backoff) {
+void Peers::attempt_later(const Place& place, const Status& status, Backoff backoff) {
   Clock& clock = *options_.connection.clock;
   const bool may_pass = status.code() == Code::unavailable || status.code() == Code::deadline_exceeded;
   // A task with another secret has it at the next attempt too.
@@ -548,10 +543,9 @@ void Peers::attempt_later(const Place& place, const Status& status, Duration bac
   const Clock::time_point next =
       opened(place, told.with_task(place.first), nullptr, may_pass ? clock.now() : Clock::never);
   if (next == Clock::never) return;
-  clock.schedule_at(std::min(clock.after(jittered(backoff)), next),
-                    [self = shared_from_this(), place, longer = std::min(2 * backoff, options_.max_backoff)] {
-                      self->attempt(place, longer);
-                    });
+  const Clock::time_point pause_ends = clock.after(backoff.next(options_.connection.random()));
+  clock.schedule_at(std::min(pause_ends, next),
+                    [self = shared_from_this(), place, backoff] { self->attempt(place, backoff); });
 }
 
 Clock::time_point Peers::opened(const Place& place, Status status, std::shared_ptr<Connection> connection,
@@ -630,138 +624,6 @@ std::vector<std::shared_ptr<Connection>> Peers::connections() const {
   std::vector<std::shared_ptr<Connection>> all;
   for (const auto& [place, open] : open_) all.push_back(open.connection);
   return all;
-}
-
-// ---- tensors ----
-
-namespace detail {
-
-/// A tensor on its way from another task into the memory where it is wanted.
-struct ReceivedTensor {
-  RecvArgs args;
-  Rendezvous::RecvDone done;
-  std::string key;
-  AnyTensor tensor;
-  std::shared_ptr<char[]> strings;
-  std::uint64_t strings_bytes = 0;
-
-  TensorHead check_head(std::string_view body) const {
-    TensorHead head = from_body<TensorHead>(body);
-    if (head.is_dead || args.dtype == DType::invalid ||
-        (head.dtype == args.dtype && args.shape.is_compatible_with(head.shape))) {
-      return head;
-    }
-    throw_error(Status::invalid_argument(str_cat("received ", dtype_name(head.dtype), head.shape.to_string(), " as '",
-                                                 key, "', wanted ", dtype_name(args.dtype), args.shape.to_string())));
-  }
-
-  /// The memory has owners of its own: the connection may still write there when the receive has been given up.
-  PayloadMemory place(std::string_view body, std::uint64_t size) {
-    const TensorHead head = check_head(body);
-    if (head.is_dead) throw_error(Status::data_loss(str_cat("the dead tensor '", key, "' has elements")));
-    if (head.dtype == DType::string) {
-      if (static_cast<std::uint64_t>(head.shape.num_elements()) > size) {
-        throw_error(Status::data_loss(str_cat("'", key, "' has fewer strings than its shape says")));
-      }
-      strings = std::make_shared_for_overwrite<char[]>(size);  // untouched, it takes none before it comes
-      strings_bytes = size;
-      return {std::as_writable_bytes(std::span(strings.get(), size)), strings};
-    }
-    if (num_bytes(head.dtype, head.shape) != size) {
-      throw_error(Status::data_loss(
-          str_cat("'", key, "' comes as ", dtype_name(head.dtype), head.shape.to_string(), " of ", size, " bytes")));
-    }
-    Allocator& allocator = args.allocator == nullptr ? default_cpu_allocator() : *args.allocator;
-    tensor = AnyTensor(head.dtype, head.shape, allocator);
-    return {{static_cast<std::byte*>(tensor.raw_data()), size}, std::make_shared<AnyTensor>(tensor)};
-  }
-
-  /// Bytes that `finish` looks at one by one.
-  std::uint64_t bytes_to_read() const noexcept {
-    const bool is_checked = tensor.is_initialized() && tensor.dtype() == DType::boolean;
-    return strings_bytes + (is_checked ? tensor.bytes() : 0);
-  }
-
-  void finish(Status status, std::string_view body) {
-    bool is_dead = false;
-    try {
-      if (status.ok()) {
-        const TensorHead head = check_head(body);
-        is_dead = head.is_dead;
-        if (!is_dead && !tensor.is_initialized()) {
-          if (head.shape.num_elements() != 0 && strings == nullptr) {
-            throw_error(Status::data_loss(str_cat("'", key, "' comes without its elements")));
-          }
-          tensor = AnyTensor(head.dtype, head.shape);
-          if (strings != nullptr) decode_strings({strings.get(), strings_bytes}, tensor);
-        }
-        if (!is_dead) check_elements(tensor);
-      }
-    } catch (...) {
-      status = status_of_current_exception();
-    }
-    if (!status.ok() || is_dead) tensor.reset();
-    done(std::move(status), std::move(tensor), is_dead);
-  }
-};
-
-}  // namespace detail
-
-void Peers::receive(const std::string& task, std::uint64_t step, const RendezvousKey& key, const RecvArgs& args,
-                    CancellationToken cancellation, Rendezvous::RecvDone done) {
-  const auto received = std::make_shared<detail::ReceivedTensor>();
-  received->args = args;
-  if (options_.log != nullptr && options_.log->is_on()) {
-    LogRecord record = options_.log->begin_tensor(LogRecord::What::received, step, key, task);
-    done = [done = std::move(done), log = options_.log, record = std::move(record)](Status status, AnyTensor tensor,
-                                                                                    bool is_dead) mutable {
-      log->add_tensor(std::move(record), tensor, status.code());
-      done(std::move(status), std::move(tensor), is_dead);
-    };
-  }
-  received->done = std::move(done);
-  received->key = key.tensor_name();
-  const bool is_small = args.shape.is_fully_defined() && args.dtype != DType::invalid && args.dtype != DType::string &&
-                        static_cast<std::uint64_t>(args.shape.to_shape().num_elements()) <=
-                            options_.small_tensor_bytes / size_of(args.dtype);
-  Call call = detail::make_call(Method::receive_tensor, to_body(ReceiveTensor{step, key.text()}));
-  call.cancellation = std::move(cancellation);
-  call.place_payload = [received](std::string_view body, std::uint64_t size) -> StatusOr<PayloadMemory> {
-    try {
-      return received->place(body, size);
-    } catch (...) {
-      return status_of_current_exception();
-    }
-  };
-  this->call(task, is_small ? Channel::control : Channel::data, std::move(call),
-             [received, pool = options_.pool](Status status, std::string body) {
-               const bool is_long = received->bytes_to_read() > detail::max_io_thread_bytes;
-               detail::run_in_pool(is_long ? pool.get() : nullptr,
-                                   [received, status = std::move(status), body = std::move(body)]() mutable {
-                                     received->finish(std::move(status), body);
-                                   });
-             });
-}
-
-void Peers::push(const std::string& task, std::uint64_t step, const RendezvousKey& key, const AnyTensor& tensor,
-                 bool is_dead, UniqueFunction<bool()> is_wanted, UniqueFunction<void(Status)> failed) {
-  constexpr auto method = static_cast<std::uint16_t>(Method::push_tensor);
-  std::string body = to_body(PushTensor{step, {key.text(), is_dead, tensor}});
-  if (options_.log != nullptr && options_.log->is_on()) {
-    options_.log->add_tensor(options_.log->begin_tensor(LogRecord::What::sent, step, key, task), tensor);
-  }
-  // The step's part here may be over by then, so the other task is told of a failure, too.
-  if (const std::shared_ptr<Connection> open = find(task, Channel::control)) {
-    const Status status = open->post(method, std::move(body), step, std::move(is_wanted));
-    if (!status.ok()) recall(task, {step}, status), failed(status);
-    return;
-  }
-  connect(task, Channel::control, {},
-          [self = shared_from_this(), task, step, body = std::move(body), is_wanted = std::move(is_wanted),
-           failed = std::move(failed)](Status status, const std::shared_ptr<Connection>& connection) mutable {
-            if (status.ok()) status = connection->post(method, std::move(body), step, std::move(is_wanted));
-            if (!status.ok()) self->recall(task, {step}, status), failed(status);
-          });
 }
 
 }  // namespace dflow::net

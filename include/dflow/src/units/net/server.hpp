@@ -11,6 +11,7 @@
 #include <dflow/net/master/cluster_tasks.ipp>
 #include <dflow/net/master/master.ipp>
 #include <dflow/net/server.ipp>
+#include <dflow/net/tasks/peer_tensors.ipp>
 #include <dflow/net/tasks/peers.ipp>
 #include <dflow/net/tasks/reset_devices.ipp>
 #include <dflow/net/tasks/wait_watch.ipp>
