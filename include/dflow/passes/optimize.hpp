@@ -40,8 +40,6 @@ struct PassContext {
   }
 };
 
-inline constexpr std::size_t default_folded_bytes = 10 << 20;
-
 namespace detail {
 /// A hash of everything that `merge_common_subexpressions` compares: equal for nodes that compute the same, and
 /// hardly ever equal for other nodes.
@@ -49,10 +47,6 @@ std::uint64_t node_hash(const StepGraph& graph, const StepNode& node);
 }  // namespace detail
 
 // Passes work on graphs without cycles. Errors: InvalidArgument, naming a node that depends on a later one.
-
-/// Replaces nodes whose inputs are all constants by their value, if the value is no larger than `max_bytes`. Stateful
-/// ops, fed edges, targets, nodes with control inputs and nodes whose constants have control inputs stay.
-StepGraph fold_constants(StepGraph graph, const PassContext& context, std::size_t max_bytes = default_folded_bytes);
 
 /// Merges nodes that compute the same: equal op, element types, attributes, inputs and control inputs, device.
 /// Stateful ops and targets stay.

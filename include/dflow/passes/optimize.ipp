@@ -108,11 +108,12 @@ ByStepNode<std::int32_t> count_needs(const StepGraph& graph) {
   return needs;
 }
 
-/// Moves a graph's nodes into another graph. Nodes that can be computed now become their values.
+/// Moves a graph's nodes into another graph. Nodes whose inputs are all constants become their values, but for large
+/// ones. Stateful ops, fed edges, targets, nodes with control inputs and nodes whose constants have control inputs
+/// stay.
 class Folding {
  public:
-  Folding(StepGraph& graph, const PassContext& context, std::size_t max_bytes)
-      : graph_(graph), context_(context), max_bytes_(max_bytes), is_fed_(fed_nodes(graph)) {
+  Folding(StepGraph& graph, const PassContext& context) : graph_(graph), context_(context), is_fed_(fed_nodes(graph)) {
     is_target_.resize(graph.nodes.size());
     for (const StepNodeId target : graph.targets) is_target_[target] = true;
   }
@@ -181,6 +182,7 @@ class Folding {
 
   /// Puts a constant in the place of each of a node's outputs, if it can be computed.
   bool fold(StepNodeId id) {
+    constexpr std::size_t max_bytes = 10 << 20;
     const StepNode& node = graph_.node(id);
     const std::span<const StepEndpoint> inputs = graph_.inputs_of(node);
     const auto is_value = [&](StepEndpoint input) { return is_value_[input.node]; };
@@ -188,7 +190,7 @@ class Folding {
       return false;
     }
     const std::optional<std::size_t> bytes = known_output_bytes(*node);
-    if (!bytes || *bytes > max_bytes_) return false;
+    if (!bytes || *bytes > max_bytes) return false;
     auto values = evaluate(folded_, *node, inputs, context_);
     if (!values) return false;
     for (std::size_t o = 0; o < values->size(); ++o) {
@@ -209,7 +211,6 @@ class Folding {
 
   StepGraph& graph_;
   const PassContext& context_;
-  std::size_t max_bytes_;
   ByStepNode<bool> is_fed_, is_target_;
   StepGraph folded_;
   ByStepNode<std::vector<StepEndpoint>> moved_;  ///< new place of each output of a folded node
@@ -220,9 +221,9 @@ class Folding {
 };
 
 /// True if it has changed anything.
-bool fold(StepGraph& graph, const PassContext& context, std::size_t max_bytes) {
+bool fold(StepGraph& graph, const PassContext& context) {
   if (context.host == nullptr) return false;
-  Folding folding(graph, context, max_bytes);
+  Folding folding(graph, context);
   return folding.has_work() && folding.run();
 }
 
@@ -360,12 +361,6 @@ inline void optimize_bodies(StepGraph& graph, const PassOptions& options, const 
 
 }  // namespace detail
 
-StepGraph fold_constants(StepGraph graph, const PassContext& context, std::size_t max_bytes) {
-  require_topological_order(graph);
-  detail::fold(graph, context, max_bytes);
-  return graph;
-}
-
 StepGraph merge_common_subexpressions(StepGraph graph, const PassContext& context) {
   require_topological_order(graph);
   detail::merge(graph, context);
@@ -388,7 +383,7 @@ StepGraph optimize(StepGraph graph, const PassOptions& options, const PassContex
     detail::optimize_bodies(graph, options, of_bodies);
   }
   // Nodes left without a reader have no value any more.
-  bool has_changed = options.constant_folding && detail::fold(graph, context, default_folded_bytes);
+  bool has_changed = options.constant_folding && detail::fold(graph, context);
   if (has_changed) graph = prune(std::move(graph));
   has_changed = options.common_subexpressions && detail::merge(graph, context);
   if (has_changed) graph = prune(std::move(graph));

@@ -8,10 +8,6 @@
 
 namespace dflow {
 
-/// Whether a body that a node calls, directly or not, has nodes on other devices than the node. Constants are
-/// everywhere.
-bool spans_devices(const StepGraph& graph, const StepNode& node);
-
 /// Splits each call that spans devices, and the calls in its bodies, into one call for each device. The bodies of a
 /// part have the nodes of its device, and Sends and Recvs for the tensors that they read of one another.
 ///

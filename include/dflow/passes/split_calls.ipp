@@ -442,8 +442,6 @@ class CallSplitter {
 
 }  // namespace detail
 
-bool spans_devices(const StepGraph& graph, const StepNode& node) { return detail::SpanFinder().spans(graph, node); }
-
 StepGraph split_calls(StepGraph graph, std::span<const DeviceInfo> devices, std::span<const KernelTables> kernels) {
   if (graph.calls.empty()) return graph;
   detail::SpanFinder finder;

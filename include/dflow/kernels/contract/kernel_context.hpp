@@ -242,8 +242,6 @@ class KernelContext {
     const bool on_host = wiring_->host_outputs != nullptr && wiring_->host_outputs[i] != 0;
     return on_host ? *device_->host_allocator : *device_->allocator;
   }
-  /// The resources that live as long as this step: stacks, arrays of tensors.
-  ResourceContainer& step_container() const { return step_->resources->container(); }
 
   /// The state that the handle on input `i` refers to. Throws InvalidArgument if the state is of another kind.
   template <class R>

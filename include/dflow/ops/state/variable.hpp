@@ -143,8 +143,6 @@ class AnyVariable {
   /// handle and has no control inputs. Errors: InvalidArgument if the operation is no handle of a variable, or if
   /// nothing reads it.
   static AnyVariable of(const Operation& handle);
-  /// The variable that a read edge belongs to. Errors: InvalidArgument if the edge reads no variable.
-  static AnyVariable of_read(const AnyOutput& read);
 
   const AnyOutput& handle() const noexcept { return handle_; }
   const AnyOutput& read_edge() const noexcept { return read_; }

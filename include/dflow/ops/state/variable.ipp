@@ -172,14 +172,6 @@ AnyVariable AnyVariable::of(const Operation& handle) {
   return variable;
 }
 
-AnyVariable AnyVariable::of_read(const AnyOutput& read) {
-  if (!read.is_valid() || read.node().op->role != OpRole::read_variable) {
-    throw_error(
-        Status::invalid_argument(str_cat("'", read.is_valid() ? read.name() : "", "' is not the value of a variable")));
-  }
-  return of(Operation(read.graph(), read.node().inputs[0].node));
-}
-
 Operation AnyVariable::initializer() const {
   const Operation assign = detail::find_beside(handle_.operation(), "Assign");
   if (assign.is_valid()) return assign;
