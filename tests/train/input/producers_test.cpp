@@ -43,7 +43,7 @@ TEST_CASE("Epochs are limited to their number, which nobody need initialise") {
     CHECK(status.code() == Code::out_of_range);
     CHECK(status.message() == "variable 'limit_epochs/epochs' has reached its limit of 2");
   }
-  CHECK(graph.collection(train::local_variable_collection).size() == 1);
+  CHECK(local_variables(graph).size() == 1);
   CHECK(graph.collection("variables").empty());
 }
 

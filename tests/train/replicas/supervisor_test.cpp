@@ -125,9 +125,9 @@ TEST_CASE("a model that does not become ready in time is told with the variables
 
 TEST_CASE("a replica gives its local variables their values, and its chief neither waits for them nor saves them") {
   SupervisedModel model;
-  const auto seen = df::local_variable<std::int64_t>(model.graph, 3, {.name = "seen"});
-  const auto twice = df::local_variable(model.graph, model.weight * 2.0f, {.name = "twice"});
-  const auto row = df::local_variable(model.graph, df::Tensor<float>({2}, {1, 2}), {.name = "row"});
+  const df::Variable<std::int64_t> seen(model.graph, 3, {.name = "seen", .local = true});
+  const df::Variable<float> twice(model.graph, model.weight * 2.0f, {.name = "twice", .local = true});
+  const df::Variable<float> row(model.graph, df::Tensor<float>({2}, {1, 2}), {.name = "row", .local = true});
   CHECK(df::global_variables(model.graph).size() == 1);
   CHECK(df::trainable_variables(model.graph).size() == 1);
   CHECK(df::local_variables(model.graph).size() == 3);

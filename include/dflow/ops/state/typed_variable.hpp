@@ -127,30 +127,4 @@ Variable<T> AnyVariable::as() const {
   return Variable<T>(*this);
 }
 
-/// A variable of this task's own, in the collection "local_variables": it is not trained, not saved, and not among
-/// `global_variables`. `initialize_local_variables` gives it its value, and so does a `train::Supervisor`, in each
-/// replica. It is placed like any variable: name the task, since `replica_device` puts variables on parameter servers.
-///
-/// ```cpp
-/// const auto own = graph.device(cluster.task_name());
-/// auto seen = df::local_variable<std::int64_t>(graph, 0, {.name = "seen"});
-/// ```
-template <Element T>
-Variable<T> local_variable(Graph& graph, const Output<T>& initial_value, const VariableOptions& options = {},
-                           const At& at = {}) {
-  return Variable<T>(AnyVariable::make_local(*graph.store(), initial_value, options, at));
-}
-template <Element T>
-Variable<T> local_variable(Graph& graph, Tensor<T> initial_value, const VariableOptions& options = {},
-                           const At& at = {}) {
-  const AnyOutput initial =
-      detail::any_constant(*graph.store(), detail::owned(std::move(initial_value).any()), {.where = at.where});
-  return Variable<T>(AnyVariable::make_local(*graph.store(), initial, options, at));
-}
-template <Element T, detail::LiteralFor<T> V>
-Variable<T> local_variable(Graph& graph, const V& initial_value, const VariableOptions& options = {},
-                           const At& at = {}) {
-  return local_variable<T>(graph, Tensor<T>(detail::convert_literal<T>(initial_value)), options, at);
-}
-
 }  // namespace dflow

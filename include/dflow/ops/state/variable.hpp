@@ -108,6 +108,16 @@ struct VariableOptions {
   std::string_view name = {};
   /// Lists the variable in the collection "trainable_variables", from which optimizers take their variables.
   bool trainable = true;
+  /// A variable of this task's own, in the collection "local_variables" alone: it is not trained, not saved, and not
+  /// among `global_variables`. `initialize_local_variables` gives it its value, and so does a `train::Supervisor`, in
+  /// each replica. It is placed like any variable: name the task, since `replica_device` puts variables on parameter
+  /// servers.
+  ///
+  /// ```cpp
+  /// const auto own = graph.device(cluster.task_name());
+  /// df::Variable<std::int64_t> seen(graph, 0, {.name = "seen", .local = true});
+  /// ```
+  bool local = false;
   /// A container of the device. Names that begin with "_" are reserved for the library.
   std::string_view container = {};
   std::string_view shared_name = {};
@@ -127,8 +137,9 @@ class AnyVariable {
  public:
   AnyVariable() = default;
 
-  /// Appends "name" (the handle), "name/read" and "name/Assign". Puts the handle in the collection "variables" and, if
-  /// asked, in "trainable_variables". In any scope, the handle and the read have no control inputs.
+  /// Appends "name" (the handle), "name/read" and "name/Assign". Puts the handle in the collections that the options
+  /// say: "variables" and "trainable_variables", or "local_variables". In any scope, the handle and the read have no
+  /// control inputs.
   ///
   /// Errors: InvalidArgument if a node has this name already, or if the container's name begins with "_".
   static AnyVariable make(GraphStore& graph, const AnyOutput& initial_value, const VariableOptions& options = {},
@@ -136,9 +147,6 @@ class AnyVariable {
   /// As `make`, but in no collection: for a caller that may still fail, and lists its variables after it succeeds.
   static AnyVariable make_unlisted(GraphStore& graph, const AnyOutput& initial_value,
                                    const VariableOptions& options = {}, const At& at = {});
-  /// As `make`, but in the collection "local_variables" alone, see `local_variable`.
-  static AnyVariable make_local(GraphStore& graph, const AnyOutput& initial_value, const VariableOptions& options = {},
-                                const At& at = {});
   /// The variable of a handle that `make` built. Its read edge is "name/read", or else the first node that reads the
   /// handle and has no control inputs. Errors: InvalidArgument if the operation is no handle of a variable, or if
   /// nothing reads it.
@@ -197,7 +205,7 @@ std::vector<AnyVariable> trainable_variables(const Graph& graph);
 /// An operation that assigns the initial value of every variable in the graph, but of no local variable. Variables made
 /// later are not included.
 Operation initialize_variables(Graph& graph, const At& at = {});
-/// The variables that `local_variable` made, and an operation that assigns the initial value of each.
+/// The variables that were made with `VariableOptions::local`, and an operation that assigns the initial value of each.
 std::vector<AnyVariable> local_variables(const Graph& graph);
 Operation initialize_local_variables(Graph& graph, const At& at = {});
 

@@ -67,15 +67,8 @@ AnyVariable AnyVariable::make(GraphStore& graph, const AnyOutput& initial_value,
                               const At& at) {
   const AnyVariable variable = make_unlisted(graph, initial_value, options, at);
   const NodeId handle = variable.handle_.node_id();
-  graph.add_to_collection("variables", handle);
-  if (options.trainable) graph.add_to_collection("trainable_variables", handle);
-  return variable;
-}
-
-AnyVariable AnyVariable::make_local(GraphStore& graph, const AnyOutput& initial_value, const VariableOptions& options,
-                                    const At& at) {
-  const AnyVariable variable = make_unlisted(graph, initial_value, options, at);
-  graph.add_to_collection("local_variables", variable.handle_.node_id());
+  graph.add_to_collection(options.local ? "local_variables" : "variables", handle);
+  if (options.trainable && !options.local) graph.add_to_collection("trainable_variables", handle);
   return variable;
 }
 

@@ -14,10 +14,6 @@
 
 namespace dflow::train {
 
-/// The collection of variables that belong to one process alone. Checkpoints leave them out, and they need no
-/// initialisation by the caller.
-inline constexpr std::string_view local_variable_collection = "local_variables";
-
 struct ProducerOptions {
   /// How often each row comes; none: without end.
   std::optional<std::int64_t> num_epochs = {};
@@ -48,8 +44,8 @@ std::vector<AnyOutput> any_slice_input_producer(std::span<const AnyOutput> tenso
 
 /// x in `num_epochs` steps on a device, then OutOfRange. Without a number, x itself.
 ///
-/// A variable on the device of x counts the steps. It is in the collection "local_variables" and begins at 0 by
-/// itself. Errors: InvalidArgument for fewer epochs than one.
+/// A local variable (`VariableOptions::local`) on the device of x counts the steps. It begins at 0 by itself. Errors:
+/// InvalidArgument for fewer epochs than one.
 template <Element T>
 Output<T> limit_epochs(const Output<T>& x, std::optional<std::int64_t> num_epochs, const At& at = {}) {
   return Output<T>::unchecked(detail::any_limit_epochs(x, num_epochs, at));

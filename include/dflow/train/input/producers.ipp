@@ -65,8 +65,7 @@ AnyOutput detail::any_limit_epochs(const AnyOutput& x, std::optional<std::int64_
   const ScopeGuard names = enter_name_scope(graph, at.name.empty() ? "limit_epochs" : at.name);
   const ScopeGuard beside = enter_colocation(graph, x.operation());
   const AnyOutput zero = dflow::detail::any_constant(graph, Tensor<std::int64_t>(0), {});
-  const AnyVariable epochs = AnyVariable::make_unlisted(graph, zero, {.name = "epochs", .trainable = false});
-  graph.add_to_collection(local_variable_collection, epochs.handle().node_id());
+  const AnyVariable epochs = AnyVariable::make(graph, zero, {.name = "epochs", .local = true});
   const AnyOutput count =
       dflow::detail::any_count_up_to(epochs, {.limit = *num_epochs, .begins_at_zero = true}, {.name = "count"});
   const Operation counted = count.operation();

@@ -135,7 +135,8 @@ struct SupervisorOptions {
 /// ```
 /// An interrupted body is called again from its beginning; it is not known whether its steps took effect.
 ///
-/// Each replica gives local variables (`local_variable`) their initial values, if they have none. They are not saved.
+/// Each replica gives local variables (`VariableOptions::local`) their initial values, if they have none. They are not
+/// saved.
 ///
 /// The chief restores the latest checkpoint when it begins and whenever variables were lost. If the supervisor made
 /// the saver itself, other replicas see the variables only when all have been restored.
