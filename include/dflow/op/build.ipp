@@ -1,6 +1,8 @@
 #pragma once
 
+#include <dflow/graph/graph_store.hpp>
 #include <dflow/op/build.hpp>
+#include <dflow/op/build_on.hpp>
 
 namespace dflow {
 
@@ -14,6 +16,10 @@ GraphStore& detail::graph_of(std::span<const AnyOutput> inputs, std::string_view
     if (input.is_valid()) break;
   }
   throw_error(Status::invalid_argument(str_cat(op, ": ", what)).with_node(op, at.name).with_location(at.where));
+}
+
+ScopeGuard detail::enter_beside(const AnyOutput& handle, std::string_view op, const At& at) {
+  return enter_colocation(graph_of({&handle, 1}, op, at), handle.operation(), at.where);
 }
 
 AnyOutput detail::neighbour_among(std::span<const AnyOutput> edges) {

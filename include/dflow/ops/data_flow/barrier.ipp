@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/graph/graph_store.hpp>
+#include <dflow/op/build_on.hpp>
 #include <dflow/ops/data_flow/barrier.hpp>
 #include <dflow/ops/data_flow/queue.ipp>
 
@@ -51,8 +52,7 @@ AnyBarrier::AnyBarrier(GraphStore& graph, std::vector<DType> dtypes, const Barri
 
 Operation AnyBarrier::insert_many(std::size_t component, const AnyOutput& keys, const AnyOutput& values,
                                   const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, BarrierInsertMany::name, at);
-  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
+  const ScopeGuard with = enter_beside(handle_, BarrierInsertMany::name, at);
   if (values.is_valid() && component < shapes_.size()) {
     const PartialShape& shape = values.shape();
     const PartialShape element =
@@ -69,31 +69,19 @@ Operation AnyBarrier::insert_many(std::size_t component, const AnyOutput& keys, 
 }
 
 BuiltNode AnyBarrier::take_many(const AnyOutput& count, const BarrierTakeOptions& options, const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, BarrierTakeMany::name, at);
-  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
-  return build<BarrierTakeMany>({handle_, count},
-                                {.component_types = dtypes_,
-                                 .shapes = shapes_,
-                                 .allow_small_batch = options.allow_small_batch,
-                                 .wait_for_incomplete = options.wait_for_incomplete},
-                                at);
+  return build_on<BarrierTakeMany>({handle_, count},
+                                   {.component_types = dtypes_,
+                                    .shapes = shapes_,
+                                    .allow_small_batch = options.allow_small_batch,
+                                    .wait_for_incomplete = options.wait_for_incomplete},
+                                   at);
 }
 
 Operation AnyBarrier::close(bool cancel_pending_enqueues, const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, BarrierClose::name, at);
-  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
-  return build<BarrierClose>({handle_}, {.cancel_pending_enqueues = cancel_pending_enqueues}, at);
+  return build_on<BarrierClose>({handle_}, {.cancel_pending_enqueues = cancel_pending_enqueues}, at);
 }
-AnyOutput AnyBarrier::ready_size(const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, BarrierReadySize::name, at);
-  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
-  return build<BarrierReadySize>({handle_}, {}, at);
-}
-AnyOutput AnyBarrier::incomplete_size(const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, BarrierIncompleteSize::name, at);
-  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
-  return build<BarrierIncompleteSize>({handle_}, {}, at);
-}
+AnyOutput AnyBarrier::ready_size(const At& at) const { return build_on<BarrierReadySize>({handle_}, {}, at); }
+AnyOutput AnyBarrier::incomplete_size(const At& at) const { return build_on<BarrierIncompleteSize>({handle_}, {}, at); }
 
 }  // namespace detail
 

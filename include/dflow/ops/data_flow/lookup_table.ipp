@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/graph/graph_store.hpp>
+#include <dflow/op/build_on.hpp>
 #include <dflow/ops/data_flow/lookup_table.hpp>
 #include <dflow/ops/data_flow/queue.ipp>
 
@@ -95,8 +96,7 @@ void AnyLookupTable::check_values(const AnyOutput& keys, const AnyOutput& values
 }
 
 AnyOutput AnyLookupTable::find(const AnyOutput& keys, const AnyOutput& default_value, const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, LookupTableFind::name, at);
-  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
+  const ScopeGuard with = enter_beside(handle_, LookupTableFind::name, at);
   if (default_value.is_valid() && !default_value.shape().is_compatible_with(value_shape_)) {
     throw_error(Status::invalid_argument(str_cat("the default value has shape ", default_value.shape().to_string(),
                                                  ", and the table's values ", value_shape_.to_string()))
@@ -106,38 +106,24 @@ AnyOutput AnyLookupTable::find(const AnyOutput& keys, const AnyOutput& default_v
   return build<LookupTableFind>({handle_, keys, default_value}, {}, at);
 }
 Operation AnyLookupTable::insert(const AnyOutput& keys, const AnyOutput& values, const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, LookupTableInsert::name, at);
-  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
+  const ScopeGuard with = enter_beside(handle_, LookupTableInsert::name, at);
   check_values(keys, values, LookupTableInsert::name, at);
   return build<LookupTableInsert>({handle_, keys, values}, {}, at);
 }
 Operation AnyLookupTable::remove(const AnyOutput& keys, const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, LookupTableRemove::name, at);
-  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
-  return build<LookupTableRemove>({handle_, keys}, {}, at);
+  return build_on<LookupTableRemove>({handle_, keys}, {}, at);
 }
-AnyOutput AnyLookupTable::size(const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, LookupTableSize::name, at);
-  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
-  return build<LookupTableSize>({handle_}, {}, at);
-}
+AnyOutput AnyLookupTable::size(const At& at) const { return build_on<LookupTableSize>({handle_}, {}, at); }
 BuiltNode AnyLookupTable::export_all(const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, LookupTableExport::name, at);
-  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
-  TypeArgs types;
-  types.push_back(key_);
-  types.push_back(value_);
-  return build<LookupTableExport>({handle_}, {.value_shape = value_shape_}, at, types);
+  return build_on<LookupTableExport>({handle_}, {.value_shape = value_shape_}, at, two_types(key_, value_));
 }
 Operation AnyLookupTable::import_all(const AnyOutput& keys, const AnyOutput& values, const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, LookupTableImport::name, at);
-  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
+  const ScopeGuard with = enter_beside(handle_, LookupTableImport::name, at);
   check_values(keys, values, LookupTableImport::name, at);
   return build<LookupTableImport>({handle_, keys, values}, {}, at);
 }
 Operation AnyLookupTable::initialize(const AnyOutput& keys, const AnyOutput& values, const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, InitializeTable::name, at);
-  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
+  const ScopeGuard with = enter_beside(handle_, InitializeTable::name, at);
   check_values(keys, values, InitializeTable::name, at);
   return build<InitializeTable>({handle_, keys, values}, {}, at);
 }
@@ -159,8 +145,7 @@ std::optional<std::string> why_no_column(std::int64_t index, DType dtype) {
 Operation AnyLookupTable::initialize_from_text_file(const AnyOutput& filename, InitializeTableFromTextFile::Attrs attrs,
                                                     const At& at) const {
   using Op = InitializeTableFromTextFile;
-  GraphStore& graph = graph_of({&handle_, 1}, Op::name, at);
-  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
+  const ScopeGuard with = enter_beside(handle_, Op::name, at);
   std::optional<std::string> why = why_no_column(attrs.key_index, key_);
   if (!why) why = why_no_column(attrs.value_index, value_);
   if (!why && value_shape_.rank() != 0) why = "a file gives scalars, and the table's values have another shape";

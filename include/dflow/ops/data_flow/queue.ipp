@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/graph/graph_store.hpp>
+#include <dflow/op/build_on.hpp>
 #include <dflow/ops/data_flow/queue.hpp>
 
 #include <cstddef>
@@ -108,18 +109,16 @@ AnyQueue::AnyQueue(GraphStore& graph, std::vector<DType> dtypes, const QueueOpti
 }
 
 Operation AnyQueue::enqueue(std::span<const AnyOutput> components, bool many, const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, QueueEnqueue::name, at);
-  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
+  const ScopeGuard with = enter_beside(handle_, QueueEnqueue::name, at);
   check_components(components, shapes_, many, many ? QueueEnqueueMany::name : QueueEnqueue::name, at);
   std::vector<AnyOutput> inputs{handle_};
   inputs.insert(inputs.end(), components.begin(), components.end());
-  if (many) return build<QueueEnqueueMany>(graph, inputs, {.Tcomponents = dtypes_}, at);
-  return build<QueueEnqueue>(graph, inputs, {.Tcomponents = dtypes_}, at);
+  if (many) return build<QueueEnqueueMany>(std::span<const AnyOutput>(inputs), {.Tcomponents = dtypes_}, at);
+  return build<QueueEnqueue>(std::span<const AnyOutput>(inputs), {.Tcomponents = dtypes_}, at);
 }
 
 BuiltNode AnyQueue::dequeue(const AnyOutput& count, bool up_to, const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, QueueDequeue::name, at);
-  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
+  const ScopeGuard with = enter_beside(handle_, QueueDequeue::name, at);
   const QueueDequeueAttrs attrs{dtypes_, shapes_};
   if (!count.is_valid()) return build<QueueDequeue>({handle_}, attrs, at);
   if (up_to) return build<QueueDequeueUpTo>({handle_, count}, attrs, at);
@@ -127,20 +126,10 @@ BuiltNode AnyQueue::dequeue(const AnyOutput& count, bool up_to, const At& at) co
 }
 
 Operation AnyQueue::close(bool cancel_pending_enqueues, const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, QueueClose::name, at);
-  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
-  return build<QueueClose>({handle_}, {.cancel_pending_enqueues = cancel_pending_enqueues}, at);
+  return build_on<QueueClose>({handle_}, {.cancel_pending_enqueues = cancel_pending_enqueues}, at);
 }
-AnyOutput AnyQueue::size(const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, QueueSize::name, at);
-  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
-  return build<QueueSize>({handle_}, {}, at);
-}
-AnyOutput AnyQueue::is_closed(const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, QueueIsClosed::name, at);
-  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
-  return build<QueueIsClosed>({handle_}, {}, at);
-}
+AnyOutput AnyQueue::size(const At& at) const { return build_on<QueueSize>({handle_}, {}, at); }
+AnyOutput AnyQueue::is_closed(const At& at) const { return build_on<QueueIsClosed>({handle_}, {}, at); }
 
 }  // namespace detail
 

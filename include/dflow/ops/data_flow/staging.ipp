@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/graph/graph_store.hpp>
+#include <dflow/op/build_on.hpp>
 #include <dflow/ops/data_flow/queue.ipp>
 #include <dflow/ops/data_flow/staging.hpp>
 
@@ -42,28 +43,17 @@ AnyStagingArea::AnyStagingArea(GraphStore& graph, std::vector<DType> dtypes, con
 }
 
 Operation AnyStagingArea::stage(std::span<const AnyOutput> components, const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, Stage::name, at);
-  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
+  const ScopeGuard with = enter_beside(handle_, Stage::name, at);
   check_components(components, shapes_, false, Stage::name, at);
   std::vector<AnyOutput> inputs{handle_};
   inputs.insert(inputs.end(), components.begin(), components.end());
-  return build<Stage>(graph, inputs, {.dtypes = dtypes_}, at);
+  return build<Stage>(std::span<const AnyOutput>(inputs), {.dtypes = dtypes_}, at);
 }
 BuiltNode AnyStagingArea::unstage(const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, Unstage::name, at);
-  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
-  return build<Unstage>({handle_}, {.dtypes = dtypes_, .shapes = shapes_}, at);
+  return build_on<Unstage>({handle_}, {.dtypes = dtypes_, .shapes = shapes_}, at);
 }
-AnyOutput AnyStagingArea::size(const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, StageSize::name, at);
-  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
-  return build<StageSize>({handle_}, {}, at);
-}
-Operation AnyStagingArea::clear(const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, StageClear::name, at);
-  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
-  return build<StageClear>({handle_}, {}, at);
-}
+AnyOutput AnyStagingArea::size(const At& at) const { return build_on<StageSize>({handle_}, {}, at); }
+Operation AnyStagingArea::clear(const At& at) const { return build_on<StageClear>({handle_}, {}, at); }
 
 }  // namespace detail
 

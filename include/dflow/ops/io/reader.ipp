@@ -2,6 +2,7 @@
 
 #include <dflow/base/str_cat.hpp>
 #include <dflow/graph/graph_store.hpp>
+#include <dflow/op/build_on.hpp>
 #include <dflow/ops/io/reader.hpp>
 
 namespace dflow {
@@ -53,15 +54,6 @@ AnyOutput build_reader(Graph& graph, typename O::Attrs attrs, std::string_view n
   return build<O>(store, {}, std::move(attrs), {.name = at.name.empty() ? name : at.name, .where = at.where});
 }
 
-/// A node with the reader's handle and further inputs, on the reader's device.
-template <class O>
-BuiltNode build_on_reader(const AnyOutput& reader, const AnyOutput* other, const At& at) {
-  GraphStore& graph = graph_of({&reader, 1}, O::name, at);
-  const ScopeGuard with_reader = enter_colocation(graph, reader.operation(), at.where);
-  if (other == nullptr) return build<O>({reader}, {}, at);
-  return build<O>({reader, *other}, {}, at);
-}
-
 Reader::Records records_of(const BuiltNode& node) {
   return {Output<std::string>::unchecked(node.output(0)), Output<std::string>::unchecked(node.output(1))};
 }
@@ -71,14 +63,13 @@ Reader::Records records_of(const BuiltNode& node) {
 Reader::Records Reader::read(const detail::TypedQueue<std::string>& queue, const At& at) const {
   GraphStore& graph = detail::graph_of({&handle_, 1}, ReaderRead::name, at);
   const ScopeGuard with_queue = enter_colocation(graph, queue.handle().operation(), at.where);
-  return detail::records_of(detail::build_on_reader<ReaderRead>(handle_, &queue.handle(), at));
+  return detail::records_of(detail::build_on<ReaderRead>({handle_, queue.handle()}, {}, at));
 }
 Reader::Records Reader::read_up_to(const detail::TypedQueue<std::string>& queue,
                                    const Output<std::int64_t>& num_records, const At& at) const {
   GraphStore& graph = detail::graph_of({&handle_, 1}, ReaderReadUpTo::name, at);
   const ScopeGuard with_queue = enter_colocation(graph, queue.handle().operation(), at.where);
-  const ScopeGuard with_reader = enter_colocation(graph, handle_.operation(), at.where);
-  return detail::records_of(build<ReaderReadUpTo>({handle_, queue.handle(), num_records}, {}, at));
+  return detail::records_of(detail::build_on<ReaderReadUpTo>({handle_, queue.handle(), num_records}, {}, at));
 }
 Reader::Records Reader::read_up_to(const detail::TypedQueue<std::string>& queue, std::int64_t num_records,
                                    const At& at) const {
@@ -89,19 +80,16 @@ Reader::Records Reader::read_up_to(const detail::TypedQueue<std::string>& queue,
                     at);
 }
 Output<std::int64_t> Reader::num_records_produced(const At& at) const {
-  return Output<std::int64_t>::unchecked(
-      detail::build_on_reader<ReaderNumRecordsProduced>(handle_, nullptr, at).output(0));
+  return Output<std::int64_t>::unchecked(detail::build_on<ReaderNumRecordsProduced>({handle_}, {}, at).output(0));
 }
 Output<std::int64_t> Reader::num_work_units_completed(const At& at) const {
-  return Output<std::int64_t>::unchecked(
-      detail::build_on_reader<ReaderNumWorkUnitsCompleted>(handle_, nullptr, at).output(0));
+  return Output<std::int64_t>::unchecked(detail::build_on<ReaderNumWorkUnitsCompleted>({handle_}, {}, at).output(0));
 }
 Output<std::string> Reader::serialize_state(const At& at) const {
-  return Output<std::string>::unchecked(detail::build_on_reader<ReaderSerializeState>(handle_, nullptr, at).output(0));
+  return Output<std::string>::unchecked(detail::build_on<ReaderSerializeState>({handle_}, {}, at).output(0));
 }
 Operation Reader::restore_state(const Output<std::string>& state, const At& at) const {
-  const AnyOutput other = state;
-  return detail::build_on_reader<ReaderRestoreState>(handle_, &other, at);
+  return detail::build_on<ReaderRestoreState>({handle_, state}, {}, at);
 }
 Operation Reader::restore_state(std::string_view state, const At& at) const {
   GraphStore& graph = detail::graph_of({&handle_, 1}, ReaderRestoreState::name, at);
@@ -109,7 +97,7 @@ Operation Reader::restore_state(std::string_view state, const At& at) const {
                            detail::any_constant(graph, Tensor<std::string>(std::string(state)), {.where = at.where})),
                        at);
 }
-Operation Reader::reset(const At& at) const { return detail::build_on_reader<ReaderReset>(handle_, nullptr, at); }
+Operation Reader::reset(const At& at) const { return detail::build_on<ReaderReset>({handle_}, {}, at); }
 
 WholeFileReader::WholeFileReader(Graph& graph, const ReaderOptions& options, const At& at)
     : Reader(detail::build_reader<WholeFileReaderOp>(

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/graph/graph_store.hpp>
+#include <dflow/op/build_on.hpp>
 #include <dflow/ops/state/count.hpp>
 
 namespace dflow {
@@ -15,10 +16,7 @@ void CountUpTo::infer(InferContext& context) {
 }
 
 AnyOutput detail::any_count_up_to(const AnyVariable& variable, const CountUpTo::Attrs& attrs, const At& at) {
-  const AnyOutput& handle = variable.handle();
-  GraphStore& graph = graph_of({&handle, 1}, CountUpTo::name, at);
-  const ScopeGuard with = enter_colocation(graph, handle.operation(), at.where);
-  return build<CountUpTo>({handle}, attrs, at, one_type(variable.dtype()));
+  return build_on<CountUpTo>({variable.handle()}, attrs, at, one_type(variable.dtype()));
 }
 
 }  // namespace dflow

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/graph/graph_store.hpp>
+#include <dflow/op/build_on.hpp>
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/state/variable.hpp>
 
@@ -49,19 +50,6 @@ void AssignSub::infer(InferContext& context) { detail::infer_assign_update(conte
 void IsVariableInitialized::infer(InferContext& context) { context.set_output(0, Shape{}); }
 
 // ---- AnyVariable ----
-
-namespace detail {
-
-/// Builds an op on a variable where the variable is.
-template <class O>
-BuiltNode build_on(const AnyOutput& handle, std::initializer_list<AnyOutput> inputs, const At& at,
-                   typename O::Attrs attrs = {}, const TypeArgs& types = {}) {
-  GraphStore& graph = graph_of({&handle, 1}, O::name, at);
-  const ScopeGuard with = enter_colocation(graph, handle.operation(), at.where);
-  return build<O>(inputs, std::move(attrs), at, types);
-}
-
-}  // namespace detail
 
 AnyVariable AnyVariable::make(GraphStore& graph, const AnyOutput& initial_value, const VariableOptions& options,
                               const At& at) {
@@ -173,8 +161,7 @@ Operation AnyVariable::initializer() const {
 }
 
 AnyOutput AnyVariable::read(const At& at) const {
-  return detail::build_on<ReadVariable>(handle_, {handle_}, at, {},
-                                        read_.is_valid() ? detail::one_type(dtype()) : TypeArgs{});
+  return detail::build_on<ReadVariable>({handle_}, {}, at, read_.is_valid() ? detail::one_type(dtype()) : TypeArgs{});
 }
 AnyOutput AnyVariable::initialized_value(const At& at) const {
   const Operation initialized = initializer();
@@ -186,37 +173,37 @@ AnyOutput AnyVariable::initialized_value(const At& at) const {
   return read(at);
 }
 Operation AnyVariable::assign(const AnyOutput& value, const At& at, bool validate_shape) const {
-  return detail::build_on<Assign>(handle_, {handle_, value}, at, {.validate_shape = validate_shape});
+  return detail::build_on<Assign>({handle_, value}, {.validate_shape = validate_shape}, at);
 }
 Operation AnyVariable::assign_add(const AnyOutput& delta, const At& at) const {
-  return detail::build_on<AssignAdd>(handle_, {handle_, delta}, at);
+  return detail::build_on<AssignAdd>({handle_, delta}, {}, at);
 }
 Operation AnyVariable::assign_sub(const AnyOutput& delta, const At& at) const {
-  return detail::build_on<AssignSub>(handle_, {handle_, delta}, at);
+  return detail::build_on<AssignSub>({handle_, delta}, {}, at);
 }
 Operation AnyVariable::scatter_update(const AnyOutput& indices, const AnyOutput& updates, const At& at) const {
-  return detail::build_on<ScatterUpdate>(handle_, {handle_, indices, updates}, at);
+  return detail::build_on<ScatterUpdate>({handle_, indices, updates}, {}, at);
 }
 Operation AnyVariable::scatter_add(const AnyOutput& indices, const AnyOutput& updates, const At& at) const {
-  return detail::build_on<ScatterAdd>(handle_, {handle_, indices, updates}, at);
+  return detail::build_on<ScatterAdd>({handle_, indices, updates}, {}, at);
 }
 Operation AnyVariable::scatter_sub(const AnyOutput& indices, const AnyOutput& updates, const At& at) const {
-  return detail::build_on<ScatterSub>(handle_, {handle_, indices, updates}, at);
+  return detail::build_on<ScatterSub>({handle_, indices, updates}, {}, at);
 }
 Operation AnyVariable::scatter_mul(const AnyOutput& indices, const AnyOutput& updates, const At& at) const {
-  return detail::build_on<ScatterMul>(handle_, {handle_, indices, updates}, at);
+  return detail::build_on<ScatterMul>({handle_, indices, updates}, {}, at);
 }
 Operation AnyVariable::scatter_div(const AnyOutput& indices, const AnyOutput& updates, const At& at) const {
-  return detail::build_on<ScatterDiv>(handle_, {handle_, indices, updates}, at);
+  return detail::build_on<ScatterDiv>({handle_, indices, updates}, {}, at);
 }
 Operation AnyVariable::scatter_min(const AnyOutput& indices, const AnyOutput& updates, const At& at) const {
-  return detail::build_on<ScatterMin>(handle_, {handle_, indices, updates}, at);
+  return detail::build_on<ScatterMin>({handle_, indices, updates}, {}, at);
 }
 Operation AnyVariable::scatter_max(const AnyOutput& indices, const AnyOutput& updates, const At& at) const {
-  return detail::build_on<ScatterMax>(handle_, {handle_, indices, updates}, at);
+  return detail::build_on<ScatterMax>({handle_, indices, updates}, {}, at);
 }
 AnyOutput AnyVariable::is_initialized(const At& at) const {
-  return detail::build_on<IsVariableInitialized>(handle_, {handle_}, at);
+  return detail::build_on<IsVariableInitialized>({handle_}, {}, at);
 }
 
 namespace detail {
