@@ -30,9 +30,8 @@ AnyOutput detail::any_constant(GraphStore& graph, AnyTensor value, const At& at)
                     .with_node(Const::name, at.name)
                     .with_location(at.where));
   }
-  TypeArgs types;
-  types.push_back(value.dtype());
-  return build<Const>(graph, {}, {.value = std::move(value)}, at, types);
+  const TypeArgs type = one_type(value.dtype());
+  return build<Const>(graph, {}, {.value = std::move(value)}, at, type);
 }
 
 AnyOutput detail::constant_beside(const AnyOutput& edge, AnyTensor value, const std::source_location& where) {
@@ -51,9 +50,7 @@ void detail::require_constant(const Status& status, const At& at) {
 }
 
 AnyOutput detail::any_placeholder(GraphStore& graph, DType dtype, const PartialShape& shape, const At& at) {
-  TypeArgs types;
-  types.push_back(dtype);
-  return build<Placeholder>(graph, {}, {.shape = shape}, at, types);
+  return build<Placeholder>(graph, {}, {.shape = shape}, at, one_type(dtype));
 }
 
 }  // namespace dflow

@@ -28,10 +28,8 @@ FunctionBody::FunctionBody(GraphStore& graph, std::string_view name, std::source
 
 AnyOutput FunctionBody::add_argument(DType dtype, const PartialShape& shape) {
   const std::string name = graph_.unique_name("argument").substr(graph_.scope().name_prefix.size());
-  TypeArgs types;
-  types.push_back(dtype);
   return build<FunctionArgument>(graph_, {}, {.number = num_arguments_++, .shape = shape},
-                                 {.name = name, .where = where_}, types);
+                                 {.name = name, .where = where_}, one_type(dtype));
 }
 
 void FunctionBody::finish(const BodyResults& results) {

@@ -16,10 +16,7 @@ void Cast::gradient(GradientContext& context) {
 
 AnyOutput detail::cast_to(const AnyOutput& x, DType to, const At& at) {
   if (x.dtype() == to) return x;
-  TypeArgs types;
-  types.push_back(x.dtype());
-  types.push_back(to);
-  return build<Cast>({x}, {}, at, types);
+  return build<Cast>({x}, {}, at, two_types(x.dtype(), to));
 }
 
 AnyOutput detail::widened(const AnyOutput& x) { return cast_to(x, sum_type(x.dtype())); }

@@ -26,10 +26,8 @@ AnyOutput dropout_by(const Expr& x, const Expr& probability, const DropoutOption
   const ScopeGuard place = enter_place(graph, at.where);
   const Expr keep_prob = widened(probability);
   const AnyOutput shape = shape_of(x);
-  TypeArgs types;
-  types.push_back(keep_prob.dtype());
   const RandomAttrs attrs{.seed = static_cast<std::int64_t>(next_op_seed(graph, options.seed))};
-  const Expr uniform = AnyOutput(build<RandomUniform>(graph, {&shape, 1}, attrs, {}, types));
+  const Expr uniform = AnyOutput(build<RandomUniform>(graph, {&shape, 1}, attrs, {}, one_type(keep_prob.dtype())));
   const AnyOutput mask = build<Floor>({uniform + keep_prob});
   return build<ReluGrad>({x / cast_to(keep_prob, x.dtype()), cast_to(mask, x.dtype())}, {}, at);
 }

@@ -30,12 +30,11 @@ RandomAttrs random_attrs(GraphStore& graph, std::uint64_t seed) {
 template <class O>
 AnyOutput scaled_random(GraphStore& graph, DType dtype, const IndexList& shape, std::uint64_t seed, double scale,
                         double shift, std::optional<double> limit, const At& at) {
-  TypeArgs types;
-  types.push_back(dtype);
   const At unnamed{.where = at.where};
   const bool scales = scale != 1, shifts = shift != 0, is_limited = limit && (scales || shifts);
   const AnyOutput dims = shape.edge(graph, unnamed);
-  Expr x = AnyOutput(build<O>(graph, {&dims, 1}, random_attrs(graph, seed), scales || shifts ? unnamed : at, types));
+  Expr x = AnyOutput(
+      build<O>(graph, {&dims, 1}, random_attrs(graph, seed), scales || shifts ? unnamed : at, one_type(dtype)));
   if (scales) x = AnyOutput(build<Mul>({x, scalar_like(x, scale)}, {}, shifts || is_limited ? unnamed : at));
   if (shifts) x = AnyOutput(build<Add>({x, scalar_like(x, shift)}, {}, is_limited ? unnamed : at));
   if (is_limited) x = AnyOutput(build<Minimum>({x, scalar_like(x, *limit)}, {}, at));
