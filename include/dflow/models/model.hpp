@@ -10,7 +10,6 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
-#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>

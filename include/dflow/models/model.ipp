@@ -44,6 +44,11 @@ std::vector<std::string> names_of(const Items& items, Name&& name) {
   return names;
 }
 
+void require_same_graph(const Session& session, const Graph& graph) {
+  if (session.graph() == graph.store()) return;
+  throw_error(Status::invalid_argument("the session is of another graph than the model's"));
+}
+
 }  // namespace detail
 
 // ---- tensors by name ----
@@ -236,9 +241,7 @@ AnyOutput Model::input(std::string_view name) const { return find(name, true); }
 AnyOutput Model::output(std::string_view name) const { return find(name, false); }
 
 void Model::initialize(Session& session) const {
-  if (session.graph() != graph_.store()) {
-    throw_error(Status::invalid_argument("the session is of another graph than the model's"));
-  }
+  detail::require_same_graph(session, graph_);
   std::vector<Operation> operations;
   operations.reserve(initializers_.size());
   for (const NodeId id : initializers_) operations.emplace_back(graph_.store(), id);
@@ -276,9 +279,7 @@ PreparedModel Model::prepare(std::string_view signature) const { return prepare(
 
 PreparedModel Model::prepare(Session& session, std::string_view signature) const {
   const Call& of = call(signature);
-  if (session.graph() != graph_.store()) {
-    throw_error(Status::invalid_argument("the session is of another graph than the model's"));
-  }
+  detail::require_same_graph(session, graph_);
   const auto prepared = std::make_shared<PreparedModel::State>();
   prepared->signature = of.name;
   const auto describe = [&](const auto& named, std::vector<PreparedModel::Edge>& into) {

@@ -38,7 +38,6 @@ struct ModelDef {
   }
   /// Builds with the ops of the model's graph, and the ops that freezing puts in.
   static Model build_like(const Model& model, ModelDef def);
-  static const std::shared_ptr<const SessionOptions>& options_of(const Model& model) { return model.options_; }
 };
 
 /// The treatment of a variable that the graph writes to.

@@ -300,11 +300,8 @@ std::array<AnyOutput, 2> exported_table(GraphStore& graph, NodeId table) {
     const LookupTableAttrs attrs = graph.node(table).attrs_as<MutableHashTableOp>();
     const ScopeGuard outside = graph.enter(GraphStore::Scope{});
     const ScopeGuard with = enter_colocation(graph, Operation(&graph, table));
-    TypeArgs types;
-    types.push_back(attrs.key_dtype);
-    types.push_back(attrs.value_dtype);
     found = build<LookupTableExport>({AnyOutput(&graph, {table, 0})}, {.value_shape = attrs.value_shape},
-                                     {.name = name}, types)
+                                     {.name = name}, two_types(attrs.key_dtype, attrs.value_dtype))
                 .output(0)
                 .node_id();
   }

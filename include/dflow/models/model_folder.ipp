@@ -16,8 +16,6 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 namespace dflow::detail {
 
@@ -273,29 +271,26 @@ void read_values(FileSystem& files, const std::string& prefix, ModelDef& def) {
   }
 }
 
+/// Errors of `read` name the file.
+template <class Read>
+auto naming(const std::string& path, const Read& read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    throw_error(error.status().with_prefix(str_cat("'", path, "': ")));
+  }
+}
+
 ModelDef read_model_files(FileSystem& files, const std::string& path, std::string_view text) {
   ModelDef def;
-  ModelFile file;
-  try {
-    file = ModelFileReader(text, def).read();
-  } catch (const Error& error) {
-    throw_error(error.status().with_prefix(str_cat("'", join_path(path, model_file), "': ")));
-  }
+  const ModelFile file = naming(join_path(path, model_file), [&] { return ModelFileReader(text, def).read(); });
   const std::string graph = graph_path(path, file.save);
   const std::string content = read_marked(files, graph, file.graph);
-  try {
-    def.graph = from_binary(content);
-  } catch (const Error& error) {
-    throw_error(error.status().with_prefix(str_cat("'", graph, "': ")));
-  }
+  def.graph = naming(graph, [&] { return from_binary(content); });
   if (!file.variables) return def;
   const std::string prefix = variables_path(path, file.save);
   static_cast<void>(read_marked(files, checkpoint_index_path(prefix), *file.variables));
-  try {
-    read_values(files, prefix, def);
-  } catch (const Error& error) {
-    throw_error(error.status().with_prefix(str_cat("'", prefix, "': ")));
-  }
+  naming(prefix, [&] { read_values(files, prefix, def); });
   return def;
 }
 
