@@ -193,8 +193,8 @@ class AnyVariable {
 };
 
 namespace detail {
-/// The variables in the graph's collection of this name.
-std::vector<AnyVariable> variables_in(GraphStore& graph, std::string_view collection);
+/// The variables in the graph's collection of this name, behind the first `begin`.
+std::vector<AnyVariable> variables_in(GraphStore& graph, std::string_view collection, std::size_t begin = 0);
 }  // namespace detail
 
 /// All variables of the graph, and the variables that optimizers train, in the order in which they were made. They are

@@ -208,9 +208,10 @@ AnyOutput AnyVariable::is_initialized(const At& at) const {
 
 namespace detail {
 
-std::vector<AnyVariable> variables_in(GraphStore& graph, std::string_view collection) {
+std::vector<AnyVariable> variables_in(GraphStore& graph, std::string_view collection, std::size_t begin) {
+  const std::vector<NodeId> ids = graph.collection(collection);
   std::vector<AnyVariable> variables;
-  for (const NodeId id : graph.collection(collection)) variables.push_back(AnyVariable::of(Operation(&graph, id)));
+  for (std::size_t i = begin; i < ids.size(); ++i) variables.push_back(AnyVariable::of(Operation(&graph, ids[i])));
   return variables;
 }
 

@@ -82,14 +82,6 @@ ScopeGuard enter_replica(GraphStore& graph, std::size_t number, MirroredReplica&
   return graph.enter(std::move(scope));
 }
 
-/// The variables of a collection behind the first `begin`.
-std::vector<AnyVariable> variables_since(GraphStore& graph, std::string_view collection, std::size_t begin) {
-  const std::vector<NodeId> ids = graph.collection(collection);
-  std::vector<AnyVariable> variables;
-  for (std::size_t i = begin; i < ids.size(); ++i) variables.push_back(AnyVariable::of(Operation(&graph, ids[i])));
-  return variables;
-}
-
 /// Checks that replica `number` has the same variables as the first, one for one.
 void require_mirrored(const MirroredReplica& first, const MirroredReplica& other, std::size_t number,
                       std::source_location where) {
@@ -176,7 +168,7 @@ std::vector<SavedVariable> MirroredReplicas::saved_variables() const {
   const std::vector<NodeId> all_copies = graph.collection(detail::mirrored_copies);
   const std::set<NodeId> copies(all_copies.begin(), all_copies.end());
   std::vector<SavedVariable> saved;
-  for (const AnyVariable& variable : detail::variables_since(graph, "variables", 0)) {
+  for (const AnyVariable& variable : dflow::detail::variables_in(graph, "variables")) {
     if (copies.contains(variable.handle().node_id())) continue;
     saved.push_back({variable.whole_name(), variable});
   }
@@ -205,8 +197,8 @@ Operation MirroredReplicas::build(Graph& graph_of_model, FunctionRef<AnyOutput(s
     const std::size_t num_penalties = graph.collection(penalties).size();
     replica.loss = model(r);
     replica.penalties = graph.take_from_collection(penalties, num_penalties);
-    replica.variables = detail::variables_since(graph, "variables", num_variables);
-    replica.trained = detail::variables_since(graph, "trainable_variables", num_trained);
+    replica.variables = dflow::detail::variables_in(graph, "variables", num_variables);
+    replica.trained = dflow::detail::variables_in(graph, "trainable_variables", num_trained);
     detail::require_mirrored(replicas.front(), replica, r, at.where);
     if (replica.trained.empty()) {
       throw_error(
@@ -242,7 +234,7 @@ Operation MirroredReplicas::build(Graph& graph_of_model, FunctionRef<AnyOutput(s
     for (const Operation& update : detail::update_operations_of(replica.loss, options)) updates.push_back(update);
     updates.push_back(optimizer_->update_replica(replica.gradients, r == 0 ? options.global_step : std::nullopt, r == 0,
                                                  {.where = at.where}));
-    const std::vector<AnyVariable> slots = detail::variables_since(graph, "variables", num_variables);
+    const std::vector<AnyVariable> slots = dflow::detail::variables_in(graph, "variables", num_variables);
     replica.variables.insert(replica.variables.end(), slots.begin(), slots.end());
     detail::require_mirrored(replicas.front(), replica, r, at.where);
     built->losses.push_back(replica.loss);
