@@ -5,10 +5,10 @@
 #include <dflow/base/termination_signal.hpp>
 #include <dflow/base/threads/elastic_pool.hpp>
 #include <dflow/base/threads/wait_until.hpp>
-#include <dflow/core/device_name.hpp>
 #include <dflow/core/memory/pool_allocator.hpp>
 #include <dflow/kernels/state/device_files.hpp>
 #include <dflow/net/cluster_comparison.hpp>
+#include <dflow/net/cluster_peers.hpp>
 #include <dflow/net/inspect/metrics.hpp>
 #include <dflow/net/log_lines.hpp>
 #include <dflow/net/master/cluster_tasks.hpp>
@@ -149,7 +149,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     if (o.incarnation == 0) o.incarnation = is_task ? incarnation_at(o.clock->wall_now(), o.random()) : o.random();
     if (o.pool == nullptr && is_task) o.pool = detail::make_server_pool(o.num_threads);
     if (o.pool == nullptr) o.pool = std::make_shared<ElasticPool>(ElasticPoolOptions{.name = "dflow-client"});
-    task = is_task ? cluster.task_name() : str_cat("/job:client/replica:0/task:", o.incarnation % 2'000'000'000);
+    task = is_task ? cluster.task_name() : detail::name_of_client("client", o.incarnation);
     lines = detail::log_lines(task, o);
     o.log = dflow::detail::QueuedLog{lines};
     if (o.transport == nullptr) {
@@ -198,13 +198,8 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
 
   void make_peers(bool is_task) {
     log = std::make_shared<TaskLog>(options.clock);
-    Peers::Options to;
-    to.transport = options.transport;
-    to.connection.self = {{}, task, options.incarnation, options.ops.ops().fingerprint()};
-    to.connection.secret = cluster.secret();
-    to.connection.is_insecure = cluster.is_insecure();
-    to.connection.clock = options.clock;
-    to.connection.random = options.random;
+    Peers::Options to = detail::peers_of(cluster, {{}, task, options.incarnation, options.ops.ops().fingerprint()},
+                                         options.transport, options.clock, options.random);
     to.connection.log = options.log;
     to.connection.log_of_peer = [to = lines](std::string_view line, std::string_view peer) { to->add(line, peer); };
     to.connection.heartbeat_interval = options.silence_timeout / 5;
@@ -214,9 +209,6 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     to.connection.budget = [of = budgets](const TaskIdentity& client) { return of->of(client); };
     if (const std::uint64_t most = options.client_memory_limit_bytes; most != 0) {
       to.connection.max_answer_bytes = std::min(to.connection.max_answer_bytes, most / 2);
-    }
-    for (const ClusterSpec::Task& other : cluster.tasks()) {
-      if (other.name != task) to.addresses.emplace(other.name, other.address);
     }
     to.pool = options.pool;
     std::shared_ptr<ClusterComparison> comparison;

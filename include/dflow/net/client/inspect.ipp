@@ -6,11 +6,11 @@
 #include <dflow/base/system_seed.hpp>
 #include <dflow/io/json/writer.hpp>
 #include <dflow/net/client/inspect.hpp>
+#include <dflow/net/cluster_peers.hpp>
 #include <dflow/net/cluster_spec.hpp>
 #include <dflow/net/protocol/call.hpp>
 #include <dflow/net/protocol/clock_offset.hpp>
 #include <dflow/net/protocol/messages.hpp>
-#include <dflow/net/tasks/peers.hpp>
 #include <dflow/net/transport/sockets/asio_transport.hpp>
 
 #include <algorithm>
@@ -76,10 +76,6 @@ std::string json_list(const std::vector<T>& entries, WriteOne write_one) {
   return out + "]";
 }
 
-}  // namespace detail
-
-namespace detail {
-
 /// The answers of all tasks, in the order of the cluster's.
 std::vector<InspectAnswer> ask_all(const ClusterSpec& cluster, Method method, const std::string& body,
                                    InspectOptions options) {
@@ -89,19 +85,14 @@ std::vector<InspectAnswer> ask_all(const ClusterSpec& cluster, Method method, co
     options.transport = std::make_shared<AsioTransport>(AsioTransportOptions{.clock = options.clock});
   }
   const std::uint64_t incarnation = options.random();
-  Peers::Options to;
-  to.transport = options.transport;
-  to.connection.self = {{}, str_cat("/job:inspect/replica:0/task:", incarnation % 2'000'000'000), incarnation, 0};
-  to.connection.secret = cluster.secret();
-  to.connection.is_insecure = cluster.is_insecure();
-  to.connection.clock = options.clock;
-  to.connection.random = options.random;
+  Peers::Options to = peers_of(cluster, {{}, name_of_client("inspect", incarnation), incarnation, 0}, options.transport,
+                               options.clock, options.random);
   to.connect_timeout = options.timeout;
   to.connection.handshake_timeout = options.timeout;
-  for (const ClusterSpec::Task& task : cluster.tasks()) to.addresses.emplace(task.name, task.address);
   const auto peers = std::make_shared<Peers>(std::move(to));
   const auto answers = std::make_shared<InspectAnswers>();
-  const std::size_t num_tasks = cluster.tasks().size();
+  const std::vector<ClusterSpec::Task> tasks = cluster.tasks();
+  const std::size_t num_tasks = tasks.size();
   answers->answers.resize(num_tasks);
   answers->num_left = num_tasks;
   const Clock::time_point deadline = options.clock->after(options.timeout);
@@ -115,7 +106,7 @@ std::vector<InspectAnswer> ask_all(const ClusterSpec& cluster, Method method, co
         answers->set(i, {std::move(replied), std::move(said), asked_ns, clock_ns(clock->now())});
       });
     };
-    peers->connect(cluster.tasks()[i].name, Channel::control, {}, ask);
+    peers->connect(tasks[i].name, Channel::control, {}, ask);
   }
   std::unique_lock lock(answers->mutex);
   answers->changed.wait(lock, [&] { return answers->num_left == 0; });
@@ -128,11 +119,12 @@ std::vector<InspectAnswer> ask_all(const ClusterSpec& cluster, Method method, co
 /// The answers of tasks, as `Report`s.
 template <class Report, class Said, class Align>
 std::vector<Report> reports_of(const ClusterSpec& cluster, std::vector<InspectAnswer> answers, Align align) {
+  const std::vector<ClusterSpec::Task> tasks = cluster.tasks();
   std::vector<Report> reports;
   for (std::size_t i = 0; i < answers.size(); ++i) {
     Report& report = reports.emplace_back();
-    report.task = cluster.tasks()[i].name;
-    report.address = cluster.tasks()[i].address;
+    report.task = tasks[i].name;
+    report.address = tasks[i].address;
     report.status = std::move(answers[i].status);
     if (!report.status.ok()) continue;
     try {

@@ -8,10 +8,10 @@
 #include <dflow/base/system_seed.hpp>
 #include <dflow/base/threads/pool_event.hpp>
 #include <dflow/base/threads/thread_pool.hpp>
+#include <dflow/net/cluster_peers.hpp>
 #include <dflow/net/cluster_spec.hpp>
 #include <dflow/net/log_lines.hpp>
 #include <dflow/net/server.hpp>
-#include <dflow/net/tasks/peers.hpp>
 #include <dflow/net/transport/sockets/asio_transport.hpp>
 
 #include <atomic>
@@ -38,19 +38,13 @@ struct ThinClient {
     if (o.transport == nullptr) o.transport = std::make_shared<AsioTransport>(AsioTransportOptions{.clock = o.clock});
     clock = o.clock;
     incarnation = o.incarnation != 0 ? o.incarnation : o.random();
-    task = str_cat("/job:client/replica:0/task:", incarnation % 2'000'000'000);
+    task = name_of_client("client", incarnation);
     lines = log_lines(task, o);
-    Peers::Options to;
-    to.transport = std::move(o.transport);
-    to.connection.self = {{}, task, incarnation, 0};
-    to.connection.secret = cluster.secret();
-    to.connection.is_insecure = cluster.is_insecure();
-    to.connection.clock = clock;
-    to.connection.random = std::move(o.random);
+    Peers::Options to =
+        peers_of(cluster, {{}, task, incarnation, 0}, std::move(o.transport), clock, std::move(o.random));
     to.connection.log = dflow::detail::QueuedLog{lines};
     to.connection.heartbeat_interval = o.silence_timeout / 5;
     to.connection.heartbeat_timeout = o.silence_timeout;
-    for (const ClusterSpec::Task& other : cluster.tasks()) to.addresses.emplace(other.name, other.address);
     peers = std::make_shared<Peers>(std::move(to));
   }
 
