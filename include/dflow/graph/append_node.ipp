@@ -256,10 +256,6 @@ std::string choose_device(const GraphStore::Scope& scope, const Node& node) {
   return chosen.is_empty() ? std::string() : chosen.to_string();
 }
 
-}  // namespace detail
-
-namespace detail {
-
 NodeId append_seen(GraphStore& graph, const NodeRequest& request);
 
 /// The inputs. An edge that the current scope does not see is replaced by the edge that stands for it.

@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 
 /// Tensors and literals where a builder takes an edge. One rule holds for every builder: among its arguments that are
 /// edges, one must be an edge; each other may be a tensor, a number or a text, and becomes a constant beside that edge.

@@ -5,7 +5,6 @@
 #include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/math/unary.hpp>
 
-#include <source_location>
 #include <type_traits>
 
 /// Arithmetic on typed edges: `x * 2.0f + 1.0f`, `-x`, `i + 1 < limit`. Shapes broadcast; a tensor or a literal

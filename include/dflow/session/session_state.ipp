@@ -3,7 +3,6 @@
 #include <dflow/base/threads/elastic_pool.hpp>
 #include <dflow/core/memory/pool_allocator.hpp>
 #include <dflow/graph/graph_store.hpp>
-#include <dflow/ops/send_recv/send_recv.hpp>
 #include <dflow/passes/compile_step.hpp>
 #include <dflow/passes/partition.hpp>
 #include <dflow/runtime/default_devices.hpp>

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <dflow/core/device_name.hpp>
 #include <dflow/graph/graph_def_archive.hpp>
 #include <dflow/net/master/hosted_session.ipp>
 #include <dflow/net/master/master.hpp>
@@ -11,7 +10,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>

@@ -5,7 +5,6 @@
 #include <dflow/net/inspect/metrics.hpp>
 #include <dflow/net/inspect/task_log.hpp>
 #include <dflow/net/inspect/task_status.hpp>
-#include <dflow/net/protocol/clock_offset.hpp>
 #include <dflow/net/protocol/connection.hpp>
 #include <dflow/net/protocol/messages.hpp>
 #include <dflow/net/protocol/visit.hpp>
@@ -19,7 +18,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace dflow::net {

@@ -463,9 +463,7 @@ struct LoggedSend {
   LogRecord record;
   std::shared_ptr<TaskLog> log;
 };
-}  // namespace detail
 
-namespace detail {
 /// Charges the tensor to its client until the last handle to it is gone. Errors: ResourceExhausted.
 Status charge(const RendezvousKey& key, AnyTensor& tensor, std::shared_ptr<ByteBudget> budget) {
   if (budget == nullptr) return {};

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <dflow/graph/graph.hpp>
 #include <dflow/op/build.hpp>
 
 namespace dflow {

@@ -4,8 +4,6 @@
 #include <dflow/ops/array/constant.hpp>
 
 #include <cstdint>
-#include <initializer_list>
-#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>

@@ -3,7 +3,6 @@
 #include <dflow/op/build.hpp>
 #include <dflow/ops/array/constant.hpp>
 
-#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <span>

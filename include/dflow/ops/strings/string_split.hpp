@@ -4,7 +4,6 @@
 #include <dflow/ops/strings/string_op.hpp>
 
 #include <string>
-#include <string_view>
 
 namespace dflow {
 

@@ -7,7 +7,6 @@
 #include <dflow/train/replicas/replica.hpp>
 #include <dflow/train/replicas/stale_sync_replicas.hpp>
 
-#include <string>
 #include <vector>
 
 namespace dflow::train {
