@@ -69,25 +69,6 @@ AnyOutput constant_beside(const AnyOutput& edge, AnyTensor value, const std::sou
 
 }  // namespace detail
 
-/// A tensor or a literal beside an edge, and the line of the user's program where it stands.
-template <Element T>
-class Literal {
- public:
-  template <detail::ValueFor<T> V>
-  Literal(const V& value, std::source_location where = std::source_location::current())  // NOLINT: meant to convert
-      : value_(detail::tensor_of_value<T>(value, where)), where_(where) {}
-
-  /// Empty if `edge` is.
-  Output<T> beside(const AnyOutput& edge) const {
-    return Output<T>::unchecked(detail::constant_beside(edge, value_, where_));
-  }
-  At at() const noexcept { return {.name = {}, .where = where_}; }
-
- private:
-  AnyTensor value_;
-  std::source_location where_;
-};
-
 /// An argument of a builder that knows its graph: an edge, or a tensor or literal that becomes a constant.
 ///
 /// ```cpp

@@ -5,6 +5,7 @@
 #include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/math/unary.hpp>
 
+#include <source_location>
 #include <type_traits>
 
 /// Arithmetic on typed edges: `x * 2.0f + 1.0f`, `-x`, `i + 1 < limit`. Shapes broadcast; a tensor or a literal
@@ -15,18 +16,37 @@ namespace dflow {
 
 namespace detail {
 
+/// A tensor or a literal on the left of an edge, and the line of the user's program where it stands. An edge there
+/// would fit two overloads.
+template <Element T>
+class ValueOnTheLeft {
+ public:
+  template <ValueFor<T> V>
+  ValueOnTheLeft(const V& value,  // NOLINT: meant to convert
+                 std::source_location where = std::source_location::current())
+      : value_(tensor_of_value<T>(value, where)), where_(where) {}
+
+  /// Empty if `edge` is.
+  Output<T> beside(const AnyOutput& edge) const { return Output<T>::unchecked(constant_beside(edge, value_, where_)); }
+  At at() const noexcept { return {.name = {}, .where = where_}; }
+
+ private:
+  AnyTensor value_;
+  std::source_location where_;
+};
+
 // Parameters of the types below take no part in deduction, which lets literals convert.
 template <class T>
 using RightOf = std::type_identity_t<Operand<T>>;
 template <class T>
-using LeftOf = std::type_identity_t<Literal<T>>;
+using LeftOf = std::type_identity_t<ValueOnTheLeft<T>>;
 
 template <class O, Element T>
 auto combine(const Output<T>& a, const Operand<T>& b) {
   return apply<O>(a, b.beside(a), {}, b.at());
 }
 template <class O, Element T>
-auto combine(const Literal<T>& a, const Output<T>& b) {
+auto combine(const ValueOnTheLeft<T>& a, const Output<T>& b) {
   return apply<O>(a.beside(b), b, {}, a.at());
 }
 
@@ -110,13 +130,13 @@ Output<bool> operator>=(const detail::LeftOf<T>& a, const Output<T>& b) {
 inline Output<bool> operator&&(const Output<bool>& a, const Operand<bool>& b) {
   return logical_and(a, b.beside(a), b.at());
 }
-inline Output<bool> operator&&(const Literal<bool>& a, const Output<bool>& b) {
+inline Output<bool> operator&&(const detail::LeftOf<bool>& a, const Output<bool>& b) {
   return logical_and(a.beside(b), b, a.at());
 }
 inline Output<bool> operator||(const Output<bool>& a, const Operand<bool>& b) {
   return logical_or(a, b.beside(a), b.at());
 }
-inline Output<bool> operator||(const Literal<bool>& a, const Output<bool>& b) {
+inline Output<bool> operator||(const detail::LeftOf<bool>& a, const Output<bool>& b) {
   return logical_or(a.beside(b), b, a.at());
 }
 
