@@ -137,10 +137,11 @@ void bad_elements(df::FileSystem& files) {
   auto lines = df::data::from_text_lines(files, {"numbers.txt"});
   // [ignore_errors]
   auto log = [](const df::Status& error, std::uint64_t count) {
-    std::printf("%d: %s\n", static_cast<int>(count), error.to_string().c_str());  // 1: INTERNAL: stof
+    std::printf("%d: %s\n", static_cast<int>(count), error.to_string().c_str());
   };
   auto numbers = lines.map([](const std::string& line) { return std::stof(line); })
                      .ignore_errors({.limit = 100, .on_error = log});  // of the lines that are numbers
+  // prints: 1: INTERNAL: in step map, element 1: stof
   // [ignore_errors]
   float sum = 0;
   for (const float number : numbers) sum += number;

@@ -191,7 +191,7 @@ TEST_CASE("a cache reads what stands before it once, for all iterators, and afte
   auto at = failing.iterate();
   CHECK(at.next() == 0);
   CHECK(at.next() == 1);
-  CHECK_THROWS_WITH(at.next(), "two");
+  CHECK_THROWS_WITH(at.next(), "in step map, element 2: two");
   *fails = false;
   CHECK(all(failing) == Ints{0, 1, 2, 3});
 }
@@ -284,8 +284,8 @@ TEST_CASE("a cache whose input fails again while it is read again has no element
                           throw std::runtime_error("not now");
                         })
                         .cache();
-  CHECK_THROWS_WITH(all(data), "not now");  // at 3
-  CHECK_THROWS_WITH(all(data), "not now");  // at 1, on the way to 3
+  CHECK_THROWS_WITH(all(data), "in step filter, element 3: not now");
+  CHECK_THROWS_WITH(all(data), "in step filter, element 1: not now");  // on the way to 3
   CHECK(all(data) == Ints{0, 1, 2, 3, 4});
 }
 

@@ -34,7 +34,7 @@ df::data::Dataset<int> endless_range() { return df::data::from_range(std::views:
 /// A state with a right checksum and any content.
 template <class E, class Write>
 std::string sealed(const df::data::Dataset<E>& of, Write write) {
-  std::string state = "dflow iterator 1\n";
+  std::string state = "dflow iterator 2\n";
   df::ByteWriter out(state);
   out.string(of.recipe()->describe());
   out.varint(0);  // epoch
@@ -123,7 +123,7 @@ TEST_CASE("a state that sends an iterator far into endless data is an error, wha
                   out.count(0);
                   out.varint(0);
                   out.varint(far_away);
-                  for (int i = 0; i < 3; ++i) out.varint(0);
+                  for (int i = 0; i < 4; ++i) out.varint(0);
                 }),
       restoring(endless_range().interleave(endless_of), [&](df::ByteWriter& out) {
         out.boolean(false);
@@ -147,6 +147,7 @@ TEST_CASE("a state that sends an iterator far into endless data is an error, wha
           return ahead.restore(sealed(none,
                                       [](auto& out) {
                                         out.varint(1);
+                                        out.varint(0);
                                         out.varint(0);
                                       })),
                  0;
@@ -205,7 +206,7 @@ TEST_CASE("draws, rounds and epochs that would overflow are DataLoss") {
           out.varint(last);
           out.boolean(false);
         }).code() == df::Code::data_loss);
-  std::string state = "dflow iterator 1\n";
+  std::string state = "dflow iterator 2\n";
   df::ByteWriter out(state);
   out.string(range(3).recipe()->describe());
   for (const std::uint64_t number : {last, std::uint64_t{0}, std::uint64_t{0}}) out.varint(number);

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <dflow/base/status.hpp>
 #include <dflow/core/tensor.hpp>
 #include <dflow/data/own_tensors.hpp>
 
 #include <concepts>
 #include <cstddef>
-#include <exception>
+#include <cstdint>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -161,7 +163,11 @@ class Item {
   static Item of(E element) {
     return {element_type<E>, new E(std::move(element))};
   }
-  static Item failure(std::exception_ptr error);
+  /// Stands for the exception that is being handled, which was thrown when `step` made its element `number`: errors
+  /// of the library and the standard exceptions with a text of their own get "in step map, element 17: " before it.
+  static Item failure_in(std::string_view step, std::uint64_t number);
+  /// The same for a source whose errors say themselves where they were.
+  static Item failure();
   Item(Item&& other) noexcept : type_(other.type_), element_(std::exchange(other.element_, nullptr)) {}
   Item& operator=(Item&& other) noexcept {
     std::swap(type_, other.type_);
@@ -174,8 +180,10 @@ class Item {
 
   bool is_empty() const noexcept { return element_ == nullptr; }
   bool is_failure() const noexcept;
-  /// Throws the error of a failure.
+  /// Throws the error of a failure, with the type that it was thrown with.
   void throw_failure() const;
+  /// The error of a failure, which always names step and element. Ok for another item.
+  Status failure_status() const;
   Item copy() const { return {*type_, type_->copy(element_)}; }
   /// The element. The caller must know its type.
   template <class E>

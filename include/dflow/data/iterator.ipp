@@ -13,7 +13,7 @@ namespace detail {
 
 // A state: magic, the name of the dataset, epoch, position, the stream's own state, and the masked CRC-32C of all
 // before.
-inline constexpr std::string_view state_magic = "dflow iterator 1\n";
+inline constexpr std::string_view state_magic = "dflow iterator 2\n";
 inline constexpr std::size_t checksum_bytes = 4;
 
 /// The bytes between the magic and the checksum.

@@ -22,7 +22,7 @@ SharedRecipe generated_source(std::string name, std::function<std::function<Item
 /// The integers from 0 on, without an end, as std::int64_t.
 SharedRecipe counting_source();
 
-/// One element, which is a failure in every pass.
+/// One element, which is the failure. For passes that give failures.
 SharedRecipe failed_source(Item failure);
 
 /// The rows of tensors; they share the tensors' elements. `join` of `type` makes an element of as many tensors as

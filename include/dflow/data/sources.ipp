@@ -29,7 +29,7 @@ class IndexedSource final : public Recipe {
     bool next(Item& item) override {
       context_.limit.count();
       if (position_ == source_.size_) return false;
-      context_.make(item, [&] { item = source_.at_(position_); });
+      context_.make(item, source_.name_, position_, [&] { item = source_.at_(position_); });
       ++position_;
       return true;
     }
@@ -75,7 +75,7 @@ class GeneratedSource final : public Recipe {
     bool next(Item& item) override {
       context_.limit.count();
       if (has_ended_) return false;
-      const bool is_made = context_.make(item, [&] {
+      const bool is_made = context_.make(item, source_.name_, position_, [&] {
         if (!generate_) generate_ = source_.begin_();
         item = generate_();
       });
@@ -116,10 +116,7 @@ SharedRecipe counting_source() {
 
 SharedRecipe failed_source(Item failure) {
   const auto shared = std::make_shared<const Item>(std::move(failure));
-  return indexed_source("failed", 1, [shared](std::uint64_t) -> Item {
-    shared->throw_failure();
-    return {};
-  });
+  return indexed_source("failed", 1, [shared](std::uint64_t) { return shared->copy(); });
 }
 
 SharedRecipe row_source(std::vector<AnyTensor> tensors, const ElementType& type) {

@@ -6,7 +6,6 @@
 #include <dflow/data/replay_limit.hpp>
 
 #include <cstdint>
-#include <exception>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -25,18 +24,35 @@ struct PassContext {
 
   /// The same for the pass of a step's input in another epoch.
   PassContext in_epoch(std::uint64_t other) const { return {other, limit, gives_failures}; }
-  /// Calls `make`, which makes an element. If `make` throws and the pass gives failures, `item` becomes the failure,
-  /// and the result is false.
+  /// Calls `make`, which a step calls for element `number` of its input, counted from 0 in an epoch. For a batch it is
+  /// the batch's first element, and for a source the source's own. The error says so. If `make` throws and the pass
+  /// gives failures, `item` becomes the failure, and the result is false.
+  template <class F>
+  bool make(Item& item, std::string_view step, std::uint64_t number, F make) const {
+    try {
+      make();
+      return true;
+    } catch (...) {
+      item = Item::failure_in(step, number);
+    }
+    return hand_on(item);
+  }
+  /// The same for a source whose errors say themselves where they were.
   template <class F>
   bool make(Item& item, F make) const {
     try {
       make();
       return true;
     } catch (...) {
-      if (!gives_failures) throw;
-      item = Item::failure(std::current_exception());
-      return false;
+      item = Item::failure();
     }
+    return hand_on(item);
+  }
+
+ private:
+  bool hand_on(const Item& failure) const {
+    if (!gives_failures) failure.throw_failure();
+    return false;
   }
 };
 

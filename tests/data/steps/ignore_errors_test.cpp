@@ -114,9 +114,9 @@ TEST_CASE("an iterator that leaves errors out goes on where it was saved") {
 }
 
 TEST_CASE("without the step an error is thrown, and a step behind it throws its own errors") {
-  CHECK_THROWS_WITH(all(range(9).map(no_third)), "third: 2");
-  CHECK_THROWS_WITH(all(good(9).map([](int i) { return no_third(i + 1); })), "third: 2");
-  CHECK_THROWS_WITH(all(good(4).concatenate(range(3).map(no_third))), "third: 2");
+  CHECK_THROWS_WITH(all(range(9).map(no_third)), "in step map, element 2: third: 2");
+  CHECK_THROWS_WITH(all(good(9).map([](int i) { return no_third(i + 1); })), "in step map, element 1: third: 2");
+  CHECK_THROWS_WITH(all(good(4).concatenate(range(3).map(no_third))), "in step map, element 2: third: 2");
 }
 
 TEST_CASE("each error is told with its number, and one more than the limit is thrown") {
@@ -181,10 +181,10 @@ TEST_CASE("a cache keeps an error for those who ignore it, and throws it for oth
   auto at = cached.iterate();
   CHECK(at.next() == 0);
   CHECK(at.next() == 1);
-  CHECK_THROWS_WITH(at.next(), "third: 2");
+  CHECK_THROWS_WITH(at.next(), "in step map, element 2: third: 2");
   // The other way round: the error is not kept, and the next reader tries again.
   const auto other = range(4).map(no_third).cache();
-  CHECK_THROWS_WITH(all(other), "third: 2");
+  CHECK_THROWS_WITH(all(other), "in step map, element 2: third: 2");
   CHECK(all(other.ignore_errors()) == Ints{0, 1, 3});
 }
 

@@ -54,7 +54,7 @@ TEST_CASE("what a call or the input throws comes where its element would have co
        {range(9).map(fails, {.threads = 3}), range(9).map(fails).map([](int i) { return i; }, {.threads = 3})}) {
     auto at = data.iterate();
     for (int i = 0; i < 3; ++i) CHECK(at.next() == i);
-    CHECK_THROWS_WITH(at.next(), "three");
+    CHECK_THROWS_WITH(at.next(), "in step map, element 3: three");
   }
 }
 

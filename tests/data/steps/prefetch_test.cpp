@@ -41,8 +41,8 @@ TEST_CASE("a prefetch reads ahead in another thread, so far and no further") {
 TEST_CASE("what the input throws comes where its element would have come") {
   auto at = range(9).map([](int i) { return i == 3 ? throw std::domain_error("three") : i; }).prefetch(8).iterate();
   for (int i = 0; i < 3; ++i) CHECK(at.next() == i);
-  CHECK_THROWS_WITH(at.next(), "three");
-  CHECK_THROWS_WITH(at.next(), "three");
+  CHECK_THROWS_WITH(at.next(), "in step map, element 3: three");
+  CHECK_THROWS_WITH(at.next(), "in step map, element 3: three");
 }
 
 TEST_CASE("an iterator that goes while its thread runs, waits or has ended leaves nothing behind") {

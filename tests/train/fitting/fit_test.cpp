@@ -329,13 +329,13 @@ TEST_CASE("what the data throw says of which batch, with its code, and carries w
   const auto coded = failing([] { df::throw_error(df::Status::data_loss("a bad record")); });
   const std::string text =
       error_of([&] { return df::train::fit(model.session, model.step(), coded).steps; }, df::Code::data_loss);
-  CHECK(contains(text, "epoch 0, batch 2: a bad record"));
+  CHECK(contains(text, "epoch 0, batch 2: in step map, element 5: a bad record"));
   const auto plain = failing([] { throw std::domain_error("six"); });
   try {
     df::train::fit(model.session, model.step(), plain);
     FAIL("no error");
   } catch (const df::Error& error) {
-    CHECK(contains(error.what(), "epoch 0, batch 2: six"));
+    CHECK(contains(error.what(), "epoch 0, batch 2: in step map, element 5: six"));
     CHECK_THROWS_AS(std::rethrow_if_nested(error), std::domain_error);
   }
   const std::string in_validation = error_of(

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
+#include <dflow/data/read_position.hpp>
 #include <dflow/data/steps/batch.hpp>
 #include <dflow/data/steps/replayed_input.hpp>
 #include <dflow/data/steps/stack.hpp>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <deque>
 #include <functional>
+#include <string_view>
 #include <utility>
 
 namespace dflow::data {
@@ -28,11 +30,12 @@ class Batch final : public Recipe {
     return all && *all != endless ? std::optional(batches_of(*all)) : all;
   }
   std::string describe() const override {
-    return str_cat(input_->describe(), batching_.padding ? " | padded_batch(" : " | batch(", n_,
-                   drop_remainder_ ? ", whole" : "", batching_.described_padding(), ")");
+    return str_cat(input_->describe(), " | ", name(), "(", n_, drop_remainder_ ? ", whole" : "",
+                   batching_.described_padding(), ")");
   }
 
  private:
+  std::string_view name() const noexcept { return batching_.padding ? "padded_batch" : "batch"; }
   std::uint64_t batches_of(std::uint64_t elements) const {
     return elements / n_ + (!drop_remainder_ && elements % n_ != 0 ? 1 : 0);
   }
@@ -48,19 +51,29 @@ class Batch final : public Recipe {
       Item one;
       while (items.size() < batch_.n_ && input_->next(one)) items.push_back(std::move(one));
       if (items.empty() || (batch_.drop_remainder_ && items.size() < batch_.n_)) return false;
-      context_.make(item, [&] { item = batch_.batching_(items); });
+      const std::uint64_t first = saturating_multiply(position_++, batch_.n_);
+      context_.make(item, batch_.name(), first, [&] { item = batch_.batching_(items); });
       return true;
     }
     std::uint64_t skip(std::uint64_t n) override {
-      return batch_.batches_of(input_->skip(saturating_multiply(n, batch_.n_)));
+      const std::uint64_t passed = batch_.batches_of(input_->skip(saturating_multiply(n, batch_.n_)));
+      position_ += passed;
+      return passed;
     }
-    void save(ByteWriter& out) const override { input_->save(out); }
-    void restore(ByteReader& in) override { input_->restore(in); }
+    void save(ByteWriter& out) const override {
+      out.varint(position_);
+      input_->save(out);
+    }
+    void restore(ByteReader& in) override {
+      position_ = read_position(in);
+      input_->restore(in);
+    }
 
    private:
     const Batch& batch_;
     PassContext context_;
     std::unique_ptr<Stream> input_;
+    std::uint64_t position_ = 0;  ///< in batches
   };
 
   SharedRecipe input_;
@@ -108,7 +121,7 @@ class Bucket final : public Recipe {
         has_ended_ = !input_.next(one);
         if (has_ended_) break;
         std::size_t place = 0;
-        if (!one.is_failure()) context_.make(one, [&] { place = bucket_.place_of(one); });
+        if (!one.is_failure()) context_.make(one, name, index, [&] { place = bucket_.place_of(one); });
         if (one.is_failure()) return item = std::move(one), true;
         Held& held = buckets_[place];
         held.items.push_back(std::move(one));
@@ -153,10 +166,13 @@ class Bucket final : public Recipe {
     }
 
    private:
+    static constexpr std::string_view name = "bucket_by_length";
+
     bool give(Held& held, Item& item) {
       std::vector<Item> items = std::exchange(held.items, {});
+      const std::uint64_t first = held.indices.front();
       held.indices.clear();
-      context_.make(item, [&] { item = bucket_.batching_(items); });
+      context_.make(item, name, first, [&] { item = bucket_.batching_(items); });
       return true;
     }
     std::uint64_t oldest() const {

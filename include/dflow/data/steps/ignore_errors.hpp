@@ -12,7 +12,7 @@ struct IgnoreErrorsOptions {
   /// The number of errors that are ignored in an epoch; the next one is thrown. By default there is no limit.
   std::uint64_t limit = endless;
   /// Called for each error that is ignored, with the number of errors in the epoch so far, in the thread that reads the
-  /// elements. It may throw: the iterator then fails with that exception.
+  /// elements. The error names step and element. The function may throw: the iterator then fails with that exception.
   std::function<void(const Status& error, std::uint64_t count)> on_error = {};
 };
 

@@ -43,12 +43,7 @@ class IgnoreErrors final : public Recipe {
 
    private:
     void ignore(const Item& failure) {
-      Status error;
-      try {
-        failure.throw_failure();
-      } catch (...) {
-        error = status_of_current_exception();
-      }
+      const Status error = failure.failure_status();
       const IgnoreErrorsOptions& options = step_.options_;
       if (ignored_ >= options.limit) {
         throw_error(

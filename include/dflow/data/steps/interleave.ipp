@@ -9,6 +9,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -120,7 +121,8 @@ class Interleave final : public Recipe {
     }
     void begin(Open& opened, Item item) {
       if (!item.is_failure()) {
-        context_.make(item, [&] { opened.recipe = interleave_.expand_(std::move(item)); });
+        context_.make(item, interleave_.name(), opened.index,
+                      [&] { opened.recipe = interleave_.expand_(std::move(item)); });
       }
       if (item.is_failure()) opened.recipe = failed_source(std::move(item));
       opened.stream = opened.recipe->open(context_);
@@ -139,6 +141,9 @@ class Interleave final : public Recipe {
     std::uint64_t current_ = 0, in_block_ = 0;
     bool has_ended_ = false;
   };
+
+  /// As the dataset's function is called.
+  std::string_view name() const noexcept { return options_.cycle == 1 ? "flat_map" : "interleave"; }
 
   SharedRecipe input_;
   std::function<SharedRecipe(Item)> expand_;

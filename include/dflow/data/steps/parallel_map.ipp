@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
+#include <dflow/data/read_position.hpp>
 #include <dflow/data/steps/parallel_map.hpp>
 #include <dflow/data/steps/replayed_input.hpp>
 
@@ -53,6 +54,7 @@ class ParallelMap final : public Recipe {
       return passed;
     }
     void save(ByteWriter& out) const override {
+      out.varint(given_);
       if (log_.is_empty()) {
         out.varint(0);
         return input_->save(out);
@@ -62,6 +64,7 @@ class ParallelMap final : public Recipe {
       out.bytes(std::as_bytes(std::span(snapshot.state.data(), snapshot.state.size())));
     }
     void restore(ByteReader& in) override {
+      read_ = given_ = read_position(in);
       const std::uint64_t ahead = read_replayed(in, max_read_ahead);
       input_->restore(in);
       replay(*input_, ahead);
@@ -72,6 +75,7 @@ class ParallelMap final : public Recipe {
 
     struct Call {
       Item item;
+      std::uint64_t number = 0;
       std::exception_ptr error;
       PoolEvent is_done;
     };
@@ -97,13 +101,13 @@ class ParallelMap final : public Recipe {
           failed.is_done.set();
         }
         if (has_ended_) return;
-        ++read_;
-        start(std::move(item));
+        start(std::move(item), read_++);
       }
     }
-    void start(Item item) {
+    void start(Item item, std::uint64_t number) {
       Call& call = calls_.emplace_back();
       call.item = std::move(item);
+      call.number = number;
       try {
         pool_->schedule([this, &call] { run(call); });
       } catch (...) {  // no memory to queue it
@@ -113,7 +117,7 @@ class ParallelMap final : public Recipe {
     void run(Call& call) noexcept {
       try {
         if (!is_cancelled_.load(std::memory_order_relaxed) && !call.item.is_failure()) {
-          context_.make(call.item, [&] { call.item = map_.apply_(std::move(call.item)); });
+          context_.make(call.item, "map", call.number, [&] { call.item = map_.apply_(std::move(call.item)); });
         }
       } catch (...) {
         call.error = std::current_exception();

@@ -42,15 +42,22 @@ class Map final : public Recipe {
         : InputStream(map.input_->open(context)), context_(context), map_(map) {}
     bool next(Item& item) override {
       if (!input_->next(item)) return false;
-      if (!item.is_failure()) context_.make(item, [&] { item = map_.apply_(std::move(item)); });
+      const std::uint64_t number = position_++;
+      if (!item.is_failure()) context_.make(item, "map", number, [&] { item = map_.apply_(std::move(item)); });
       return true;
     }
-    std::uint64_t skip(std::uint64_t n) override { return input_->skip(n); }
+    std::uint64_t skip(std::uint64_t n) override {
+      const std::uint64_t passed = input_->skip(n);
+      position_ += passed;
+      return passed;
+    }
     void save(ByteWriter& out) const override {
+      out.varint(position_);
       out.varint(0);
       input_->save(out);
     }
     void restore(ByteReader& in) override {
+      position_ = read_position(in);
       const std::uint64_t ahead = read_replayed(in, max_read_ahead);
       input_->restore(in);
       replay(*input_, ahead);
@@ -59,6 +66,7 @@ class Map final : public Recipe {
    private:
     PassContext context_;
     const Map& map_;
+    std::uint64_t position_ = 0;
   };
 
   SharedRecipe input_;
@@ -83,15 +91,25 @@ class Filter final : public Recipe {
     bool next(Item& item) override {
       while (input_->next(item)) {
         bool keeps = true;
-        if (!item.is_failure()) context_.make(item, [&] { keeps = filter_.keeps_(item); });
+        const std::uint64_t number = position_++;
+        if (!item.is_failure()) context_.make(item, "filter", number, [&] { keeps = filter_.keeps_(item); });
         if (keeps) return true;
       }
       return false;
+    }
+    void save(ByteWriter& out) const override {
+      out.varint(position_);
+      input_->save(out);
+    }
+    void restore(ByteReader& in) override {
+      position_ = read_position(in);
+      input_->restore(in);
     }
 
    private:
     PassContext context_;
     const Filter& filter_;
+    std::uint64_t position_ = 0;  ///< of the input
   };
 
   SharedRecipe input_;
