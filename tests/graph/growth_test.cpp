@@ -8,7 +8,9 @@
 #include "catch.hpp"
 
 #include <atomic>
+#include <functional>
 #include <future>
+#include <source_location>
 #include <string>
 #include <thread>
 #include <vector>
@@ -225,4 +227,49 @@ TEST_CASE("what was built with a draft is told that it is dropped, the last firs
   CHECK(told == "cdba");
   build("f");  // without a draft nothing is dropped
   CHECK(graph.size() == 2);
+}
+
+TEST_CASE("a function of several nodes that throws leaves the graph as it was, and its nodes have the caller's place") {
+  Graph graph;
+  GraphStore& store = *graph.store();
+  const auto where = std::source_location::current();
+  const auto build = [&](bool throws) {
+    const Composite place(store, where);
+    const NodeId first = no_op(graph, {.name = "first"}).node_id();
+    store.add_to_collection("all", first);
+    if (throws) throw_error(Status::invalid_argument("refused"));
+    return no_op(graph, {.name = "second"});
+  };
+  CHECK_THROWS_AS(build(true), Error);
+  CHECK(graph.num_nodes() == 0);
+  CHECK(store.collections().empty());
+  CHECK(build(false).node().where.line() == where.line());
+  CHECK(graph.num_nodes() == 2);
+  // One that is called while an exception is under way keeps its nodes.
+  struct AtEnd {
+    ~AtEnd() { build(); }
+    std::function<void()> build;
+  };
+  const auto build_at_end = [&] {
+    const AtEnd last{[&] {
+      const Composite place(store, where);
+      static_cast<void>(no_op(graph, {.name = "third"}));
+    }};
+    throw_error(Status::invalid_argument("refused"));
+  };
+  CHECK_THROWS_AS(build_at_end(), Error);
+  CHECK(graph.find("third").node_id() == NodeId(2));
+  // An inner one that was caught leaves the nodes of the outer one.
+  {
+    const Composite outer(store, where);
+    static_cast<void>(no_op(graph, {.name = "outer"}));
+    try {
+      const Composite inner(store, where);
+      static_cast<void>(no_op(graph, {.name = "inner"}));
+      throw_error(Status::invalid_argument("refused"));
+    } catch (const Error&) {
+    }
+  }
+  CHECK(graph.num_nodes() == 4);
+  CHECK_FALSE(store.find("inner").is_valid());
 }

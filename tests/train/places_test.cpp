@@ -76,3 +76,37 @@ TEST_CASE("Errors of train functions name the line of the program") {
   CHECK(line_of([&] { descent.minimize(df::Output<float>()); }) == __LINE__);
   CHECK(line_of([&] { descent.minimize(x); }) == __LINE__);
 }
+
+TEST_CASE("Functions of several nodes that refuse their arguments leave the graph as it was") {
+  df::Graph graph({.seed = 1});
+  const auto x = df::placeholder<float>(graph, {4, 3});
+  const auto wide = df::placeholder<float>(graph, {4, 5});
+  const auto images = df::placeholder<float>(graph, {1, 4, 4, 1});
+  const auto small = df::placeholder<float>(graph, {1, 4, 4, 2});
+  const auto scalar = df::placeholder<std::int32_t>(graph, {});
+  const df::Dense dense(2);
+  const df::Convolution2D conv(2, 3);
+  const df::BatchNormalization normalization;
+  const df::GruCell gru(2);
+  const df::LstmCell lstm(2);
+  static_cast<void>(dense(x));
+  static_cast<void>(conv(images));
+  static_cast<void>(normalization(x));
+  const auto h = gru.zero_state(x);
+  const auto state = lstm.zero_state(x);
+  static_cast<void>(gru(x, h));
+  static_cast<void>(lstm(x, state));
+  const auto refuses = [&](std::string_view what, auto&& build) {
+    INFO(what);
+    const std::size_t before = graph.num_nodes();
+    CHECK_THROWS_AS(build(), df::Error);
+    CHECK(graph.num_nodes() == before);
+  };
+  refuses("dense", [&] { dense(wide); });
+  refuses("convolution", [&] { conv(small); });
+  refuses("batch normalization", [&] { normalization(wide); });
+  refuses("gru", [&] { gru(wide, h); });
+  refuses("lstm", [&] { lstm(wide, state); });
+  refuses("dynamic_rnn", [&] { df::dynamic_rnn(gru, images); });
+  refuses("bucket", [&] { df::train::bucket_by_sequence_length(scalar, x, {1, 2}, {3, 4}); });
+}

@@ -409,7 +409,7 @@ class GradientBuilder {
 AnyOutput densify(const Gradient& gradient, const AnyOutput& x) {
   if (gradient.dense.is_valid()) return gradient.dense;
   if (!x.is_valid()) throw_error(Status::invalid_argument("densify: x is an empty Output"));
-  const ScopeGuard guard = enter_place(*x.graph(), x.node().where);
+  const Composite guard(*x.graph(), x.node().where);
   if (!gradient.slices) return detail::zero_gradient(x);
   return detail::scatter_rows(gradient.slices->values, gradient.slices->indices, gradient.slices->dense_shape,
                               x.shape());

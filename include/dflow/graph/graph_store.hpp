@@ -222,8 +222,25 @@ class GraphStore : public std::enable_shared_from_this<GraphStore> {
                                                     std::source_location where = std::source_location::current());
 
 /// Blames the line `where` of the user's program for all nodes built while the guard lives, unless a scope around it
-/// does so already. Used as the first line of a library function that builds more than one node.
+/// does so already.
 [[nodiscard]] ScopeGuard enter_place(GraphStore& graph, std::source_location where);
+
+/// The first line of a library function that builds more than one node: its nodes have the place `where`, as above. If
+/// an exception ends the function, its nodes are dropped, so a function that refuses its arguments leaves the graph as
+/// it was. Not for a function that runs a session, which does not see the nodes of a draft, and not for one whose
+/// object keeps handles without `GraphStore::on_drop`.
+class [[nodiscard]] Composite {
+ public:
+  Composite(GraphStore& graph, std::source_location where);
+  Composite(const Composite&) = delete;
+  Composite& operator=(const Composite&) = delete;
+  ~Composite();
+
+ private:
+  GraphStore::Draft draft_;
+  ScopeGuard place_;
+  int num_exceptions_;  ///< under way when it began
+};
 
 namespace detail {
 /// The function that begins with that node, which was looked for as `name`. Errors: InvalidArgument if there is none,

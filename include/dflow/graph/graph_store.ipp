@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <exception>
 #include <mutex>
 #include <utility>
 
@@ -104,6 +105,13 @@ ScopeGuard enter_place(GraphStore& graph, std::source_location where) {
   GraphStore::Scope scope = graph.scope();
   if (!scope.where) scope.where = where;
   return graph.enter(std::move(scope));
+}
+
+Composite::Composite(GraphStore& graph, std::source_location where)
+    : draft_(graph), place_(enter_place(graph, where)), num_exceptions_(std::uncaught_exceptions()) {}
+
+Composite::~Composite() {
+  if (std::uncaught_exceptions() == num_exceptions_) draft_.publish();
 }
 
 // ---- names ----

@@ -80,7 +80,7 @@ AnyOutput BatchNormalization::call(const AnyOutput& x, const Training& training,
   const std::int64_t channels = detail::known_channels(x, 2, max_rank, name(), at);
   GraphStore& graph = *x.graph();
   const DType parameter = x.dtype() == DType::float64 ? DType::float64 : DType::float32;
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   detail::LayerBuilder layer(*state_, graph, x.dtype(), at);
   const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
   if (layer.is_first_call()) {

@@ -49,7 +49,7 @@ AnyOutput any_clip_by_norm(const AnyOutput& x, double max_norm, const At& at) {
                     .with_location(at.where));
   if (!x.is_valid())
     throw_error(Status::invalid_argument("clip_by_norm: x is an empty Output").with_location(at.where));
-  const ScopeGuard place = enter_place(*x.graph(), at.where);
+  const Composite place(*x.graph(), at.where);
   if (std::isinf(max_norm)) return build<Identity>({x}, {}, at);
   return scaled(x, shrinking_factor(norm_from_half_square(half_squared_norm(x)), max_norm));
 }
@@ -58,11 +58,11 @@ AnyOutput any_clip_by_norm(const AnyOutput& x, double max_norm, const At& at) {
 
 AnyOutput train::global_norm(std::span<const GradientAndVariable> gradients, std::source_location where) {
   Expr sum;
-  std::optional<ScopeGuard> place;
+  std::optional<Composite> place;
   for (const GradientAndVariable& each : gradients) {
     if (!each.gradient.exists()) continue;
     const AnyOutput& values = detail::values_of(each.gradient);
-    if (!place) place.emplace(enter_place(*values.graph(), where));
+    if (!place) place.emplace(*values.graph(), where);
     const Expr half = dflow::detail::half_squared_norm(values);
     sum = sum.is_valid() ? sum + Expr(dflow::detail::cast_to(half, sum.dtype())) : half;
   }
@@ -77,7 +77,7 @@ std::vector<train::GradientAndVariable> train::clip_by_global_norm(std::vector<G
                     .with_location(where));
   }
   const Expr norm = global_norm(gradients, where);
-  const ScopeGuard place = enter_place(*norm.graph(), where);
+  const Composite place(*norm.graph(), where);
   // norm - norm is 0 if the norm is finite, else not a number. Without it the factor of an infinite norm would be 0.
   const Expr factor = dflow::detail::shrinking_factor(norm, max_norm) + (norm - norm);
   for (GradientAndVariable& each : gradients) {

@@ -91,7 +91,7 @@ AnyOutput Dense::call(const AnyOutput& x, const At& at) const {
   const std::int64_t inputs = detail::known_channels(x, 2, max_rank, name(), at);
   detail::require_positive(units_, "units", name(), at);
   GraphStore& graph = *x.graph();
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   detail::LayerBuilder layer(*state_, graph, x.dtype(), at);
   const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
   if (layer.is_first_call()) detail::make_kernel_and_bias(layer, layer.variable_dtype(), {inputs, units_}, options_);
@@ -112,7 +112,7 @@ AnyOutput Convolution2D::call(const AnyOutput& x, const At& at) const {
   detail::require_positive(filters_, "filters", name(), at);
   detail::require_positive(window_, "the window", name(), at);
   GraphStore& graph = *x.graph();
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   detail::LayerBuilder layer(*state_, graph, x.dtype(), at);
   const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
   if (layer.is_first_call()) {
@@ -134,7 +134,7 @@ AnyOutput detail::AnyEmbedding::call(const AnyOutput& ids, const At& at) const {
   if (!ids.is_valid()) reject_layer(name(), "the input is an empty Output", at);
   require_positive(rows_, "rows", name(), at);
   require_positive(width_, "width", name(), at);
-  const ScopeGuard place = enter_place(*ids.graph(), at.where);
+  const Composite place(*ids.graph(), at.where);
   LayerBuilder layer(*state_, *ids.graph(), dtype_, at);
   if (layer.is_first_call()) {
     const ScopeGuard scope = enter_layer(*ids.graph(), *state_, at);
@@ -159,7 +159,7 @@ AnyOutput any_switched_dropout(const AnyOutput& x, float keep_prob, const Traini
     reject_layer("dropout", str_cat("the probability to keep must be in (0, 1], is ", keep_prob), at);
   }
   if (training.is_never()) return x;
-  const ScopeGuard place = enter_place(*x.graph(), at.where);
+  const Composite place(*x.graph(), at.where);
   const Expr switched = cast_to(training.edge(), is_16_bit_float(x.dtype()) ? DType::float32 : x.dtype());
   return dropout_by(x, 1.0 - (1.0 - static_cast<double>(keep_prob)) * switched, options, at);
 }

@@ -107,7 +107,7 @@ std::vector<GradientAndVariable> Optimizer::differentiate(const AnyOutput& loss,
                                                       .gate_gradients = options.gate_gradients == GateGradients::op,
                                                       .where = where});
   if (options.gate_gradients == GateGradients::graph) {
-    const ScopeGuard place = enter_place(*loss.graph(), where);
+    const Composite place(*loss.graph(), where);
     gradients = dflow::gate(gradients);
   }
   std::vector<GradientAndVariable> result;
@@ -126,7 +126,7 @@ GraphStore& Optimizer::graph_of(std::span<const GradientAndVariable> gradients, 
 Operation Optimizer::update(std::span<const GradientAndVariable> gradients,
                             const std::optional<Variable<std::int64_t>>& global_step, const At& at) const {
   GraphStore& graph = graph_of(gradients, at.where);
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   std::optional<ScopeGuard> scope(enter_name_scope(graph, name()));
   const std::unique_ptr<Updates> shared = start(graph);
   const auto apply_one = [](Updates& build_on, const AnyVariable& variable, const Gradient& gradient) {

@@ -51,7 +51,7 @@ Regularizer l1_l2(double l1_factor, double l2_factor) {
 }  // namespace regularizer
 
 AnyOutput detail::any_regularization_loss(GraphStore& graph, DType dtype, const At& at) {
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   std::vector<AnyOutput> losses;
   for (const NodeId node : graph.collection("regularization_losses")) {
     losses.push_back(cast_to(AnyOutput(&graph, {node, 0}), dtype));

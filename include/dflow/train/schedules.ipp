@@ -25,8 +25,8 @@ using dflow::detail::cast_to;
 
 /// Builds the following nodes at the caller's line; throws unless there is a step to count by and the schedule's
 /// numbers are finite.
-ScopeGuard enter_schedule(const AnyOutput& step, std::int64_t decay_steps, std::span<const double> numbers,
-                          std::source_location where) {
+Composite enter_schedule(const AnyOutput& step, std::int64_t decay_steps, std::span<const double> numbers,
+                         std::source_location where) {
   const auto reject = [where](std::string message) {
     throw_error(Status::invalid_argument(std::move(message)).with_location(where));
   };
@@ -35,7 +35,7 @@ ScopeGuard enter_schedule(const AnyOutput& step, std::int64_t decay_steps, std::
   for (const double number : numbers) {
     if (!std::isfinite(number)) reject(str_cat("a number of a schedule is ", number));
   }
-  return enter_place(*step.graph(), where);
+  return {*step.graph(), where};
 }
 
 /// step / decay_steps, rounded down in a staircase.
@@ -52,27 +52,27 @@ Expr progress(DType dtype, const AnyOutput& step, std::int64_t decay_steps) {
 
 AnyOutput any_exponential_decay(DType dtype, double rate, const AnyOutput& step, const ExponentialDecayOptions& options,
                                 std::source_location where) {
-  const ScopeGuard place = enter_schedule(step, options.decay_steps, std::array{rate, options.decay_rate}, where);
+  const Composite place = enter_schedule(step, options.decay_steps, std::array{rate, options.decay_rate}, where);
   const Expr exponent = decays(dtype, step, options.decay_steps, options.staircase);
   return rate * Expr(AnyOutput(build<Pow>({scalar_like(exponent, options.decay_rate), exponent})));
 }
 
 AnyOutput any_inverse_time_decay(DType dtype, double rate, const AnyOutput& step, const TimeDecayOptions& options,
                                  std::source_location where) {
-  const ScopeGuard place = enter_schedule(step, options.decay_steps, std::array{rate, options.decay_rate}, where);
+  const Composite place = enter_schedule(step, options.decay_steps, std::array{rate, options.decay_rate}, where);
   return rate / (decays(dtype, step, options.decay_steps, options.staircase) * options.decay_rate + 1.0);
 }
 
 AnyOutput any_natural_exponential_decay(DType dtype, double rate, const AnyOutput& step,
                                         const TimeDecayOptions& options, std::source_location where) {
-  const ScopeGuard place = enter_schedule(step, options.decay_steps, std::array{rate, options.decay_rate}, where);
+  const Composite place = enter_schedule(step, options.decay_steps, std::array{rate, options.decay_rate}, where);
   const Expr exponent = decays(dtype, step, options.decay_steps, options.staircase) * -options.decay_rate;
   return rate * Expr(AnyOutput(build<Exp>({exponent})));
 }
 
 AnyOutput any_polynomial_decay(DType dtype, double rate, const AnyOutput& step, const PolynomialDecayOptions& options,
                                std::source_location where) {
-  const ScopeGuard place =
+  const Composite place =
       enter_schedule(step, options.decay_steps, std::array{rate, options.end_rate, options.power}, where);
   const Expr left = 1.0 - progress(dtype, step, options.decay_steps);
   const Expr power = AnyOutput(build<Pow>({left, scalar_like(left, options.power)}));
@@ -91,7 +91,7 @@ AnyOutput any_piecewise_constant(DType dtype, const AnyOutput& step, const std::
   if (std::adjacent_find(boundaries.begin(), boundaries.end(), std::greater_equal<>()) != boundaries.end()) {
     reject("the boundaries must ascend");
   }
-  const ScopeGuard place = enter_schedule(step, 1, rates, where);
+  const Composite place = enter_schedule(step, 1, rates, where);
   const AnyOutput one = visit_dtype<TypeList<float, double>>(
       dtype, [&]<class T>() -> AnyOutput { return any_constant(*step.graph(), Tensor<T>::full({}, T(1)), {}); });
   Expr from = one, rate;  // whether the step is past the boundary before the rate
@@ -110,7 +110,7 @@ AnyOutput any_piecewise_constant(DType dtype, const AnyOutput& step, const std::
 
 AnyOutput any_cosine_decay(DType dtype, double rate, const AnyOutput& step, std::int64_t decay_steps, double alpha,
                            std::source_location where) {
-  const ScopeGuard place = enter_schedule(step, decay_steps, std::array{rate, alpha}, where);
+  const Composite place = enter_schedule(step, decay_steps, std::array{rate, alpha}, where);
   const Expr angle = progress(dtype, step, decay_steps) * std::numbers::pi;
   const Expr wave = (Expr(AnyOutput(build<Cos>({angle}))) + 1.0) * 0.5;
   return (wave * (1.0 - alpha) + alpha) * rate;

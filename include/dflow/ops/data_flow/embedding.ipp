@@ -72,7 +72,7 @@ AnyOutput any_embedding_lookup(std::span<const AnyVariable> shards, const AnyOut
                                const At& at) {
   const Shape table = table_shape(shards, ids, at);
   GraphStore& graph = *ids.graph();
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   const ScopeGuard scope = enter_name_scope(graph, at.name.empty() ? "embedding_lookup" : at.name, at.where);
   const auto gather_where_it_is = [&](const AnyVariable& shard, const AnyOutput& rows) -> AnyOutput {
     const ScopeGuard with = enter_colocation(graph, shard.handle().operation(), at.where);

@@ -23,7 +23,7 @@ namespace detail {
 /// float if x has 16 bits: a sum of 16-bit numbers has one of 256 values below 1.
 AnyOutput dropout_by(const Expr& x, const Expr& probability, const DropoutOptions& options, const At& at) {
   GraphStore& graph = *x.graph();
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   const Expr keep_prob = widened(probability);
   const AnyOutput shape = shape_of(x);
   const RandomAttrs attrs{.seed = static_cast<std::int64_t>(next_op_seed(graph, options.seed))};
@@ -35,7 +35,7 @@ AnyOutput dropout_by(const Expr& x, const Expr& probability, const DropoutOption
 /// keep_prob itself, which fails the step unless it is a scalar in (0, 1].
 AnyOutput checked_keep_prob(const Expr& keep_prob, const At& at) {
   GraphStore& graph = *keep_prob.graph();
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   Operation check;
   {
     // The check need not be made where x is, which may be a device without strings.

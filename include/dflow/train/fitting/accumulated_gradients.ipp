@@ -41,7 +41,7 @@ AccumulatedGradients::AccumulatedGradients(const Optimizer& optimizer, const Any
   const std::vector<GradientAndVariable> gradients =
       optimizer.compute_gradients(loss, options.variables, options.differentiation(), at.where);
   GraphStore& graph = *loss.graph();
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   const AnyVariable count = detail::make_batch_count(graph);
   const AnyOutput one = dflow::detail::any_constant(graph, Tensor<float>::full({}, 1), {});
   const Expr batches = count.read_edge();

@@ -160,7 +160,7 @@ std::vector<GradientAndVariable> LossScaleOptimizer::differentiate(const AnyOutp
                                                                    const ComputeGradientsOptions& options,
                                                                    std::source_location where) const {
   GraphStore& graph = *loss.graph();
-  const ScopeGuard place = enter_place(graph, where);
+  const Composite place(graph, where);
   State& state = state_in(graph, where);
   const AnyOutput wide = dflow::detail::widened(loss);
   const AnyOutput scaled = Expr(wide) * Expr(dflow::detail::cast_to(state.scale, wide.dtype()));
@@ -196,7 +196,7 @@ Operation LossScaleOptimizer::update_replica(std::span<const GradientAndVariable
                                              const std::optional<Variable<std::int64_t>>& global_step,
                                              bool changes_shared, const At& at) const {
   GraphStore& graph = graph_of(gradients, at.where);
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   const State& state = state_in(graph, at.where);
   const GraphStore::Scope around = graph.scope();
   std::optional<ScopeGuard> names(enter_name_scope(graph, name()));

@@ -131,17 +131,14 @@ std::vector<AnyOutput> detail::any_batch(const EdgeLists& lists, std::int32_t ba
                                          std::string_view function, const At& at) {
   const Batching batching(lists, batch_size, options, function, at);
   GraphStore& graph = batching.graph();
-  GraphStore::Draft draft(graph);
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   const ScopeGuard names = enter_name_scope(graph, at.name.empty() ? function : at.name);
   const QueueOptions queue_options{
       .capacity = options.capacity, .shapes = batching.shapes(), .name = "queue", .shared_name = options.shared_name};
   const dflow::detail::AnyQueue queue =
       options.dynamic_pad ? dflow::detail::padding_fifo_queue(graph, batching.dtypes(), queue_options, {})
                           : dflow::detail::AnyQueue(graph, batching.dtypes(), queue_options, {});
-  std::vector<AnyOutput> edges = batching.fill_and_take(queue);
-  draft.publish();
-  return edges;
+  return batching.fill_and_take(queue);
 }
 
 std::vector<AnyOutput> detail::any_shuffle_batch(const EdgeLists& lists, std::int32_t batch_size,
@@ -161,8 +158,7 @@ std::vector<AnyOutput> detail::any_shuffle_batch(const EdgeLists& lists, std::in
                            .keep = options.keep};
   const Batching batching(lists, batch_size, plain, function, at);
   GraphStore& graph = batching.graph();
-  GraphStore::Draft draft(graph);
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   const ScopeGuard names = enter_name_scope(graph, at.name.empty() ? function : at.name);
   const dflow::detail::AnyQueue queue =
       dflow::detail::random_shuffle_queue(graph, batching.dtypes(),
@@ -173,9 +169,7 @@ std::vector<AnyOutput> detail::any_shuffle_batch(const EdgeLists& lists, std::in
                                            .name = "queue",
                                            .shared_name = options.shared_name},
                                           {});
-  std::vector<AnyOutput> edges = batching.fill_and_take(queue);
-  draft.publish();
-  return edges;
+  return batching.fill_and_take(queue);
 }
 
 }  // namespace dflow::train

@@ -158,26 +158,21 @@ std::vector<AnyOutput> detail::any_bucket(const std::vector<AnyOutput>& tensors,
                                           std::string_view function, const At& at) {
   Buckets buckets(tensors, which, batch_sizes, num_buckets, options, function, at);
   GraphStore& graph = buckets.graph();
-  GraphStore::Draft draft(graph);
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   const ScopeGuard names = enter_name_scope(graph, at.name.empty() ? function : at.name);
-  std::vector<AnyOutput> edges = buckets.build_all();
-  draft.publish();
-  return edges;
+  return buckets.build_all();
 }
 
 namespace detail {
 
 /// The number of the bounds that are not above x.
-inline AnyOutput bucket_of(const AnyOutput& x, const std::vector<std::int32_t>& boundaries, std::string_view function,
-                           const At& at) {
-  GraphStore& graph = graph_of_input(x, function, at);
+inline AnyOutput bucket_of(GraphStore& graph, const AnyOutput& x, const std::vector<std::int32_t>& boundaries,
+                           std::string_view function, const At& at) {
   if (boundaries.empty()) reject_input(function, "there are no boundaries", at);
   const auto bad = std::adjacent_find(boundaries.begin(), boundaries.end(), std::greater_equal<>());
   if (bad != boundaries.end()) {
     reject_input(function, str_cat("boundaries do not ascend: ", bad[0], ", then ", bad[1]), at);
   }
-  const ScopeGuard place = enter_place(graph, at.where);
   Tensor<std::int32_t> bounds(Shape({static_cast<std::int64_t>(boundaries.size())}));
   std::copy(boundaries.begin(), boundaries.end(), bounds.data());
   const auto starts = Output<std::int32_t>::unchecked(dflow::detail::any_constant(graph, bounds, {}));
@@ -191,11 +186,13 @@ std::vector<AnyOutput> detail::any_bucket_by_length(const AnyOutput& length, con
                                                     const std::vector<std::int32_t>& boundaries,
                                                     const BucketOptions& options, const At& at) {
   constexpr std::string_view function = "bucket_by_sequence_length";
+  GraphStore& graph = graph_of_input(length, function, at);
+  const Composite place(graph, at.where);
   std::vector<AnyOutput> all{length};
   all.insert(all.end(), tensors.begin(), tensors.end());
   BucketOptions with_length = options;
   if (!with_length.shapes.empty()) with_length.shapes.insert(with_length.shapes.begin(), PartialShape{});
-  return any_bucket(all, bucket_of(length, boundaries, function, at), batch_sizes,
+  return any_bucket(all, bucket_of(graph, length, boundaries, function, at), batch_sizes,
                     static_cast<int>(boundaries.size()) + 1, with_length, function, at);
 }
 

@@ -60,8 +60,7 @@ AnyOutput detail::any_limit_epochs(const AnyOutput& x, std::optional<std::int64_
   GraphStore& graph = graph_of_input(x, "limit_epochs", at);
   check_epochs(num_epochs, "limit_epochs", at);
   if (!num_epochs) return x;
-  GraphStore::Draft draft(graph);
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   const ScopeGuard names = enter_name_scope(graph, at.name.empty() ? "limit_epochs" : at.name);
   const ScopeGuard beside = enter_colocation(graph, x.operation());
   const AnyOutput zero = dflow::detail::any_constant(graph, Tensor<std::int64_t>(0), {});
@@ -69,9 +68,7 @@ AnyOutput detail::any_limit_epochs(const AnyOutput& x, std::optional<std::int64_
   const AnyOutput count =
       dflow::detail::any_count_up_to(epochs, {.limit = *num_epochs, .begins_at_zero = true}, {.name = "count"});
   const Operation counted = count.operation();
-  const AnyOutput limited = dflow::detail::any_with_dependencies({&counted, 1}, x, {});
-  draft.publish();
-  return limited;
+  return dflow::detail::any_with_dependencies({&counted, 1}, x, {});
 }
 
 dflow::detail::AnyQueue detail::any_input_producer(const AnyOutput& rows, const ProducerOptions& options,
@@ -80,8 +77,7 @@ dflow::detail::AnyQueue detail::any_input_producer(const AnyOutput& rows, const 
   check_epochs(options.num_epochs, function, at);
   if (options.capacity < 1) reject_input(function, str_cat("capacity must be at least 1, not ", options.capacity), at);
   const PartialShape row = row_shape(rows, options, function, at);
-  GraphStore::Draft draft(graph);
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   const ScopeGuard names = enter_name_scope(graph, at.name.empty() ? function : at.name);
   AnyOutput x = any_limit_epochs(checked_rows(rows, function, at), options.num_epochs, {.where = at.where});
   if (options.shuffle) x = dflow::detail::any_random_shuffle(x, {.seed = options.seed}, {});
@@ -90,7 +86,6 @@ dflow::detail::AnyQueue detail::any_input_producer(const AnyOutput& rows, const 
       {.capacity = options.capacity, .shapes = {row}, .name = "queue", .shared_name = options.shared_name}, {});
   const QueueRunner runner(queue.handle(), {queue.enqueue({&x, 1}, true, {})}, {.cancel = options.cancel});
   list_queue_runner(graph, runner, queue_runner_collection);
-  draft.publish();
   return queue;
 }
 
@@ -119,12 +114,9 @@ FifoQueue<std::string> string_input_producer(Graph& graph, std::vector<std::stri
 dflow::detail::AnyQueue detail::any_range_input_producer(const AnyOutput& limit, const ProducerOptions& options,
                                                          const At& at) {
   GraphStore& graph = graph_of_input(limit, "range_input_producer", at);
-  GraphStore::Draft draft(graph);
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   const AnyOutput numbers = build<Range>({int_constant(graph, 0), limit, int_constant(graph, 1)});
-  dflow::detail::AnyQueue queue = any_input_producer(numbers, options, "range_input_producer", at);
-  draft.publish();
-  return queue;
+  return any_input_producer(numbers, options, "range_input_producer", at);
 }
 
 FifoQueue<std::int32_t> range_input_producer(const Output<std::int32_t>& limit, const ProducerOptions& options,
@@ -136,11 +128,8 @@ FifoQueue<std::int32_t> range_input_producer(Graph& graph, std::int32_t limit, c
   if (limit < 1) {
     detail::reject_input("range_input_producer", str_cat("there is no number from 0 to below ", limit), at);
   }
-  GraphStore::Draft draft(*graph.store());
-  const ScopeGuard place = enter_place(*graph.store(), at.where);
-  FifoQueue<std::int32_t> queue = range_input_producer(detail::int_constant(*graph.store(), limit), options, at);
-  draft.publish();
-  return queue;
+  const Composite place(*graph.store(), at.where);
+  return range_input_producer(detail::int_constant(*graph.store(), limit), options, at);
 }
 
 std::vector<AnyOutput> detail::any_slice_input_producer(std::span<const AnyOutput> tensors,
@@ -159,8 +148,7 @@ std::vector<AnyOutput> detail::any_slice_input_producer(std::span<const AnyOutpu
     rows = shape[0];
   }
   GraphStore& graph = *tensors.front().graph();
-  GraphStore::Draft draft(graph);
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   const ScopeGuard names = enter_name_scope(graph, at.name.empty() ? function : at.name);
   ProducerOptions scalars = options;
   scalars.element_shape = PartialShape{};
@@ -168,7 +156,6 @@ std::vector<AnyOutput> detail::any_slice_input_producer(std::span<const AnyOutpu
       any_range_input_producer(num_rows(tensors.front()), scalars, {.where = at.where}).dequeue({}, false, {});
   std::vector<AnyOutput> slices;
   for (const AnyOutput& tensor : tensors) slices.push_back(build<Gather>({tensor, number}));
-  draft.publish();
   return slices;
 }
 

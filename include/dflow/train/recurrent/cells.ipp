@@ -39,7 +39,7 @@ AnyOutput zero_state(const AnyOutput& x, int axis, std::int64_t units, std::stri
   }
   require_positive(units, "units", layer, at);
   GraphStore& graph = *x.graph();
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   const AnyOutput zero = zeros_like(scalar_like(x, 0));
   const std::int64_t batch = x.shape().dim(axis);
   if (batch != dynamic) return build<Fill>({IndexList{batch, units}.edge(graph, {}), zero});
@@ -64,7 +64,7 @@ AnyOutput BasicRnnCell::call(const AnyOutput& x, const AnyOutput& h, const At& a
   const std::int64_t inputs = detail::known_channels(x, 2, 2, name(), at);
   detail::require_positive(units_, "units", name(), at);
   GraphStore& graph = *x.graph();
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   detail::LayerBuilder layer(*state_, graph, x.dtype(), at);
   const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
   if (layer.is_first_call()) {
@@ -103,7 +103,7 @@ std::pair<AnyOutput, AnyOutput> LstmCell::call(const AnyOutput& x, const AnyOutp
   const std::int64_t inputs = detail::known_channels(x, 2, 2, name(), at);
   detail::require_positive(units_, "units", name(), at);
   GraphStore& graph = *x.graph();
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   detail::LayerBuilder layer(*state_, graph, x.dtype(), at);
   const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
   if (layer.is_first_call()) make_variables(layer, layer.variable_dtype(), inputs);
@@ -116,7 +116,7 @@ detail::PreparedInputs LstmCell::prepare(const AnyOutput& x, const At& at) const
   const std::int64_t inputs = detail::known_channels(x, 2, 2, name(), at);
   detail::require_positive(units_, "units", name(), at);
   GraphStore& graph = *x.graph();
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   detail::LayerBuilder layer(*state_, graph, x.dtype(), at);
   const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
   if (layer.is_first_call()) make_variables(layer, layer.variable_dtype(), inputs);
@@ -140,7 +140,7 @@ detail::PreparedInputs LstmCell::prepare(const AnyOutput& x, const At& at) const
 std::pair<AnyOutput, AnyOutput> LstmCell::step(const AnyOutput& row, const AnyOutput& kernel, const AnyOutput& c,
                                                const AnyOutput& h, const At& at) const {
   GraphStore& graph = *row.graph();
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   const detail::LayerBuilder layer(*state_, graph, row.dtype(), at);
   const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
   const AnyOutput product = build<MatMul>({detail::cast_to(h, kernel.dtype()), kernel});
@@ -178,7 +178,7 @@ AnyOutput GruCell::call(const AnyOutput& x, const AnyOutput& h, const At& at) co
   const std::int64_t inputs = detail::known_channels(x, 2, 2, name(), at);
   detail::require_positive(units_, "units", name(), at);
   GraphStore& graph = *x.graph();
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   detail::LayerBuilder layer(*state_, graph, x.dtype(), at);
   const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
   if (layer.is_first_call()) {

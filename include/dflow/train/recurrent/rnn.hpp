@@ -38,6 +38,8 @@ RowResults any_rnn(const AnyOutput& x, std::span<const AnyOutput> initial, const
 RowResults any_static_rnn(const CellStep& step, const std::vector<AnyOutput>& x, std::vector<AnyOutput> states,
                           const RnnOptions& options, const At& at);
 /// Inside the guard, all nodes are named after the network over x. Errors: InvalidArgument for an x that is empty.
+/// Errors: InvalidArgument if x does not have three dimensions.
+void require_sequences(const AnyOutput& x, const At& at);
 [[nodiscard]] ScopeGuard enter_rnn(const AnyOutput& x, std::string_view name, const At& at);
 /// x [time, batch, inputs] as rows [time batch, inputs], and back, with the extents of x.
 AnyOutput steps_as_rows(const AnyOutput& x);
@@ -106,6 +108,7 @@ std::tuple<Output<T>, typename Cell::template State<T>> dynamic_rnn(
 template <class Cell, AllowedFor<Conv2D> T>
 std::tuple<Output<T>, typename Cell::template State<T>> dynamic_rnn(const Cell& cell, const Output<T>& x,
                                                                     const RnnOptions& options = {}, const At& at = {}) {
+  detail::require_sequences(x, at);
   return dynamic_rnn(cell, x, cell.zero_state(x, options.time_major ? 1 : 0, at), options, at);
 }
 

@@ -71,8 +71,8 @@ RowResults any_static_rnn(const CellStep& step, const std::vector<AnyOutput>& x,
                           const RnnOptions& options, const At& at) {
   RowResults all{std::move(states), std::vector<AnyOutput>(x.size())};
   AnyOutput lengths;
-  std::optional<ScopeGuard> place;
-  if (!x.empty() && x[0].is_valid()) place.emplace(enter_place(*x[0].graph(), at.where));
+  std::optional<Composite> place;
+  if (!x.empty() && x[0].is_valid()) place.emplace(*x[0].graph(), at.where);
   for (std::size_t k = 0; k < x.size(); ++k) {
     const std::size_t t = options.reverse ? x.size() - 1 - k : k;
     RowResults next = step(x[t], all.states);
@@ -115,17 +115,20 @@ AnyOutput rows_as_steps(const AnyOutput& rows, const AnyOutput& x) {
   return build<EnsureShape>({steps}, {.shape = {time, batch, columns}});
 }
 
+void require_sequences(const AnyOutput& x, const At& at) {
+  if (x.is_valid() && (!x.shape().has_rank() || x.shape().rank() == 3)) return;
+  reject_layer("rnn",
+               str_cat("x has three dimensions, batch, time and inputs, its shape is ",
+                       x.is_valid() ? x.shape().to_string() : "that of an empty Output"),
+               at);
+}
+
 RowResults any_rnn(const AnyOutput& x, std::span<const AnyOutput> initial, const RnnOptions& options,
                    const CellStep& step, const At& at, const PrepareSteps& prepare) {
-  if (!x.is_valid() || (x.shape().has_rank() && x.shape().rank() != 3)) {
-    reject_layer("rnn",
-                 str_cat("x has three dimensions, batch, time and inputs, its shape is ",
-                         x.is_valid() ? x.shape().to_string() : "that of an empty Output"),
-                 at);
-  }
+  require_sequences(x, at);
   const bool has_lengths = options.sequence_length.is_valid();
   GraphStore& graph = *x.graph();
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   const ScopeGuard names = enter_name_scope(graph, at.name.empty() ? "rnn" : at.name, at.where);
   AnyOutput lengths;
   if (has_lengths) lengths = checked_lengths(options.sequence_length, x, options.time_major ? 1 : 0, at);

@@ -47,7 +47,7 @@ Operation StaleSyncReplicas::minimize(const AnyOutput& loss, const MinimizeOptio
   const std::vector<GradientAndVariable> gradients = detail::changed(
       optimizer_->compute_gradients(loss, options.variables, options.differentiation(), at.where), options);
   GraphStore& graph = *loss.graph();
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   auto built = std::make_shared<Built>();
   built->global_step = detail::shared_global_step(graph, options);
   const auto beside_step = [&, step = built->global_step.handle().operation()] {

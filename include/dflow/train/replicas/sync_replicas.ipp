@@ -198,7 +198,7 @@ Operation SyncReplicas::minimize(const AnyOutput& loss, const MinimizeOptions& o
   const std::vector<GradientAndVariable> gradients =
       optimizer_->compute_gradients(loss, options.variables, options.differentiation(), at.where);
   GraphStore& graph = *loss.graph();
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   auto built = std::make_shared<Built>();
   built->global_step = detail::shared_global_step(graph, options);
   std::optional<ScopeGuard> names(enter_name_scope(graph, "sync_replicas"));

@@ -127,7 +127,7 @@ bool remove_if_possible(FileSystem& files, const std::string& path) noexcept {
 Saver::Saver(Graph& graph, SaverOptions options, std::source_location where)
     : graph_(*graph.store()), options_(std::move(options)) {
   const ScopeGuard outside = graph_.enter(GraphStore::Scope{});
-  const ScopeGuard place = enter_place(graph_, where);
+  const Composite place(graph_, where);
   std::vector<Item> items;
   for (const AnyVariable& variable : global_variables(graph)) {
     items.push_back(detail::item_of<Item>(variable.whole_name(), variable, variable.slice()));
@@ -305,7 +305,7 @@ void Saver::build(std::vector<Item> items, std::source_location where) {
   if (items.empty()) throw_error(Status::invalid_argument("Saver: there are no variables").with_location(where));
   check_names(items, where);
   const ScopeGuard outside = graph_.enter(GraphStore::Scope{});
-  const ScopeGuard place = enter_place(graph_, where);
+  const Composite place(graph_, where);
   const ScopeGuard scope_name = enter_name_scope(graph_, "save");
   nodes_ = std::make_unique<Nodes>();
   const auto fed = [this](std::string_view name) {
