@@ -6,7 +6,9 @@
 #include <dflow/core/memory/allocator.hpp>
 #include <dflow/core/tensor.hpp>
 
+#include <cmath>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -65,4 +67,23 @@ TEST_CASE("a list that is added to longer lists in it takes the elements that it
   TensorList other;
   other.set(2, Tensor<float>(1.0f));
   CHECK(code_of([&] { sum.add(other, add_floats); }) == Code::invalid_argument);
+}
+
+TEMPLATE_TEST_CASE("the elements of a sum of 16-bit floats are rounded once", "", Half, BFloat16) {
+  // Added one after the other, they stop at 2048 and at 256.
+  const std::vector<AnyTensor> ones(4096, Tensor<TestType>::full({300}, TestType(1.0f)).any());
+  const AnyTensor sum = detail::sum_of_list_elements(ones, default_cpu_allocator());
+  for (const TestType each : Tensor<TestType>(sum)) CHECK(static_cast<float>(each) == 4096);
+}
+
+TEST_CASE("a sum of elements is of any numbers, and keeps the sign of zeros") {
+  const std::vector<AnyTensor> whole{Tensor<std::int8_t>(std::int8_t{100}), Tensor<std::int8_t>(std::int8_t{100}),
+                                     Tensor<std::int8_t>(std::int8_t{3})};
+  CHECK(Tensor<std::int8_t>(detail::sum_of_list_elements(whole, default_cpu_allocator())).scalar() == -53);
+  const std::vector<AnyTensor> zeros(3, Tensor<double>(-0.0));
+  CHECK(std::signbit(Tensor<double>(detail::sum_of_list_elements(zeros, default_cpu_allocator())).scalar()));
+  CHECK(code_of([] {
+          const std::vector<AnyTensor> texts(2, Tensor<std::string>("a"));
+          return detail::sum_of_list_elements(texts, default_cpu_allocator());
+        }) == Code::invalid_argument);
 }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace dflow {
@@ -60,6 +61,9 @@ namespace detail {
 /// sum += more, of equal types and shapes, in place if nobody else has `sum`. Integers wrap, 16-bit floats are rounded
 /// once. Errors: InvalidArgument if the tensors are no numbers.
 void add_list_elements(AnyTensor& sum, const AnyTensor& more, Allocator& allocator);
+/// The sum of one or more elements, of equal types and shapes, in their order. Integers wrap, 16-bit floats are rounded
+/// once, after the last one. Errors: InvalidArgument if the tensors are no numbers.
+AnyTensor sum_of_list_elements(std::span<const AnyTensor> terms, Allocator& allocator);
 }  // namespace detail
 
 }  // namespace dflow

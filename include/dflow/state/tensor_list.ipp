@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
+#include <dflow/core/sum_type.hpp>
 #include <dflow/state/tensor_list.hpp>
 
 #include <algorithm>
@@ -15,29 +16,49 @@ namespace dflow {
 
 namespace detail {
 
-/// to += more, integers wrap, 16-bit floats are rounded once.
+/// to = the sum of the terms, which may be one of them. Integers wrap, 16-bit floats are rounded once.
 template <class T>
-void add_elements(const T* a, const T* b, T* to, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) {
-    if constexpr (std::is_integral_v<T>) {
-      using Unsigned = std::make_unsigned_t<T>;
-      to[i] = static_cast<T>(static_cast<Unsigned>(static_cast<Unsigned>(a[i]) + static_cast<Unsigned>(b[i])));
-    } else if constexpr (sizeof(T) == 2) {
-      to[i] = static_cast<T>(static_cast<float>(a[i]) + static_cast<float>(b[i]));
-    } else {
-      to[i] = a[i] + b[i];
+void add_terms(std::span<const AnyTensor> terms, T* to, std::size_t n) {
+  constexpr std::size_t tile = 256;
+  SumType<T> sums[tile];
+  for (std::size_t first = 0; first < n; first += tile) {
+    const std::size_t count = std::min(tile, n - first);
+    const auto elements_of = [first](const AnyTensor& term) { return static_cast<const T*>(term.raw_data()) + first; };
+    std::copy_n(elements_of(terms.front()), count, sums);
+    for (const AnyTensor& term : terms.subspan(1)) {
+      const T* const next = elements_of(term);
+      for (std::size_t i = 0; i < count; ++i) {
+        if constexpr (std::is_integral_v<T>) {
+          using Unsigned = std::make_unsigned_t<T>;
+          sums[i] =
+              static_cast<T>(static_cast<Unsigned>(static_cast<Unsigned>(sums[i]) + static_cast<Unsigned>(next[i])));
+        } else {
+          sums[i] += static_cast<SumType<T>>(next[i]);
+        }
+      }
     }
+    for (std::size_t i = 0; i < count; ++i) to[first + i] = static_cast<T>(sums[i]);
   }
+}
+
+void sum_into(std::span<const AnyTensor> terms, AnyTensor& to) {
+  visit_dtype<NumberTypes>(to.dtype(), [&]<class T>() {
+    add_terms(terms, static_cast<T*>(to.raw_data()), static_cast<std::size_t>(to.num_elements()));
+    return 0;
+  });
 }
 
 void add_list_elements(AnyTensor& sum, const AnyTensor& more, Allocator& allocator) {
   AnyTensor to = sum.buffer_is_unique() ? sum : AnyTensor(more.dtype(), more.shape(), allocator);
-  visit_dtype<NumberTypes>(more.dtype(), [&]<class T>() {
-    add_elements(static_cast<const T*>(std::as_const(sum).raw_data()), static_cast<const T*>(more.raw_data()),
-                 static_cast<T*>(to.raw_data()), static_cast<std::size_t>(more.num_elements()));
-    return 0;
-  });
+  const AnyTensor terms[] = {std::move(sum), more};
+  sum_into(terms, to);
   sum = std::move(to);
+}
+
+AnyTensor sum_of_list_elements(std::span<const AnyTensor> terms, Allocator& allocator) {
+  AnyTensor to(terms.front().dtype(), terms.front().shape(), allocator);
+  sum_into(terms, to);
+  return to;
 }
 
 void require_alike(const AnyTensor& sum, const AnyTensor& more) {

@@ -439,6 +439,18 @@ TEST_CASE("gradients of loops are differentiated again") {
   }
 }
 
+TEMPLATE_TEST_CASE("rows of 16-bit floats that are scattered on one place are rounded once", "", df::Half,
+                   df::BFloat16) {
+  df::Graph graph;
+  const auto places = vector<std::int32_t>(graph, std::vector<std::int32_t>(3000, 1));
+  const auto ones = df::fill<TestType>(graph, {3000, 2}, TestType(1.0f));
+  const auto array = df::TensorArray<TestType>::scatter(places, ones);
+  df::Session session(graph);
+  const auto sums = session.run(array.read(df::constant(graph, 1)));
+  const auto expected = static_cast<TestType>(3000.0f);  // 2048 and 256 if it is rounded with each row
+  CHECK(values(sums) == std::vector<TestType>{expected, expected});
+}
+
 TEST_CASE("gradients go through arrays, twice") {
   SECTION("written in a loop and stacked") {
     check_gradients({3}, [](df::Graph& graph, auto x) {

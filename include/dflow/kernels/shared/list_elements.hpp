@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <utility>
 #include <vector>
@@ -22,6 +23,10 @@
 /// static void put_parts(KernelContext&, std::int64_t parts, part);
 /// /// sum += more, in place if nobody else has `sum`. Errors: InvalidArgument if it is no number.
 /// static void add(KernelContext&, AnyTensor& sum, const AnyTensor& more);
+/// /// The sum of two or more elements of one type and shape, in their order; 16-bit floats are rounded once. Errors:
+/// as
+/// /// of add.
+/// static AnyTensor sum(KernelContext&, std::span<const AnyTensor> terms);
 /// ```
 namespace dflow::detail {
 
@@ -200,17 +205,20 @@ void scatter_tensor(KernelContext& context) {
   const Shape element = row_shape(x.shape());
   TensorList list;
   if (size >= 0) list.resize(size);
+  std::map<std::int64_t, std::vector<AnyTensor>> repeated;  // the rows of an element that has more than one
   for (std::int64_t row = 0; row < x.dim(0); ++row) {
     const std::int64_t i = numbers.data()[row];
     if (i < 0 || (size >= 0 && i >= size)) context.fail(str_cat("element ", i, " of a list of ", size));
-    if (list.find(i) == nullptr) {
+    const AnyTensor* const first = list.find(i);
+    if (first == nullptr) {
       list.set(i, row_of(x, row, element));
     } else {
-      TensorList one;
-      one.set(i, row_of(x, row, element));
-      list.add(one, [&](AnyTensor& sum, const AnyTensor& more) { Elements::add(context, sum, more); });
+      std::vector<AnyTensor>& rows = repeated[i];
+      if (rows.empty()) rows.push_back(*first);
+      rows.push_back(row_of(x, row, element));
     }
   }
+  for (const auto& [i, rows] : repeated) list.set(i, Elements::sum(context, rows));
   context.set_output(0, make_list(std::move(list)));
 }
 

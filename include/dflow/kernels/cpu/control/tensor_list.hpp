@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 namespace dflow {
 
@@ -43,6 +44,9 @@ struct CpuListElements {
   }
   static void add(KernelContext& context, AnyTensor& sum, const AnyTensor& more) {
     add_list_elements(sum, more, *context.device().allocator);
+  }
+  static AnyTensor sum(KernelContext& context, std::span<const AnyTensor> terms) {
+    return sum_of_list_elements(terms, *context.device().allocator);
   }
 };
 

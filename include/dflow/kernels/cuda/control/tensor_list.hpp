@@ -5,6 +5,7 @@
 #include <dflow/kernels/shared/list_kernels.hpp>
 
 #include <cstdint>
+#include <span>
 
 namespace dflow {
 
@@ -25,6 +26,7 @@ struct ListElements {
     batch.issue();
   }
   static void add(KernelContext& context, AnyTensor& sum, const AnyTensor& more);
+  static AnyTensor sum(KernelContext& context, std::span<const AnyTensor> terms);
 
  private:
   /// Parts that one launch copies.

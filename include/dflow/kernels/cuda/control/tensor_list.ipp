@@ -3,10 +3,13 @@
 #include <dflow/base/str_cat.hpp>
 #include <dflow/kernels/cuda/bodies/reductions.hpp>
 #include <dflow/kernels/cuda/control/tensor_list.hpp>
+#include <dflow/kernels/cuda/routines/reductions.hpp>
 
 #include <complex>
+#include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace dflow::cuda {
 
@@ -56,23 +59,41 @@ inline const KernelFunction& add_function(DType dtype) {
 
 }  // namespace detail
 
-void ListElements::add(KernelContext& context, AnyTensor& sum, const AnyTensor& more) {
-  const KernelFunction& function = detail::add_function(more.dtype());
-  AnyTensor to = sum.buffer_is_unique() ? sum : AnyTensor(more.dtype(), more.shape(), *context.device().allocator);
-  AddNArgs args;
-  args.n = more.num_elements() * (is_complex(more.dtype()) ? 2 : 1);
-  args.num_inputs = 2;
-  args.x[0] = std::as_const(sum).raw_data();
-  args.x[1] = more.raw_data();
-  args.y = to.raw_data();
-  if (args.n != 0) {
-    MemoryUses uses(context);
-    uses.add(sum, false);
-    uses.add(more, false);
-    uses.add(to, true);
-    launch(context, function, grid_for(args.n), &args, uses);
+namespace detail {
+
+/// to = the sum of the terms, which may be one of them.
+void sum_into(KernelContext& context, std::span<const AnyTensor> terms, AnyTensor& to) {
+  const KernelFunction& function = add_function(to.dtype());
+  const std::int64_t n = to.num_elements() * (is_complex(to.dtype()) ? 2 : 1);
+  if (n == 0) return;
+  std::vector<const void*> inputs;
+  MemoryUses uses(context);
+  for (const AnyTensor& term : terms) {
+    inputs.push_back(term.raw_data());
+    uses.add(term, false);
   }
+  uses.add(to, true);
+  AnyTensor wide;
+  if (needs_wide_sums(to.dtype(), terms.size())) {
+    wide = context.allocate_temporary(DType::float32, to.shape());
+    uses.add(wide, true);
+  }
+  add_terms(context, function, inputs, n, to.raw_data(), static_cast<float*>(wide.raw_data()), uses);
+}
+
+}  // namespace detail
+
+void ListElements::add(KernelContext& context, AnyTensor& sum, const AnyTensor& more) {
+  AnyTensor to = sum.buffer_is_unique() ? sum : AnyTensor(more.dtype(), more.shape(), *context.device().allocator);
+  const AnyTensor terms[] = {std::move(sum), more};
+  detail::sum_into(context, terms, to);
   sum = std::move(to);
+}
+
+AnyTensor ListElements::sum(KernelContext& context, std::span<const AnyTensor> terms) {
+  AnyTensor to(terms.front().dtype(), terms.front().shape(), *context.device().allocator);
+  detail::sum_into(context, terms, to);
+  return to;
 }
 
 }  // namespace dflow::cuda

@@ -6,6 +6,10 @@
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/shared/dim_runs.hpp>
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
 namespace dflow::cuda {
 
 /// The two kernels of a reduction for one element type.
@@ -29,5 +33,11 @@ void reduce_to_channels(KernelContext& context, const ReductionCode& code);
 void find_extreme(KernelContext& context, const KernelFunction& function);
 /// Output 0 is the sum of all inputs.
 void add_inputs(KernelContext& context, const KernelFunction& function);
+/// y = the sum of the terms in their order, all of n elements; y may be one of the first `AddNArgs::max_inputs`. `sums`
+/// is null, or float [n], in which the sums of more 16-bit floats are kept. `uses`: all this memory.
+void add_terms(const KernelContext& context, const KernelFunction& function, std::span<const void* const> terms,
+               std::int64_t n, void* y, float* sums, const MemoryUses& uses);
+/// Whether `add_terms` needs `sums`.
+bool needs_wide_sums(DType dtype, std::size_t num_terms) noexcept;
 
 }  // namespace dflow::cuda

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/core/sum_type.hpp>
 #include <dflow/kernels/cuda/routines/reductions.hpp>
 
 #include <algorithm>
@@ -115,21 +116,30 @@ void add_inputs(KernelContext& context, const KernelFunction& function) {
   }
   AnyTensor& y = own < 0 ? context.allocate_output(0, shape) : context.forward_or_allocate(own, 0, shape);
   if (y.num_elements() == 0) return;
+  const bool is_widened = needs_wide_sums(y.dtype(), inputs.size());
+  AnyTensor wide = is_widened ? context.allocate_temporary(DType::float32, shape) : AnyTensor();
+  MemoryUses uses(context);
+  if (is_widened) uses.add(wide, true);
+  add_terms(context, function, inputs, y.num_elements(), y.raw_data(), static_cast<float*>(wide.raw_data()), uses);
+}
+
+bool needs_wide_sums(DType dtype, std::size_t num_terms) noexcept {
+  return dflow::detail::is_16_bit_float(dtype) && num_terms > static_cast<std::size_t>(AddNArgs::max_inputs);
+}
+
+void add_terms(const KernelContext& context, const KernelFunction& function, std::span<const void* const> terms,
+               std::int64_t n, void* y, float* sums, const MemoryUses& uses) {
   AddNArgs args;
-  args.n = y.num_elements();
-  args.y = y.raw_data();
-  const bool is_widened = size_of(y.dtype()) == 2 && is_floating(y.dtype()) && count > AddNArgs::max_inputs;
-  const AnyTensor wide = is_widened ? context.allocate_temporary(DType::float32, shape) : AnyTensor();
-  const AnyTensor* const temporaries[] = {&wide};
-  auto* const sums = is_widened ? static_cast<float*>(const_cast<void*>(wide.raw_data())) : nullptr;
-  for (std::size_t next = 0; next < inputs.size();) {
+  args.n = n;
+  args.y = y;
+  for (std::size_t next = 0; next < terms.size();) {
     // The sums so far are the first input of the next part, or lie beside it.
     args.num_inputs = 0;
-    if (next != 0 && is_widened) args.sums_before = sums;
-    if (next != 0 && !is_widened) args.x[args.num_inputs++] = y.raw_data();
-    while (args.num_inputs < AddNArgs::max_inputs && next < inputs.size()) args.x[args.num_inputs++] = inputs[next++];
-    args.sums = next < inputs.size() ? sums : nullptr;
-    launch(context, function, grid_for(args.n), &args, nullptr, std::span(temporaries, is_widened ? 1 : 0));
+    if (next != 0 && sums != nullptr) args.sums_before = sums;
+    if (next != 0 && sums == nullptr) args.x[args.num_inputs++] = y;
+    while (args.num_inputs < AddNArgs::max_inputs && next < terms.size()) args.x[args.num_inputs++] = terms[next++];
+    args.sums = next < terms.size() ? sums : nullptr;
+    launch(context, function, grid_for(n), &args, uses);
   }
 }
 
