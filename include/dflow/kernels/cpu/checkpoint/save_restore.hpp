@@ -16,15 +16,15 @@ void merge_shards(KernelContext& context);
 
 template <>
 struct Kernel<SaveV2, Cpu> : detail::FileKernel {
-  explicit Kernel(const KernelInit&) : FileKernel(&detail::save_shard) {}
+  explicit Kernel(const KernelInit& init) : FileKernel(init, &detail::save_shard) {}
 };
 template <>
 struct Kernel<RestoreV2, Cpu> : detail::FileKernel {
-  explicit Kernel(const KernelInit&) : FileKernel(&detail::restore_tensors) {}
+  explicit Kernel(const KernelInit& init) : FileKernel(init, &detail::restore_tensors) {}
 };
 template <>
 struct Kernel<MergeV2Checkpoints, Cpu> : detail::FileKernel {
-  explicit Kernel(const KernelInit&) : FileKernel(&detail::merge_shards) {}
+  explicit Kernel(const KernelInit& init) : FileKernel(init, &detail::merge_shards) {}
 };
 
 }  // namespace dflow

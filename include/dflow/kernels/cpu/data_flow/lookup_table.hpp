@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
+#include <dflow/kernels/cpu/file_kernel.hpp>
 #include <dflow/kernels/state/handle_kernel.hpp>
 #include <dflow/ops/data_flow/lookup_table.hpp>
 #include <dflow/state/tables/lookup_table_state.hpp>
@@ -34,6 +35,8 @@ struct LookupImportKernel {
   double cost_ns(const KernelInit& init) const;
   void operator()(KernelContext& context) const;
 };
+
+void fill_table_from_file(KernelContext& context);
 
 }  // namespace detail
 
@@ -83,11 +86,8 @@ struct Kernel<InitializeTable, Cpu> : detail::LookupImportKernel {
   using LookupImportKernel::LookupImportKernel;
 };
 template <>
-struct Kernel<InitializeTableFromTextFile, Cpu> {
-  static constexpr bool splits = false;
-  InitializeTableFromTextFile::Attrs attrs;
-  double cost_ns(const KernelInit&) const { return 1e6; }
-  void operator()(KernelContext& context) const;
+struct Kernel<InitializeTableFromTextFile, Cpu> : detail::FileKernel {
+  explicit Kernel(const KernelInit& init) : FileKernel(init, &detail::fill_table_from_file) {}
 };
 
 }  // namespace dflow

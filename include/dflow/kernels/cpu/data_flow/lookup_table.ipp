@@ -55,7 +55,8 @@ void Kernel<LookupTableExport, Cpu>::operator()(KernelContext& context) const {
   context.set_output(1, std::move(values));
 }
 
-void Kernel<InitializeTableFromTextFile, Cpu>::operator()(KernelContext& context) const {
+void detail::fill_table_from_file(KernelContext& context) {
+  const InitializeTableFromTextFile::Attrs& attrs = context.node().attrs_as<InitializeTableFromTextFile>();
   LookupTableState& table = context.resource<LookupTableState>(0);
   if (table.kind().is_mutable) context.fail(str_cat(table.debug_string(), " is not filled once"));
   const Tensor<std::string>& filename = context.input<std::string>(1);

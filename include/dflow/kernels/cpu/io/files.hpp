@@ -15,15 +15,15 @@ void find_matching_files(KernelContext& context);
 
 template <>
 struct Kernel<ReadFile, Cpu> : detail::FileKernel {
-  explicit Kernel(const KernelInit&) : FileKernel(&detail::read_whole_file) {}
+  explicit Kernel(const KernelInit& init) : FileKernel(init, &detail::read_whole_file) {}
 };
 template <>
 struct Kernel<WriteFile, Cpu> : detail::FileKernel {
-  explicit Kernel(const KernelInit&) : FileKernel(&detail::write_whole_file) {}
+  explicit Kernel(const KernelInit& init) : FileKernel(init, &detail::write_whole_file) {}
 };
 template <>
 struct Kernel<MatchingFiles, Cpu> : detail::FileKernel {
-  explicit Kernel(const KernelInit&) : FileKernel(&detail::find_matching_files) {}
+  explicit Kernel(const KernelInit& init) : FileKernel(init, &detail::find_matching_files) {}
 };
 
 }  // namespace dflow
