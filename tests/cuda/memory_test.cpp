@@ -1,10 +1,13 @@
 #include "cuda/gpu_that_is_none.hpp"
 #include "support/errors.hpp"
 
+#include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/kernels/cuda/grid/emulated_grid.hpp>
+#include <dflow/kernels/state/device_files.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 using namespace dflow;
@@ -33,6 +36,20 @@ TEST_CASE("a GPU's memory is used again, bounded, and given back when asked", "[
     device.release_cached_memory();
     CHECK(memory.stats().bytes_cached == 0);
     CHECK(memory.stats().bytes_in_use == 0);
+  }
+  check_end(*driver);
+}
+
+TEST_CASE("a GPU's kernels use the files that the device was given", "[cuda]") {
+  const auto driver = std::make_shared<FakeDriver>();
+  {
+    const auto files = std::make_shared<MemoryFileSystem>();
+    const CudaDevice device({.driver = driver, .files = files});
+    CHECK(device_files(device.context()) == files);
+    CHECK(device_files(CudaDevice({.driver = driver}).context()) != files);
+    for (const auto& each : cuda_devices({.driver = driver, .files = files})) {
+      CHECK(device_files(each->context()) == files);
+    }
   }
   check_end(*driver);
 }

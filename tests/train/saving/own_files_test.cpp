@@ -12,6 +12,7 @@
 #include <dflow/io/npz.hpp>
 #include <dflow/io/records/record_file.hpp>
 #include <dflow/io/safetensors.hpp>
+#include <dflow/net/client/remote_master.hpp>
 #include <dflow/net/server.hpp>
 #include <dflow/ops/data_flow/queue.hpp>
 #include <dflow/ops/io/files.hpp>
@@ -251,6 +252,15 @@ TEST_CASE("a supervisor saves to the files of its cluster's tasks") {
                                                  .save_every_steps = 1});
   supervisor.run([&](df::Session& session) { session.run(model.bump); });
   CHECK(df::train::latest_checkpoint(*files.all, "xyz://d") == "xyz://d/model-1");
+}
+
+TEST_CASE("a target that is no task of the cluster has the files that it was given, for savers") {
+  const OwnFiles files;
+  df::net::ClusterSpec spec;
+  spec.add_task("ps", 0, "unix://@nobody-listens-here");
+  CHECK(df::net::remote_master(spec, "/job:ps/task:0", {}, {.files = files.all})->files() == files.all);
+  CHECK(df::net::connect(spec, {.files = files.all})->files() == files.all);
+  CHECK(df::net::remote_master(spec, "/job:ps/task:0")->files() == nullptr);
 }
 
 TEST_CASE("a server gives its files to devices of the caller's") {

@@ -12,7 +12,8 @@
 namespace dflow {
 
 /// The files that the kernels of a device read and write (`SessionOptions::files`, `net::ServerOptions::files`,
-/// `CpuDeviceOptions::files`). It is a resource of the device. A device without one uses `machine_files`.
+/// `CpuDeviceOptions::files`, `CudaDeviceOptions::files`). It is a resource of the device. A device without one uses
+/// `machine_files`.
 ///
 /// Thread safety: immutable.
 class DeviceFiles final : public Resource {

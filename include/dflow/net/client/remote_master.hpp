@@ -51,6 +51,7 @@ class RemoteMaster final : public SessionTarget {
   std::uint64_t incarnation() const noexcept override;
   std::unique_ptr<RemoteTasks> open_tasks(const SessionOptions& options) override;
   std::unique_ptr<RemoteSession> open_session(const GraphStore& graph, const SessionOptions& options) override;
+  std::shared_ptr<FileSystem> files() const override;
 
   struct State;
 
@@ -64,8 +65,10 @@ class RemoteMaster final : public SessionTarget {
 
 /// The master of `task` ("/job:worker/task:0"). With `filters`, its sessions know only the other tasks that match a
 /// filter, as with `Server::target`. Connects on first use. Takes the transport, clock, timeouts, log, random numbers
-/// and incarnation from `options`. Errors: InvalidArgument if the cluster does not have the task, for a filter that is
-/// not a device name or matches none of the cluster's tasks, and for the cluster's addresses, as of `Server`.
+/// and incarnation from `options`, and the files, which are for the savers of a `Supervisor` in this process. Ops use
+/// the files of the task that they run on (its `ServerOptions::files`). Errors: InvalidArgument if the cluster does not
+/// have the task, for a filter that is not a device name or matches none of the cluster's tasks, and for the cluster's
+/// addresses, as of `Server`.
 std::shared_ptr<RemoteMaster> remote_master(const ClusterSpec& cluster, const std::string& task,
                                             std::vector<std::string> filters = {}, ServerOptions options = {});
 

@@ -75,6 +75,8 @@ void RemoteMaster::reset(std::vector<std::string> containers) const {
 std::string RemoteMaster::task() const { return state_->client.task; }
 std::uint64_t RemoteMaster::incarnation() const noexcept { return state_->client.incarnation; }
 
+std::shared_ptr<FileSystem> RemoteMaster::files() const { return state_->files; }
+
 std::unique_ptr<RemoteTasks> RemoteMaster::open_tasks(const SessionOptions&) {
   throw_error(Status::internal("the sessions of a remote master have no tasks of their own"));
 }
@@ -111,8 +113,9 @@ std::shared_ptr<RemoteMaster> remote_master(const ClusterSpec& cluster, const st
         Status::invalid_argument(str_cat("the cluster has ", found.size(), " tasks that are '", task, "', not one")));
   }
   detail::TaskFilters(filters).check(detail::names_of(cluster));
-  return std::shared_ptr<RemoteMaster>(new RemoteMaster(std::make_shared<RemoteMaster::State>(
-      RemoteMaster::State{detail::ThinClient(cluster, std::move(options)), found.front(), std::move(filters)})));
+  std::shared_ptr<FileSystem> files = options.files;
+  return std::shared_ptr<RemoteMaster>(new RemoteMaster(std::make_shared<RemoteMaster::State>(RemoteMaster::State{
+      detail::ThinClient(cluster, std::move(options)), found.front(), std::move(filters), std::move(files)})));
 }
 
 void reset(const ClusterSpec& cluster, std::vector<std::string> containers, std::vector<std::string> filters,

@@ -28,6 +28,7 @@ struct RemoteMaster::State {
   detail::ThinClient client;
   std::string master;
   std::vector<std::string> filters;
+  std::shared_ptr<FileSystem> files;
 
   /// A request to the master, which may have to be started yet. Blocks. Returns the reply.
   std::string call(Method method, std::string body) const {

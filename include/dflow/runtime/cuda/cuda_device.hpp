@@ -2,6 +2,7 @@
 
 /// Public: an NVIDIA GPU as a device.
 
+#include <dflow/base/files/file_system.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/runtime/device.hpp>
 
@@ -37,6 +38,9 @@ struct CudaDeviceOptions {
   bool nccl = true;
   /// Draws the seeds of random streams that were given none, from any thread; null: `system_seed`.
   std::function<std::uint64_t()> draw_seed = nullptr;
+  /// The files of its kernels, in which loops may keep values for their gradients; null: the machine's. Ops that read
+  /// and write files run on the CPU.
+  std::shared_ptr<FileSystem> files = nullptr;
 };
 
 /// An NVIDIA GPU as a device. Kernels are issued to one stream, copies run beside them on others, and no thread of the

@@ -2,6 +2,7 @@
 
 #include <dflow/core/device_name.hpp>
 #include <dflow/kernels/cuda/standard_kernels.hpp>
+#include <dflow/kernels/state/device_files.hpp>
 #include <dflow/runtime/cuda/cuda_device.hpp>
 
 #include <utility>
@@ -56,6 +57,7 @@ CudaDevice::CudaDevice(CudaDeviceOptions options)
   if (options.draw_seed != nullptr) context_.draw_seed = std::move(options.draw_seed);
   context_.memory = &state_->memory;
   context_.state = state_.get();
+  if (options.files != nullptr) set_device_files(context_, std::move(options.files));
   context_.is_asynchronous = true;
   if (options.capture.runs_before >= 0) context_.recorder = &state_->recorder;
   // A block that goes back while work on it is issued is used again by later work alone: no release of its own.
