@@ -45,7 +45,7 @@ struct NpzEntry {
 /// Errors: as `ZipReader`, naming the path: DataLoss if the archive is damaged or cut short.
 class NpzReader {
  public:
-  /// Blocks.
+  /// Blocks. `files` outlives the reader.
   NpzReader(FileSystem& files, std::string path);
 
   /// In the order of the archive. Files that are no arrays, and folders, are among them.

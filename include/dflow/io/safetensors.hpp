@@ -51,7 +51,7 @@ class SafetensorsReader {
  public:
   static constexpr std::uint64_t max_header_bytes = 100'000'000;  ///< the format's own limit
 
-  /// Blocks.
+  /// Blocks. `files` outlives the reader.
   SafetensorsReader(FileSystem& files, std::string path);
 
   /// In the order of the header.

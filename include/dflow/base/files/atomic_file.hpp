@@ -19,7 +19,7 @@ namespace dflow {
 /// Errors: all functions throw the errors of the file system.
 class AtomicFile {
  public:
-  /// Blocks. Makes the directory if it is missing.
+  /// Blocks. Makes the directory if it is missing. `files` outlives the file.
   AtomicFile(FileSystem& files, const std::string& path);
   /// Removes an unfinished file, as far as that is possible.
   ~AtomicFile();

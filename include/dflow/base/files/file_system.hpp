@@ -54,6 +54,9 @@ struct FileReplacement {
 /// The interface to a file system. Pass it to each function that reads or writes files. Paths are the file system's
 /// own, separated by '/'.
 ///
+/// Lifetime: the file system outlives the files that it has opened, and each object that was given a reference to it: a
+/// reader, a writer, a dataset. An object that takes a `std::shared_ptr` keeps it alive.
+///
 /// Thread safety: all functions may be called from any thread. All of them may block.
 /// Errors: every function throws Error; the message names the path and the system's reason. The codes are NotFound for
 /// a missing path, PermissionDenied and AlreadyExists. ResourceExhausted means a full disk, too many open files, or a

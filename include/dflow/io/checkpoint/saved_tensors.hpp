@@ -48,7 +48,7 @@ bool has_saved_tensors(FileSystem& files, const std::string& prefix);
 
 /// Opens the checkpoint of that prefix. Its files show its form: PREFIX.index is of dflow's or of TensorFlow's version
 /// 2. Otherwise PREFIX or PREFIX-00000-of-0000N is of TensorFlow's version 1, unless PREFIX is a file that ends in
-/// ".npz" or ".safetensors". Blocks.
+/// ".npz" or ".safetensors". Blocks. `files` outlives the result.
 /// Errors: NotFound if there is no checkpoint; InvalidArgument for a file of a checkpoint in place of its prefix;
 /// errors of the reader of that form.
 std::unique_ptr<SavedTensors> open_saved_tensors(FileSystem& files, const std::string& prefix);

@@ -19,7 +19,7 @@ namespace dflow {
 /// short.
 std::unique_ptr<ByteSource> inflating_source(std::unique_ptr<ByteSource> compressed, CompressionFormat format);
 
-/// The content of a file, unpacked as it is read if the file is gzip-compressed. Blocks.
+/// The content of a file, unpacked as it is read if the file is gzip-compressed. Blocks. `files` outlives the source.
 ///
 /// Errors: as FileSystem; as `inflating_source` for a compressed file.
 std::unique_ptr<ByteSource> open_maybe_gzip(FileSystem& files, const std::string& path);

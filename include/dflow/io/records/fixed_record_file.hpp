@@ -32,6 +32,7 @@ struct FixedRecordFormat {
 /// any error the position is unchanged.
 class FixedRecordReader {
  public:
+  /// `files` outlives the reader.
   FixedRecordReader(FileSystem& files, std::string path, const FixedRecordFormat& format);
   FixedRecordReader(const FixedRecordReader&) = delete;
   FixedRecordReader& operator=(const FixedRecordReader&) = delete;

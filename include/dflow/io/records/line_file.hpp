@@ -28,6 +28,7 @@ class LineReader {
  public:
   static constexpr std::uint64_t default_max_line_bytes = std::uint64_t{1} << 30;
 
+  /// `files` outlives the reader.
   LineReader(FileSystem& files, std::string path, std::uint64_t max_line_bytes = default_max_line_bytes);
   /// The lines of other bytes, which `path` names in errors. Errors also: those of the source.
   LineReader(std::unique_ptr<ByteSource> source, std::string path,

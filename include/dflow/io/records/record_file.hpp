@@ -45,6 +45,7 @@ struct RecordWriterOptions {
 /// the file may end in a part of a record, and every later call fails with the same status.
 class RecordWriter {
  public:
+  /// `files` outlives the writer.
   RecordWriter(FileSystem& files, std::string path, const RecordWriterOptions& options = {});
   RecordWriter(const RecordWriter&) = delete;
   RecordWriter& operator=(const RecordWriter&) = delete;
@@ -86,8 +87,8 @@ struct RecordReaderOptions {
   bool reads_ahead = false;  ///< by a thread of the reader's own, which is at most four buffers ahead
 };
 
-/// The content of a file, unpacked as it is read. Blocks. Errors: as FileSystem; Unimplemented for a compression in a
-/// library built without zlib.
+/// The content of a file, unpacked as it is read. Blocks. `files` outlives the source. Errors: as FileSystem;
+/// Unimplemented for a compression in a library built without zlib.
 std::unique_ptr<ByteSource> open_record_source(FileSystem& files, const std::string& path,
                                                const RecordReaderOptions& options = {});
 
@@ -106,6 +107,7 @@ std::unique_ptr<ByteSource> open_record_source(FileSystem& files, const std::str
 /// `max_record_bytes`. After any error the position is unchanged, and the next read tries again.
 class RecordReader {
  public:
+  /// `files` outlives the reader.
   RecordReader(FileSystem& files, std::string path, const RecordReaderOptions& options = {});
   RecordReader(const RecordReader&) = delete;
   RecordReader& operator=(const RecordReader&) = delete;

@@ -69,7 +69,7 @@ class WorkUnit {
 
 /// Blocks, except for an identity reader. Keys are TensorFlow's. The key of a file, or of an identity record, is the
 /// work; of a line, "file:number" from 1 on; of a record of fixed length, "file:number" from 0 on; of a TFRecord,
-/// "file:offset".
+/// "file:offset". `files` outlives the unit.
 ///
 /// Errors: the errors of the file system; Unimplemented for a compression in a library built without zlib.
 std::unique_ptr<WorkUnit> open_work(FileSystem& files, const ReaderKind& kind, const std::string& work);

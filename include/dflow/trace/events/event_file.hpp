@@ -126,6 +126,7 @@ class EventWriter {
 /// Errors: as RecordReader; DataLoss, naming path and offset, also for a record that is no event.
 class EventReader {
  public:
+  /// `files` outlives the reader.
   EventReader(FileSystem& files, std::string path, const RecordReaderOptions& options = {});
 
   /// Blocks. Returns nothing at the end; more events may come later.

@@ -24,7 +24,7 @@ namespace dflow {
 /// the file; the errors of the file system.
 class CheckpointReader {
  public:
-  /// Blocks. Reads the index and looks at the shards' sizes.
+  /// Blocks. Reads the index and looks at the shards' sizes. `files` outlives the reader.
   CheckpointReader(FileSystem& files, const std::string& prefix);
 
   const CheckpointIndex& index() const noexcept { return index_; }

@@ -27,7 +27,7 @@ namespace dflow {
 /// `num_shards`.
 class CheckpointShardWriter {
  public:
-  /// Blocks. Makes the directory if it is missing.
+  /// Blocks. Makes the directory if it is missing. `files` outlives the writer.
   CheckpointShardWriter(FileSystem& files, std::string prefix, std::uint32_t shard = 0, std::uint32_t num_shards = 1);
   /// Removes unfinished files, as far as that is possible.
   ~CheckpointShardWriter();

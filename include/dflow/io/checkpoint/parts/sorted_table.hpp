@@ -27,7 +27,7 @@ class SortedTableReader {
   static constexpr std::uint64_t magic = 0xdb4775248b80fb57;
   static constexpr std::size_t footer_bytes = 48;
 
-  /// Blocks. Reads the index.
+  /// Blocks. Reads the index. `files` outlives the reader.
   SortedTableReader(FileSystem& files, std::string path);
 
   /// Blocks. Calls `take(key, value)` for each entry, in the order of the keys; the views live until it returns.

@@ -43,7 +43,7 @@ struct SavedSlicesEntry {
 /// tensor takes no more memory than a small multiple of the bytes of its slices.
 class SavedSlicesReader {
  public:
-  /// Blocks. Reads the descriptions of the tensors, in all files.
+  /// Blocks. Reads the descriptions of the tensors, in all files. `files` outlives the reader.
   SavedSlicesReader(FileSystem& files, const std::string& prefix);
 
   const std::map<std::string, SavedSlicesEntry, std::less<>>& entries() const noexcept { return entries_; }

@@ -48,7 +48,7 @@ struct TensorBundleEntry {
 /// `sizeof(std::string)` times that.
 class TensorBundleReader {
  public:
-  /// Blocks. Reads the index and looks at the other files' sizes.
+  /// Blocks. Reads the index and looks at the other files' sizes. `files` outlives the reader.
   TensorBundleReader(FileSystem& files, const std::string& prefix);
 
   /// The tensors by name, without the entries of slices.
