@@ -148,6 +148,45 @@ TEST_CASE("The rows of a table on a server are gathered there, by the layer and 
   }
 }
 
+TEST_CASE("The first value of a table is made on the server that has it, with the same bits") {
+  for (const bool is_whole : {true, false}) {
+    INFO((is_whole ? "a layer" : "shards"));
+    MemoryCluster cluster({{"ps", 2}, {"worker", 1}});
+    struct Model {
+      Model(const df::DeviceFunction& place, bool is_whole) : graph({.seed = 5}) {
+        const auto on = graph.device(place);
+        const auto ids = df::placeholder<std::int32_t>(graph, {df::dynamic});
+        if (is_whole) {
+          const df::Embedding<float> layer(sharded_rows, sharded_width);
+          static_cast<void>(layer(ids));
+        } else {
+          static_cast<void>(df::partitioned_variable<float>(graph, {sharded_rows, sharded_width}, 2));
+        }
+      }
+      df::Graph graph;
+    };
+    Model together(on_servers(cluster, 0), is_whole);
+    Model alone(df::train::replica_device(0, "/job:localhost/task:0"), is_whole);
+    df::Session session(together.graph, {.target = cluster.server("worker", 0).target()});
+    df::Session local(alone.graph);
+    df::RunMetadata metadata;
+    session.run({.trace = true}, &metadata, {}, df::initialize_variables(together.graph));
+    local.run(df::initialize_variables(alone.graph));
+    std::int64_t received = 0;
+    for (const df::NodeStats& node : metadata.stats.nodes) {
+      if (node.op == "_Recv") received += node.output_bytes;
+    }
+    CHECK(received < 100);  // the table has 256,000 bytes
+    const auto variables = df::global_variables(together.graph), here = df::global_variables(alone.graph);
+    REQUIRE(variables.size() == here.size());
+    for (std::size_t i = 0; i < variables.size(); ++i) {
+      const auto there = session.run(df::Output<float>(variables[i].read_edge())),
+                 wanted = local.run(df::Output<float>(here[i].read_edge()));
+      CHECK(std::equal(there.begin(), there.end(), wanted.begin(), wanted.end()));
+    }
+  }
+}
+
 TEST_CASE("Workers that train at their own pace share one table in shards") {
   MemoryCluster cluster({{"ps", 3}, {"worker", 2}});
   std::vector<float> last(2);

@@ -49,7 +49,7 @@ void leave_out_streams(GraphStore& graph, const AnyOutput& initial) {
 
 MadeParts make_parts(GraphStore& graph, DType dtype, const Shape& shape, int axis, std::int64_t num_parts,
                      const PartitionedVariableOptions& options, const At& at) {
-  const ScopeGuard place = enter_place(graph, at.where);
+  const Composite place(graph, at.where);
   const ScopeGuard scope = enter_name_scope(graph, options.name, at.where);
   GraphStore::Scope outside = graph.scope();
   outside.control_inputs.clear();  // the first value does not wait for the nodes of a step
@@ -71,13 +71,15 @@ MadeParts make_parts(GraphStore& graph, DType dtype, const Shape& shape, int axi
           any_get_variable(graph, *around, str_cat(options.name, "/", name), dtype, part.shape,
                            {.initializer = initializer, .trainable = options.trainable, .slice = slice}, at));
     } else {
-      AnyOutput initial;
-      {
-        const ScopeGuard first_value = enter_name_scope(graph, name + "_init");
-        initial = initializer(graph, dtype, part.shape);
-      }
+      const auto first_value = [&] {
+        const ScopeGuard names = enter_name_scope(graph, name + "_init");
+        return initializer(graph, dtype, part.shape);
+      };
       made.parts.push_back(
-          AnyVariable::make(graph, initial, {.name = name, .trainable = options.trainable, .slice = slice}, at));
+          AnyVariable::make_unlisted(graph, dtype, part.shape, first_value, {.name = name, .slice = slice}, at));
+      const NodeId handle = made.parts.back().handle().node_id();
+      graph.add_to_collection("variables", handle);
+      if (options.trainable) graph.add_to_collection("trainable_variables", handle);
     }
     part.begin[static_cast<std::size_t>(axis)] += part.shape[axis];
   }

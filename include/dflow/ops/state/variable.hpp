@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/function_ref.hpp>
 #include <dflow/graph/graph.hpp>
 #include <dflow/op/build.hpp>
 #include <dflow/ops/array/constant.hpp>
@@ -147,6 +148,11 @@ class AnyVariable {
   /// As `make`, but in no collection: for a caller that may still fail, and lists its variables after it succeeds.
   static AnyVariable make_unlisted(GraphStore& graph, const AnyOutput& initial_value,
                                    const VariableOptions& options = {}, const At& at = {});
+  /// The same with the value that `initial_value` builds, of that type and shape. If a device function puts the handle
+  /// into a task, the nodes of the value are in that task: the value does not go through the network.
+  static AnyVariable make_unlisted(GraphStore& graph, DType dtype, const PartialShape& shape,
+                                   FunctionRef<AnyOutput()> initial_value, const VariableOptions& options,
+                                   const At& at);
   /// The variable of a handle that `make` built. Its read edge is "name/read", or else the first node that reads the
   /// handle and has no control inputs. Errors: InvalidArgument if the operation is no handle of a variable, or if
   /// nothing reads it.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/core/device_name.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/op/build_on.hpp>
 #include <dflow/ops/control/no_op.hpp>
@@ -60,14 +61,44 @@ AnyVariable AnyVariable::make(GraphStore& graph, const AnyOutput& initial_value,
   return variable;
 }
 
+namespace detail {
+
+void require_initial_value(const GraphStore& graph, const AnyOutput& value, const VariableOptions& options,
+                           const At& at) {
+  if (value.is_of(&graph)) return;
+  throw_error(Status::invalid_argument("the initial value of a variable is an empty Output or belongs to another graph")
+                  .with_node(VariableOp::name, options.name)
+                  .with_location(at.where));
+}
+
+}  // namespace detail
+
 AnyVariable AnyVariable::make_unlisted(GraphStore& graph, const AnyOutput& initial_value,
                                        const VariableOptions& options, const At& at) {
-  if (!initial_value.is_of(&graph)) {
-    throw_error(
-        Status::invalid_argument("the initial value of a variable is an empty Output or belongs to another graph")
-            .with_node(VariableOp::name, options.name)
-            .with_location(at.where));
-  }
+  detail::require_initial_value(graph, initial_value, options, at);
+  return make_unlisted(
+      graph, initial_value.dtype(), initial_value.shape(), [&] { return initial_value; }, options, at);
+}
+
+namespace detail {
+
+/// The scope of the nodes of a variable's initial value: as it is, but in the task into which a device function has put
+/// the handle. Another part of the function's answer is for the handle alone.
+GraphStore::Scope beside_task_of(const Node& handle, GraphStore::Scope scope) {
+  if (scope.device_rule == nullptr) return scope;
+  const DeviceName device = DeviceName::parse(handle.device);
+  if (!device.job) return scope;
+  const DeviceName task{.job = device.job, .replica = device.replica, .task = device.task, .type = {}, .id = {}};
+  scope.device = task.merged_with(DeviceName::parse(scope.device)).to_string();
+  scope.device_rule = nullptr;
+  return scope;
+}
+
+}  // namespace detail
+
+AnyVariable AnyVariable::make_unlisted(GraphStore& graph, DType dtype, const PartialShape& shape,
+                                       FunctionRef<AnyOutput()> initial_value, const VariableOptions& options,
+                                       const At& at) {
   if (options.container.starts_with('_')) {
     throw_error(Status::invalid_argument(
                     str_cat("container '", options.container, "': a name that begins with '_' is the library's"))
@@ -78,20 +109,24 @@ AnyVariable AnyVariable::make_unlisted(GraphStore& graph, const AnyOutput& initi
   scope.control_inputs.clear();
   const ScopeGuard without_control_inputs = graph.enter(scope);
   AnyVariable variable;
-  variable.handle_ =
-      build<VariableOp>(graph, {},
-                        {.shape = initial_value.shape(),
-                         .container = std::string(options.container),
-                         .shared_name = std::string(options.shared_name),
-                         .slice = std::string(options.slice)},
-                        {.name = options.name, .where = at.where}, detail::one_type(initial_value.dtype()));
+  variable.handle_ = build<VariableOp>(graph, {},
+                                       {.shape = shape,
+                                        .container = std::string(options.container),
+                                        .shared_name = std::string(options.shared_name),
+                                        .slice = std::string(options.slice)},
+                                       {.name = options.name, .where = at.where}, detail::one_type(dtype));
   const NodeId handle = variable.handle_.node_id();
+  const AnyOutput initial = [&] {
+    const ScopeGuard there = graph.enter(detail::beside_task_of(graph.node(handle), scope));
+    return initial_value();
+  }();
+  detail::require_initial_value(graph, initial, options, at);
   scope.name_prefix = graph.node(handle).name + "/";
   scope.colocate(handle);
   const ScopeGuard beside_it = graph.enter(scope);
-  variable.read_ = build<ReadVariable>({variable.handle_}, {}, {.name = "read", .where = at.where},
-                                       detail::one_type(initial_value.dtype()));
-  build<Assign>({variable.handle_, initial_value}, {}, {.name = "Assign", .where = at.where});
+  variable.read_ =
+      build<ReadVariable>({variable.handle_}, {}, {.name = "read", .where = at.where}, detail::one_type(dtype));
+  build<Assign>({variable.handle_, initial}, {}, {.name = "Assign", .where = at.where});
   return variable;
 }
 

@@ -50,9 +50,9 @@ FoundVariable make_variable(GraphStore& graph, std::string_view prefix, std::str
   const ScopeGuard without_control_inputs = graph.enter(std::move(outside));
   FoundVariable made;
   made.is_new = true;
-  AnyOutput initial;
-  {
+  const auto first_value = [&] {
     const ScopeGuard scope = enter_name_scope(graph, str_cat(name, "_init"), at.where);
+    AnyOutput initial;
     try {
       initial = initializer(graph, dtype, shape);
     } catch (const Error& error) {
@@ -64,9 +64,9 @@ FoundVariable make_variable(GraphStore& graph, std::string_view prefix, std::str
       reject(str_cat("the initializer gives ", dtype_name(initial.dtype()), " ", initial.shape().to_string(),
                      ", the variable is ", dtype_name(dtype), " ", shape.to_string()));
     }
-    if (!initial.shape().is_fully_defined()) initial = build<EnsureShape>({initial}, {.shape = shape});
-  }
-  made.variable = AnyVariable::make_unlisted(graph, initial, {.name = name, .slice = slice}, at);
+    return initial.shape().is_fully_defined() ? initial : AnyOutput(build<EnsureShape>({initial}, {.shape = shape}));
+  };
+  made.variable = AnyVariable::make_unlisted(graph, dtype, shape, first_value, {.name = name, .slice = slice}, at);
   if (regularizer) {
     // In a cluster a scalar goes to the worker, not the variable.
     const ScopeGuard with = enter_colocation(graph, made.variable.handle().operation(), at.where);
@@ -134,8 +134,7 @@ FoundVariable find_or_make_variable(GraphStore& graph, const VariableScopeState&
 
 AnyVariable any_get_variable(GraphStore& graph, const VariableScopeState& scope, std::string_view name, DType dtype,
                              const Shape& shape, const GetVariableOptions& options, const At& at) {
-  const ScopeGuard place = enter_place(graph, at.where);
-  GraphStore::Draft draft(graph);
+  const Composite place(graph, at.where);
   FoundVariable found = find_or_make_variable(graph, scope, name, dtype, shape, options, at);
   if (found.is_new) {
     const NodeId handle = found.variable.handle().node_id();
@@ -145,7 +144,6 @@ AnyVariable any_get_variable(GraphStore& graph, const VariableScopeState& scope,
       graph.add_to_collection("regularization_losses", found.regularization_loss.node_id());
     }
   }
-  draft.publish();
   return found.variable;
 }
 
