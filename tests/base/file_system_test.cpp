@@ -230,18 +230,40 @@ TEST_CASE("what others have put in a file's place is not waited for", "[file_sys
   CHECK(code_of([&] { dflow::read_regular_file(place.files, "/proc/self/status", 5); }) == Code::resource_exhausted);
 }
 
-TEST_CASE("a path with a zero byte is refused as such", "[file_system]") {
-  Place<PosixFileSystem> place;
-  place.files.write_file_atomically(place.at("f"), "x");
-  const std::string path = place.at("f") + std::string("\0g", 2);
+TEMPLATE_TEST_CASE("a path with a zero byte is refused as such", "[file_system]", PosixFileSystem, MemoryFileSystem) {
+  Place<TestType> place;
+  FileSystem& files = place.files;
+  files.write_file_atomically(place.at("f"), "x");
+  const std::string path = place.at("f") + std::string("\0g", 2), other = place.at("h");
   const auto says_so = [&](const auto& run) {
     const std::string message = error_of(run, Code::invalid_argument);
     return message.find("f\\x00g'") != std::string::npos && message.find("zero byte") != std::string::npos;
   };
-  CHECK(says_so([&] { return place.files.read_file(path); }));
-  CHECK(says_so([&] { return place.files.open_for_reading(path); }));
-  CHECK(says_so([&] { return place.files.open_for_appending(path); }));
-  CHECK(says_so([&] { return place.files.write_file_atomically(path, "y"), 0; }));
+  CHECK(says_so([&] { return files.read_file(path); }));
+  CHECK(says_so([&] { return files.open_for_reading(path); }));
+  CHECK(says_so([&] { return files.open_for_appending(path); }));
+  CHECK(says_so([&] { return files.create_file(path); }));
+  CHECK(says_so([&] { return files.write_file_atomically(path, "y"), 0; }));
+  CHECK(says_so([&] { return files.exists(path); }));
+  CHECK(says_so([&] { return files.is_directory(path); }));
+  CHECK(says_so([&] { return files.file_size(path); }));
+  CHECK(says_so([&] { return files.list_directory(path); }));
+  CHECK(says_so([&] { return files.create_directories(path), 0; }));
+  CHECK(says_so([&] { return files.sync_directory(path), 0; }));
+  CHECK(says_so([&] { return files.rename(path, other), 0; }));
+  CHECK(says_so([&] { return files.rename(place.at("f"), path), 0; }));
+  CHECK(says_so([&] { return files.remove(path), 0; }));
+  CHECK(files.list_directory(place.root) == std::vector<std::string>{"f"});
+}
+
+TEST_CASE("an error about a path shows a part of it that is safe to print", "[file_system]") {
+  Place<PosixFileSystem> place;
+  const auto message = [&](const std::string& path) {
+    return std::string(status_of([&] { return place.files.file_size(path); }).message());
+  };
+  CHECK(contains(message(place.at("a\x1b[31m\nb")), "a\\x1b[31m\\x0ab': "));
+  CHECK(message(std::string(100'000, 'a')).size() < 5'000);
+  CHECK(contains(message("/\xc3\xa9"), "'/\xc3\xa9'"));
 }
 
 TEST_CASE("a symbolic link stays, and what it leads to is replaced", "[file_system]") {

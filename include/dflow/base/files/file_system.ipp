@@ -117,7 +117,7 @@ Code code_of_errno(int error) noexcept {
 
 [[noreturn]] void fail_with_errno(const char* action, const std::string& path, int error) {
   throw_error(Status(code_of_errno(error),
-                     str_cat("cannot ", action, " '", path, "': ", std::generic_category().message(error))));
+                     str_cat("cannot ", action, " '", printable(path), "': ", std::generic_category().message(error))));
 }
 
 constexpr int max_replacements = 16;
@@ -152,6 +152,7 @@ void refuse_zero_byte(const char* action, const std::string& path) {
 
 /// What the path leads to. False for what is missing. Errors: as FileSystem where the system cannot say.
 bool is_there(const std::string& path, struct stat& info) {
+  refuse_zero_byte("inspect", path);
   if (::stat(path.c_str(), &info) == 0) return true;
   if (errno != ENOENT && errno != ENOTDIR) fail_with_errno("inspect", path, errno);
   return false;
@@ -435,7 +436,7 @@ bool PosixFileSystem::is_directory(const std::string& path) {
 
 std::uint64_t PosixFileSystem::file_size(const std::string& path) {
   struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) detail::fail_with_errno("inspect", path, errno);
+  if (!detail::is_there(path, info)) detail::fail_with_errno("inspect", path, errno);
   if (S_ISDIR(info.st_mode)) detail::fail_with_errno("inspect", path, EISDIR);
   return static_cast<std::uint64_t>(info.st_size);
 }
@@ -444,6 +445,7 @@ std::vector<std::string> PosixFileSystem::list_directory(const std::string& path
   struct Closer {
     void operator()(DIR* directory) const { ::closedir(directory); }
   };
+  detail::refuse_zero_byte("list", path);
   const std::unique_ptr<DIR, Closer> directory(::opendir(path.c_str()));
   if (directory == nullptr) detail::fail_with_errno("list", path, errno);
   std::vector<std::string> names;
@@ -460,6 +462,7 @@ std::vector<std::string> PosixFileSystem::list_directory(const std::string& path
 }
 
 void PosixFileSystem::create_directories(const std::string& path) {
+  detail::refuse_zero_byte("create directory", path);
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string prefix = path.substr(0, end);
     if (!prefix.empty() && ::mkdir(prefix.c_str(), 0777) != 0) {
@@ -472,6 +475,7 @@ void PosixFileSystem::create_directories(const std::string& path) {
 }
 
 void PosixFileSystem::remove(const std::string& path) {
+  detail::refuse_zero_byte("remove", path);
   if (std::remove(path.c_str()) != 0) {
     // Both are allowed for a directory that is not empty.
     detail::fail_with_errno("remove", path, errno == EEXIST ? ENOTEMPTY : errno);
@@ -479,10 +483,12 @@ void PosixFileSystem::remove(const std::string& path) {
 }
 
 void PosixFileSystem::rename(const std::string& from, const std::string& to) {
+  for (const std::string* path : {&from, &to}) detail::refuse_zero_byte("rename", *path);
   if (std::rename(from.c_str(), to.c_str()) != 0) {
     const int error = errno;
     throw_error(Status(detail::code_of_errno(error == EEXIST ? ENOTEMPTY : error),
-                       str_cat("cannot rename '", from, "' to '", to, "': ", std::generic_category().message(error))));
+                       str_cat("cannot rename '", printable(from), "' to '", printable(to),
+                               "': ", std::generic_category().message(error))));
   }
 }
 

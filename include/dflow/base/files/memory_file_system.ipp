@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/files/memory_file_system.hpp>
+#include <dflow/base/printable.hpp>
 #include <dflow/base/status.hpp>
 
 #include <algorithm>
@@ -43,8 +44,12 @@ struct MemoryFileSystem::State {
   std::map<std::string, std::shared_ptr<File>> durable_files;  ///< the names that a loss of power would leave
   std::set<std::string> directories{"/"};
 
-  /// "a//b/" and "/a/b" are one place: the root is where relative paths start.
+  /// "a//b/" and "/a/b" are one place: the root is where relative paths start. Errors: InvalidArgument for a path with
+  /// a zero byte, which the machine does not have either.
   static std::string normalized(std::string_view path) {
+    if (path.find('\0') != path.npos) {
+      throw_error(Status::invalid_argument(str_cat("'", printable(path), "': a path has no zero byte")));
+    }
     std::string result;
     std::size_t at = 0;
     while (at < path.size()) {
