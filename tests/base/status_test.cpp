@@ -130,6 +130,18 @@ TEST_CASE("an Error carries its status and prints it", "[status]") {
   CHECK_THROWS_AS(throw_error(Status::internal("x")), Error);
 }
 
+TEST_CASE("a printed error commands no terminal, and is whole", "[status]") {
+  using namespace std::string_literals;
+  const Status status =
+      Status::data_loss("tensor 'a\x1b[31m\0b' is cut\nline 2"s).with_node("Op\x07", "n\x9b \xc3\xa9");
+  const std::string text = "DATA_LOSS: tensor 'a\\x1b[31m\\x00b' is cut\nline 2 [op Op\\x07, node 'n\x9b \xc3\xa9']";
+  CHECK(status.to_string() == text);
+  CHECK(std::string(Error(status).what()) == text);
+  CHECK(status.message() == "tensor 'a\x1b[31m\0b' is cut\nline 2"s);
+  CHECK(Status::data_loss(std::string(100'000, 'a')).to_string().size() == 100'011);
+  CHECK(Status::data_loss("a\n\n").to_string() == "DATA_LOSS: a\n\n");
+}
+
 TEST_CASE("any exception becomes a status", "[status]") {
   const auto status_of = [](auto thrown) {
     try {

@@ -111,7 +111,8 @@ class [[nodiscard]] Status {
   /// The same status with `prefix` put before its message.
   Status with_prefix(std::string_view prefix) const noexcept;
 
-  /// "OK", or "INVALID_ARGUMENT: msg [op MatMul, node 'layer1/matmul', device /cpu:0, at file.cpp:12]".
+  /// "OK", or "INVALID_ARGUMENT: msg [op MatMul, node 'layer1/matmul', device /cpu:0, at file.cpp:12]". Messages may
+  /// hold names from files and peers: control characters but ends of lines are shown as `printable` shows them.
   std::string to_string() const;
 
   /// Equal code and message; context is not compared.

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <dflow/base/printable.hpp>
 #include <dflow/base/status.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -134,6 +136,20 @@ Status Status::with_prefix(std::string_view prefix) const noexcept {
 
 std::ostream& operator<<(std::ostream& out, const Status& status) { return out << status.to_string(); }
 
+namespace detail {
+/// Each line of a text as `printable` shows it, uncut.
+std::string printable_lines(std::string_view text) {
+  std::string lines;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    lines += printable(text.substr(begin, end - begin), text.size());
+    if (end < text.size()) lines += '\n';
+    begin = end + 1;
+  }
+  return lines;
+}
+}  // namespace detail
+
 std::string Status::to_string() const {
   if (rep_ == nullptr) return "OK";
   std::string context;
@@ -143,8 +159,8 @@ std::string Status::to_string() const {
   if (!rep_->device.empty()) add("device ", rep_->device);
   if (!rep_->task.empty()) add("task ", rep_->task);
   if (rep_->where.line() != 0) add("at ", rep_->where.file_name(), ":", rep_->where.line());
-  if (context.empty()) return str_cat(code_name(rep_->code), ": ", rep_->message);
-  return str_cat(code_name(rep_->code), ": ", rep_->message, " [", context, "]");
+  if (!context.empty()) context = str_cat(" [", context, "]");
+  return detail::printable_lines(str_cat(code_name(rep_->code), ": ", rep_->message, context));
 }
 
 Status Status::cancelled(std::string message) { return Status(Code::cancelled, std::move(message)); }
