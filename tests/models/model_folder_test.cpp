@@ -5,6 +5,7 @@
 #include "support/errors.hpp"
 #include "support/held_files.hpp"
 
+#include <algorithm>
 #include <functional>
 
 using namespace dflow;
@@ -52,6 +53,25 @@ TEST_CASE("a model that is saved again replaces the old one and leaves no file o
   models::save("/m", models::freeze(constant_model(4)), files);
   CHECK(number_of_model(files) == 4);
   CHECK(all_files(*files) == std::vector<std::string>{"graph-4", "graph-of-losses", "model.json", "notes.txt"});
+}
+
+TEST_CASE("a save removes no files of others, and a folder never runs out of numbers for saves") {
+  const auto files = std::make_shared<MemoryFileSystem>();
+  const std::vector<std::string> others{"graph-007",   "graph-1.svg",       "graph-18446744073709551615",
+                                        "graph-2.dot", "variables-1.notes", "variables-1a.index"};
+  const std::vector<std::string> rests{"graph-1.dflow-0.tmp", "variables-7.data-00000-of-00001.dflow-1.tmp",
+                                       "variables-7.index", "variables-7.index-00000-of-00001"};
+  files->create_directories("/m");
+  for (const std::vector<std::string>& names : {others, rests}) {
+    for (const std::string& name : names) files->write_file_atomically("/m/" + name, "mine");
+  }
+  for (const float number : {1.0f, 2.0f}) {
+    models::save("/m", constant_model(number), files);
+    CHECK(number_of_model(files) == number);
+    for (const std::string& name : others) CHECK(files->read_file("/m/" + name) == "mine");
+    CHECK(all_files(*files).size() == others.size() + 4);
+  }
+  CHECK(files->exists("/m/graph-9"));
 }
 
 TEST_CASE("a save that fails or is killed at any moment leaves the old model or the new one") {

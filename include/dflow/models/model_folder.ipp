@@ -177,15 +177,21 @@ class ModelFileReader {
 
 // ---- the folder ----
 
-/// The number of the save that wrote a file of the folder; nothing for a file of others, and model.json itself.
+/// The number of the save that wrote a file of the folder; nothing for a file of others, and model.json itself. A file
+/// of a save is "graph-1", "variables-1.index" or "variables-1.data-...", or what a killed writer left of one.
 std::optional<std::uint64_t> save_of_file(std::string_view name) {
+  constexpr std::uint64_t most = 1'000'000'000'000'000'000;  // a folder never has more saves, and may have such a file
   for (const std::string_view stem : {graph_stem, variables_stem}) {
     if (!name.starts_with(stem)) continue;
     const std::string_view rest = name.substr(stem.size());
     std::uint64_t save = 0;
     const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), save);
-    const bool is_whole = end == rest.data() + rest.size() || *end == '.';
-    if (error == std::errc() && is_whole && save > 0) return save;
+    if (error != std::errc() || rest.starts_with('0') || save > most) continue;
+    const std::string_view kind = rest.substr(static_cast<std::size_t>(end - rest.data()));
+    const bool is_one = stem == graph_stem
+                            ? kind.empty()
+                            : kind == ".index" || kind.starts_with(".index-") || kind.starts_with(".data-");
+    if (is_one || (kind.starts_with('.') && kind.ends_with(".tmp"))) return save;
   }
   return std::nullopt;
 }
