@@ -74,6 +74,27 @@ TEST_CASE("a save removes no files of others, and a folder never runs out of num
   CHECK(files->exists("/m/graph-9"));
 }
 
+TEST_CASE("a file's graph with many nodes of one name is refused at once, and names of edges with their signature") {
+  const Model model = constant_model(1);
+  detail::ModelDef def = detail::ModelDef::of(model, model.signatures());
+  const auto error_of_load = [&](const detail::ModelDef& written) {
+    const auto files = std::make_shared<MemoryFileSystem>();
+    detail::write_model(*files, "/m", written);
+    return error_of([&] { return models::load("/m", {.trainable = true, .files = files}); });
+  };
+  for (const std::string edge : {"w:1", "w:x", "other"}) {
+    detail::ModelDef with = def;
+    with.signatures[0].outputs[0].second = edge;
+    const auto files = std::make_shared<MemoryFileSystem>();
+    detail::write_model(*files, "/m", with);
+    CHECK(mentions(status_of([&] { return models::load("/m", {.files = files}); }), "model '/m': signature 'f': "));
+  }
+  const auto variable = std::ranges::find(def.graph.nodes, "Variable", &NodeDef::op);
+  REQUIRE(variable != def.graph.nodes.end());
+  def.graph.nodes.insert(def.graph.nodes.end(), 50'000, NodeDef(*variable));
+  CHECK(contains(error_of_load(def), "two nodes are named 'w'"));
+}
+
 TEST_CASE("a save that fails or is killed at any moment leaves the old model or the new one") {
   const Model first = constant_model(1), second = constant_model(2);
   for (const bool is_killed : {false, true}) {

@@ -135,6 +135,8 @@ TEST_CASE("signatures that cannot be called are refused with their names") {
   CHECK(contains(refused({{"f", {{"x", foreign}}, {{"y", trained.logits}}}}), "the edge of 'x' is of another graph"));
   CHECK(contains(refused({{"f", {{"x", trained.x}, {"x", trained.x}}, {{"y", trained.logits}}}}),
                  "two inputs named 'x'"));
+  CHECK(contains(refused({{"f", {{"x", trained.x}, {"again", trained.x}}, {{"y", trained.logits}}}}),
+                 "signature 'f' has the edge 'x' for two inputs, 'x' and 'again'"));
   CHECK(contains(refused({{"f", {}, {{"", trained.logits}}}}), "an output without a name"));
   const Signature one{"f", {{"x", trained.x}}, {{"y", trained.logits}}};
   CHECK(contains(refused({one, one}), "signature 'f' is there twice"));

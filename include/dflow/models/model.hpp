@@ -132,9 +132,9 @@ class Model {
   /// from the tasks that hold them.
   ///
   /// The graph gets a node for each lookup table, once: no other thread may build.
-  /// Errors: InvalidArgument for signatures without names, without outputs, or with edges of another graph;
-  /// InvalidArgument that names the node for a queue, reader or other state that a signature reaches and a model does
-  /// not hold. FailedPrecondition for a variable without a value. Errors of a step.
+  /// Errors: InvalidArgument for signatures without names, without outputs, with two inputs that are one edge, or with
+  /// edges of another graph; InvalidArgument that names the node for a queue, reader or other state that a signature
+  /// reaches and a model does not hold. FailedPrecondition for a variable without a value. Errors of a step.
   Model(Session& session, const std::vector<Signature>& signatures, ModelMetadata metadata = {});
   Model(const Model& other);
   Model(Model&&) noexcept;

@@ -169,10 +169,17 @@ void Model::take(detail::ModelDef def, const OpTable& ops) {
   for (const Operation& fill : graph_.collection(detail::ModelDef::table_initializers)) {
     initializers_.push_back(fill.node_id());
   }
+  const auto output_of = [&](const std::string& signature, const std::string& edge) {
+    try {
+      return graph_.output(edge);
+    } catch (const Error& error) {
+      throw_error(error.status().with_prefix(str_cat("signature '", signature, "': ")));
+    }
+  };
   const auto endpoints = [&](const std::string& signature, const auto& edges) {
     std::vector<std::pair<std::string, Endpoint>> found;
     for (const auto& [name, edge] : edges) {
-      const AnyOutput output = graph_.output(edge);
+      const AnyOutput output = output_of(signature, edge);
       if (!is_element(output.dtype()) || output.node().function.is_valid()) {
         throw_error(Status::invalid_argument(
             str_cat("signature '", signature, "': '", edge, "' is no edge that can be fed or fetched")));

@@ -48,10 +48,12 @@ void freeze_variables(ModelDef& def, WrittenVariables written);
 
 /// Adds to the graph, for each variable, the node that assigns its value, and a node that reads it if there is none.
 /// Returns the names of the nodes that assign.
-/// Errors: DataLoss for a variable without a value, or of another element type.
+/// Errors: DataLoss for a variable without a value, or of another element type; InvalidArgument for two nodes of one
+/// name.
 std::vector<std::string> add_initial_values(ModelDef& def);
 
-/// Errors: InvalidArgument for names that are empty or there twice, and a signature without outputs.
+/// Errors: InvalidArgument for names that are empty or there twice, a signature without outputs, and two inputs of a
+/// signature that are one edge.
 void check_signatures(std::span<const ModelDef::Signature> signatures);
 
 /// A table of the ops that a graph has, and some that this floor puts in. Thread safety: immutable.

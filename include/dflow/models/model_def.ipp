@@ -250,11 +250,16 @@ NodeDef constant_def(std::string name, const AnyTensor& value) {
   return def;
 }
 
-/// Names that no node of a graph has.
+/// Names that no node of a graph has. Errors: InvalidArgument if two nodes have one name: a search for a name beside
+/// each of many such nodes would be long.
 class FreeNames {
  public:
   explicit FreeNames(const GraphDef& def) {
-    for (const NodeDef& node : def.nodes) taken_.insert(node.name);
+    for (const NodeDef& node : def.nodes) {
+      if (taken_.insert(node.name).second) continue;
+      throw_error(
+          Status::invalid_argument(str_cat("two nodes are named '", node.name, "'")).with_node(node.op, node.name));
+    }
   }
   std::string take(const std::string& wanted) {
     std::string name = wanted;
@@ -385,6 +390,11 @@ void check_signatures(std::span<const ModelDef::Signature> signatures) {
         if (name.empty()) fail("has an ", what, " without a name");
         if (!edge_names.insert(name).second) fail("has two ", what, "s named '", name, "'");
       }
+    }
+    std::map<std::string_view, std::string_view> fed;  // the inputs' names by their edges
+    for (const auto& [name, edge] : signature.inputs) {
+      const auto [other, is_new] = fed.emplace(edge, name);
+      if (!is_new) fail("has the edge '", edge, "' for two inputs, '", other->second, "' and '", name, "'");
     }
   }
 }
