@@ -203,10 +203,11 @@ TEST_CASE("a number that the element type cannot hold is an error with its line"
   const auto i = df::placeholder<std::int32_t>(graph, {2});
   const df::Status status = status_of([&] { return df::equal(bytes, 300); });
   CHECK(status.code() == df::Code::invalid_argument);
-  CHECK(status.message() == "a number is out of the range of uint8");
+  CHECK(status.message() == "the number 300 is out of the range of uint8");
   CHECK(status.where().line() == __LINE__ - 3);
   CHECK(std::string(status.where().file_name()) == __FILE__);
-  CHECK(status_of([&] { return bytes + -1; }).code() == df::Code::invalid_argument);
+  CHECK(mentions(status_of([&] { return bytes + -1; }), "the number -1 is"));
+  CHECK(mentions(status_of([&] { return i + 18446744073709551615u; }), "the number 18446744073709551615 is"));
   CHECK(status_of([&] { return i < 3'000'000'000; }).code() == df::Code::invalid_argument);
   CHECK(status_of([&] { return df::gather(i, ~std::uint64_t{0}); }).message() ==
         "a number is out of the range of int64");

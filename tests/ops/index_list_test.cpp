@@ -66,6 +66,25 @@ TEST_CASE("shapes of builders may be any range of integers", "[index_list]") {
   CHECK(df::squeeze(df::reshape(x, {1, 6, 1})).shape() == df::PartialShape{6});
 }
 
+TEST_CASE("a number that no index can be is refused, and does not wrap around", "[index_list]") {
+  constexpr std::uint64_t too_large = std::uint64_t(-1);  // as int64 it would be the last axis, or an open extent
+  df::Graph graph;
+  const auto x = df::zeros<float>(graph, {1, 2});
+  const df::Status axis = status_of([&] { return df::reduce_sum(x, too_large); });
+  CHECK(axis.message() == "18446744073709551615 is no axis, extent or position: it does not fit in int64");
+  CHECK(axis.where().line() == __LINE__ - 2);
+  const df::Status extent = status_of([&] { return df::reshape(x, std::vector<std::uint64_t>{2, too_large}); });
+  CHECK(extent.code() == df::Code::invalid_argument);
+  CHECK(extent.where().line() == __LINE__ - 2);
+  CHECK(code_of([&] { return df::squeeze(x, std::array<std::uint64_t, 1>{too_large / 2 + 1}); }) ==
+        df::Code::invalid_argument);
+  CHECK(df::IndexList(too_large / 2).numbers("", {}) == std::vector<std::int64_t>{0x7fffffffffffffff});
+  CHECK(df::IndexList(std::vector<std::int8_t>{-128}).numbers("", {}) == std::vector<std::int64_t>{-128});
+  const df::Status wide = status_of([&] { return df::reduce_sum(x, std::int64_t{1} << 40); });
+  CHECK(wide.message() == "1099511627776 does not fit in int32");
+  CHECK(wide.where().line() == __LINE__ - 2);
+}
+
 TEST_CASE("an error of a list of integers says what was wrong", "[index_list]") {
   df::Graph graph;
   const auto x = df::zeros<float>(graph, {1, 2});

@@ -32,7 +32,9 @@ concept LiteralFor = std::same_as<V, T> || (std::same_as<T, std::string> && Text
 template <class V, class T>
 concept ValueFor = std::derived_from<V, Tensor<T>> || LiteralFor<V, T>;
 
-[[noreturn]] void throw_literal_out_of_range(DType dtype, const std::source_location& where);
+/// `value` has the bits of an unsigned number, or else of a signed one.
+[[noreturn]] void throw_literal_out_of_range(std::uint64_t value, bool is_unsigned, DType dtype,
+                                             const std::source_location& where);
 
 /// Errors: InvalidArgument for a whole number that the integer type T cannot hold.
 template <Element T, class V>
@@ -46,7 +48,9 @@ T convert_literal(const V& value, const std::source_location& where = {}) {
   } else if constexpr (std::integral<T>) {
     const T converted = static_cast<T>(value);
     const bool is_same = static_cast<V>(converted) == value && (converted < T{}) == (value < V{});
-    if (!is_same) throw_literal_out_of_range(dtype_of<T>, where);
+    if (!is_same) {
+      throw_literal_out_of_range(static_cast<std::uint64_t>(value), std::unsigned_integral<V>, dtype_of<T>, where);
+    }
     return converted;
   } else {
     return static_cast<T>(value);

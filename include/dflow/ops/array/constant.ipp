@@ -39,8 +39,10 @@ AnyOutput detail::constant_beside(const AnyOutput& edge, AnyTensor value, const 
   return any_constant(*edge.graph(), std::move(value), {.name = {}, .where = where});
 }
 
-void detail::throw_literal_out_of_range(DType dtype, const std::source_location& where) {
-  throw_error(Status::invalid_argument(str_cat("a number is out of the range of ", dtype_name(dtype)))
+void detail::throw_literal_out_of_range(std::uint64_t value, bool is_unsigned, DType dtype,
+                                        const std::source_location& where) {
+  const std::string number = is_unsigned ? str_cat(value) : str_cat(static_cast<std::int64_t>(value));
+  throw_error(Status::invalid_argument(str_cat("the number ", number, " is out of the range of ", dtype_name(dtype)))
                   .with_node(Const::name, "")
                   .with_location(where));
 }

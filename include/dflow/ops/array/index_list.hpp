@@ -10,6 +10,7 @@
 #include <initializer_list>
 #include <iterator>
 #include <optional>
+#include <source_location>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -28,6 +29,17 @@ concept RangeOfIndices = requires(const R& range) {
 } && !std::derived_from<R, AnyTensor> && !std::same_as<R, Shape>;
 
 struct IndexTensor {};
+
+[[noreturn]] void throw_no_index(std::uint64_t value, const std::source_location& where);
+
+/// Errors: InvalidArgument for a number that an index cannot be, such as `std::size_t(-1)`.
+template <std::integral I>
+std::int64_t to_index(I value, const std::source_location& where) {
+  const auto index = static_cast<std::int64_t>(value);
+  const bool is_same = static_cast<I>(index) == value && (index < 0) == (value < I{});
+  if (!is_same) throw_no_index(static_cast<std::uint64_t>(value), where);
+  return index;
+}
 }  // namespace detail
 
 /// Integers that an op takes along an edge (a shape, axes, bounds), given as numbers, as one number, as any range of
@@ -35,16 +47,20 @@ struct IndexTensor {};
 /// default-constructed list stands for the default of the builder: all axes.
 ///
 /// Thread safety: a value type.
+/// Errors: InvalidArgument for a number that does not fit in int64.
 class IndexList {
  public:
   IndexList() = default;
   IndexList(std::initializer_list<std::int64_t> values) : values_(values), is_given_(true) {}
   template <std::integral I>
     requires(!std::same_as<I, bool>)
-  IndexList(I value) : IndexList({static_cast<std::int64_t>(value)}) {}
+  IndexList(I value, std::source_location where = std::source_location::current())
+      : IndexList({detail::to_index(value, where)}) {}
   /// Any range of integers: `std::vector<int>`, `std::array<std::int64_t, 2>`, a span.
   template <detail::RangeOfIndices R>
-  IndexList(const R& values) : values_(std::begin(values), std::end(values)), is_given_(true) {}
+  IndexList(const R& values, std::source_location where = std::source_location::current()) : is_given_(true) {
+    for (auto at = std::begin(values); at != std::end(values); ++at) values_.push_back(detail::to_index(*at, where));
+  }
   IndexList(const Shape& shape) : IndexList(shape.dims()) {}
   /// Errors: InvalidArgument if the tensor has rank 2 or more.
   IndexList(const Tensor<std::int32_t>& values) : IndexList(values, detail::IndexTensor()) {}

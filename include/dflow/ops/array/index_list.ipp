@@ -1,6 +1,8 @@
 #pragma once
 
 #include <dflow/base/checked.hpp>
+#include <dflow/base/status.hpp>
+#include <dflow/base/str_cat.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/index_list.hpp>
 
@@ -22,6 +24,11 @@ IndexList::IndexList(const AnyTensor& values, detail::IndexTensor) : is_given_(t
     const auto numbers = values.span<std::int32_t>();
     values_.assign(numbers.begin(), numbers.end());
   }
+}
+
+void detail::throw_no_index(std::uint64_t value, const std::source_location& where) {
+  throw_error(Status::invalid_argument(str_cat(value, " is no axis, extent or position: it does not fit in int64"))
+                  .with_location(where));
 }
 
 const std::vector<std::int64_t>& IndexList::numbers(std::string_view op, const At& at) const {
@@ -103,7 +110,12 @@ AnyOutput int32_constant(GraphStore& graph, std::int32_t value, const At& at) {
 AnyOutput int32_constant(GraphStore& graph, std::span<const std::int64_t> values, const At& at) {
   Tensor<std::int32_t> tensor({static_cast<std::int64_t>(values.size())});
   std::int32_t* to = tensor.data();
-  for (const std::int64_t value : values) *to++ = narrow<std::int32_t>(value);
+  for (const std::int64_t value : values) {
+    if (!std::in_range<std::int32_t>(value)) {
+      throw_error(Status::invalid_argument(str_cat(value, " does not fit in int32")).with_location(at.where));
+    }
+    *to++ = static_cast<std::int32_t>(value);
+  }
   return any_constant(graph, tensor, at);
 }
 
