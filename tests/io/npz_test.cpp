@@ -7,11 +7,14 @@
 #include <dflow/base/status.hpp>
 #include <dflow/core/tensor.hpp>
 #include <dflow/io/compression/zlib_stream.hpp>
+#include <dflow/io/npy.hpp>
+#include <dflow/io/zip.hpp>
 
 #include "support/errors.hpp"
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -183,6 +186,27 @@ TEST_CASE("an npz file with entries that cannot be read gives the others, and li
   REQUIRE(others.size() == 1);
   CHECK(others[0].name == "x");
   CHECK(bitwise_equal(others[0].tensor, x));
+}
+
+TEST_CASE("an npz file with two entries for one name is DataLoss") {
+  dflow::MemoryFileSystem files;
+  const std::string one = dflow::to_npy(Tensor<float>(1.0f)), two = dflow::to_npy(Tensor<float>(2.0f));
+  {
+    dflow::AtomicFile file(files, "/a.npz");
+    dflow::ZipWriter archive(file, {});
+    for (const auto& [name, content] : {std::pair("a.npy", &one), std::pair("b", &one), std::pair("a", &two)}) {
+      const auto bytes = std::as_bytes(std::span(*content));
+      archive.add(name, std::span(&bytes, 1));
+    }
+    archive.finish();
+    file.finish();
+  }
+  const auto is_refused = [](const auto& read) {
+    return contains(error_of(read, Code::data_loss), "/a.npz: array 'a' stands twice");
+  };
+  CHECK(is_refused([&] { return dflow::NpzReader(files, "/a.npz"); }));
+  CHECK(is_refused([&] { return dflow::read_npz(files, "/a.npz"); }));
+  CHECK(is_refused([&] { return dflow::read_npz(files, "/a.npz", "a"); }));
 }
 
 TEST_CASE("an array of an npz file is not left out because it is damaged") {

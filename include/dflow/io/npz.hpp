@@ -42,7 +42,8 @@ struct NpzEntry {
 /// An entry that cannot be read does not keep the others from being read.
 ///
 /// Thread safety: const functions may be called from any thread.
-/// Errors: as `ZipReader`, naming the path: DataLoss if the archive is damaged or cut short.
+/// Errors: as `ZipReader`, naming the path: DataLoss if the archive is damaged or cut short, or has entries "a" and
+/// "a.npy".
 class NpzReader {
  public:
   /// Blocks. `files` outlives the reader.

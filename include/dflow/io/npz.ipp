@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 namespace dflow {
@@ -96,6 +98,16 @@ auto with_npz_path(const std::string& path, auto&& read) {
   }
 }
 
+/// Errors: DataLoss if two entries, "a" and "a.npy", have one name without the suffix.
+void require_names_once(const std::vector<ZipEntry>& entries) {
+  std::unordered_set<std::string_view> names;
+  for (const ZipEntry& entry : entries) {
+    if (names.insert(npz_name(entry.name)).second) continue;
+    throw_error(Status::data_loss(
+        str_cat("array '", npz_name(entry.name), "' stands twice, at offset ", entry.offset, " too")));
+  }
+}
+
 [[noreturn]] void reject_missing_array(std::string_view name, const std::vector<ZipEntry>& entries) {
   std::string names;
   for (const ZipEntry& entry : entries) {
@@ -110,6 +122,7 @@ NpzReader::NpzReader(FileSystem& files, std::string path) : path_(std::move(path
   auto file = files.open_for_reading(path_);
   detail::with_npz_path(path_, [&] {
     archive_ = std::make_shared<const ZipReader>(std::move(file));
+    detail::require_names_once(archive_->entries());
     entries_.reserve(archive_->entries().size());
     for (const ZipEntry& entry : archive_->entries()) {
       entries_.push_back(detail::describe_npz_entry(*archive_, entry));
@@ -133,6 +146,7 @@ std::vector<NamedTensor> read_npz(FileSystem& files, const std::string& path) {
   auto file = files.open_for_reading(path);
   return detail::with_npz_path(path, [&] {
     const ZipReader archive(std::move(file));
+    detail::require_names_once(archive.entries());
     std::vector<NamedTensor> tensors;
     tensors.reserve(archive.entries().size());
     for (const ZipEntry& entry : archive.entries()) {
@@ -151,6 +165,7 @@ AnyTensor read_npz(FileSystem& files, const std::string& path, std::string_view 
   auto file = files.open_for_reading(path);
   return detail::with_npz_path(path, [&] {
     const ZipReader archive(std::move(file));
+    detail::require_names_once(archive.entries());
     for (const ZipEntry& entry : archive.entries()) {
       if (detail::npz_name(entry.name) == name) return detail::read_npz_entry(archive, entry);
     }
