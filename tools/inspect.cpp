@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <iostream>
 #include <map>
 #include <string>
@@ -142,8 +143,8 @@ int main(int argc, char** argv) {
     if (log == "on") request.turn = LogRequest::Switch::on;
     if (log == "off") request.turn = LogRequest::Switch::off;
     return show(dflow::net::inspect_logs(cluster, request, {.timeout = limit}));
-  } catch (const dflow::Error& error) {
-    std::cerr << "dflow-inspect: " << error.what() << "\n";
+  } catch (const std::exception&) {  // also for want of memory: a file may be large
+    std::cerr << "dflow-inspect: " << dflow::status_of_current_exception() << "\n";
     return 2;
   }
 }

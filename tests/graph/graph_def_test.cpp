@@ -1,5 +1,6 @@
 #include <dflow/graph/graph_def.hpp>
 
+#include <dflow/base/files/file_system.hpp>
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/graph/graph_def_archive.hpp>
 #include <dflow/ops/array/constant.hpp>
@@ -10,7 +11,9 @@
 #include "catch.hpp"
 #include "graph/random_graph_def.hpp"
 #include "support/errors.hpp"
+#include "support/temporary_folder.hpp"
 
+#include <sys/stat.h>
 #include <array>
 #include <limits>
 #include <random>
@@ -151,6 +154,13 @@ TEST_CASE("a graph becomes a GraphDef in the order it was built", "[graph_def]")
   CHECK(def.nodes[3].colocated_with == "w");
   REQUIRE(def.collections.size() == 1);
   CHECK(def.collections[0] == std::pair<std::string, std::vector<std::string>>{"losses", {"y"}});
+}
+
+TEST_CASE("a graph is not waited for where others have put a pipe", "[graph_def]") {
+  PosixFileSystem files;
+  const testing::TemporaryFolder folder;
+  REQUIRE(::mkfifo(folder.file("pipe").c_str(), 0600) == 0);
+  CHECK(status_of([&] { return load_graph(files, folder.file("pipe")); }).code() == Code::failed_precondition);
 }
 
 TEST_CASE("graphs are saved to files in the form that the path names", "[graph_def]") {

@@ -314,7 +314,7 @@ GraphDef from_binary(std::string_view bytes) {
 }
 
 GraphDef load_graph(FileSystem& files, const std::string& path) {
-  const std::string content = files.read_file(path);
+  const std::string content = read_regular_file(files, path);
   try {
     return path.ends_with(".json") ? from_json(content) : from_binary(content);
   } catch (const Error& error) {
