@@ -95,6 +95,22 @@ TEST_CASE("a file's graph with many nodes of one name is refused at once, and na
   CHECK(contains(error_of_load(def), "two nodes are named 'w'"));
 }
 
+TEST_CASE("a model of very many signatures and outputs is listed and asked for by names") {
+  constexpr int many = 100'000;
+  const Model model = constant_model(1);
+  detail::ModelDef def = detail::ModelDef::of(model, model.signatures());
+  const std::string edge = def.signatures[0].outputs[0].second;
+  for (int i = 0; i < many; ++i) {
+    def.signatures[0].outputs.emplace_back(str_cat("o", i), edge);
+    def.signatures.push_back({str_cat("f", i), {}, {{"w", edge}}});
+  }
+  const auto options = std::make_shared<const SessionOptions>();
+  const Model large = detail::ModelDef::build(std::move(def), standard_op_table(), options);
+  CHECK(large.signatures().size() == many + 1);
+  CHECK(large.output(str_cat("o", many - 1)) == large.output("w"));
+  CHECK(contains(error_of([&] { return large.output("o10000x"); }, Code::not_found), "and 99993 others"));
+}
+
 TEST_CASE("a save that fails or is killed at any moment leaves the old model or the new one") {
   const Model first = constant_model(1), second = constant_model(2);
   for (const bool is_killed : {false, true}) {

@@ -187,6 +187,7 @@ class Model {
   /// Errors: FailedPrecondition if the model was moved from.
   void check_is_here() const;
   const Call& call(std::string_view name) const;
+  Signature signature_of(const Call& of) const;
   AnyOutput find(std::string_view name, bool is_input) const;
   AnyOutput edge(Endpoint endpoint) const { return {graph_.store(), endpoint}; }
   Session& session() const;

@@ -13,6 +13,7 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -208,8 +209,9 @@ const Model::Call& Model::call(std::string_view name) const {
                                         detail::suggestion(name, detail::names_of(calls_, &Call::name)))));
 }
 
-Signature Model::signature(std::string_view name) const {
-  const Call& of = call(name);
+Signature Model::signature(std::string_view name) const { return signature_of(call(name)); }
+
+Signature Model::signature_of(const Call& of) const {
   Signature signature{of.name, {}, {}};
   for (const auto& [input, endpoint] : of.inputs) signature.inputs.push_back({input, edge(endpoint)});
   for (const auto& [output, endpoint] : of.outputs) signature.outputs.push_back({output, edge(endpoint)});
@@ -220,7 +222,7 @@ std::vector<Signature> Model::signatures() const {
   check_is_here();
   std::vector<Signature> all;
   all.reserve(calls_.size());
-  for (const Call& each : calls_) all.push_back(signature(each.name));
+  for (const Call& each : calls_) all.push_back(signature_of(each));
   return all;
 }
 
@@ -228,9 +230,10 @@ AnyOutput Model::find(std::string_view name, bool is_input) const {
   check_is_here();
   std::optional<Endpoint> found;
   std::vector<std::string> names;
+  std::set<std::string_view> is_listed;
   for (const Call& each : calls_) {
     for (const auto& [edge_name, endpoint] : is_input ? each.inputs : each.outputs) {
-      if (std::ranges::find(names, edge_name) == names.end()) names.push_back(edge_name);
+      if (is_listed.insert(edge_name).second) names.push_back(edge_name);
       if (edge_name != name) continue;
       if (found && *found != endpoint) {
         throw_error(Status::invalid_argument(

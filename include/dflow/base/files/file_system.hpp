@@ -61,7 +61,8 @@ struct FileReplacement {
 /// Errors: every function throws Error; the message names the path and the system's reason. The codes are NotFound for
 /// a missing path, PermissionDenied and AlreadyExists. ResourceExhausted means a full disk, too many open files, or a
 /// file larger than a limit. FailedPrecondition means a directory in place of a file, or a directory that is not empty.
-/// All other errors are Unavailable.
+/// InvalidArgument means a path with a zero byte, a path that is too long, or links in a circle. All other errors are
+/// Unavailable.
 class FileSystem {
  public:
   static constexpr std::uint64_t default_max_bytes = std::uint64_t{1} << 32;
