@@ -154,6 +154,8 @@ TEST_CASE("tensors that make up no recurrent kernel are InvalidArgument with the
   CHECK(contains(message({counted_weights({2, 3, 8})}), "not [2,3,8]"));
   CHECK(contains(message({Tensor<std::int32_t>(df::Shape{8})}), "not [8]"));
   CHECK(contains(message({}), "the layout takes"));
+  const Tensor<float> no_columns(df::Shape{std::int64_t{1} << 62, 0});
+  CHECK(contains(message({no_columns, no_columns}), "4611686018427387904 + 4611686018427387904"));
 }
 
 TEST_CASE("the bias of a recurrent cell of 16 bits is added up in more bits, and its tensors stay as they are") {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/checked.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/core/permuted.hpp>
@@ -39,7 +40,7 @@ struct GateLayout {
 /// Matrices of as many columns, one above the other.
 AnyTensor stacked(std::span<const AnyTensor> matrices) {
   std::int64_t rows = 0;
-  for (const AnyTensor& matrix : matrices) rows += matrix.dim(0);
+  for (const AnyTensor& matrix : matrices) rows = checked_add(rows, matrix.dim(0));  // matrices without columns
   AnyTensor result(matrices.front().dtype(), Shape{rows, matrices.front().dim(1)});
   auto* to = static_cast<std::byte*>(result.raw_data());
   for (const AnyTensor& matrix : matrices) {
