@@ -8,6 +8,7 @@
 #include <complex>
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -209,8 +210,16 @@ TEST_CASE("a number that the element type cannot hold is an error with its line"
   CHECK(mentions(status_of([&] { return bytes + -1; }), "the number -1 is"));
   CHECK(mentions(status_of([&] { return i + 18446744073709551615u; }), "the number 18446744073709551615 is"));
   CHECK(status_of([&] { return i < 3'000'000'000; }).code() == df::Code::invalid_argument);
-  CHECK(status_of([&] { return df::gather(i, ~std::uint64_t{0}); }).message() ==
-        "a number is out of the range of int64");
+  CHECK(mentions(status_of([&] { return df::gather(i, ~std::uint64_t{0}); }), "is out of the range of int64"));
+  const auto f = df::placeholder<float>(graph, {2});
+  const auto h = df::placeholder<df::Half>(graph, {2});
+  const auto c = df::placeholder<std::complex<float>>(graph, {2});
+  CHECK(mentions(status_of([&] { return f * 1e300; }), "the number 1e+300 is out of the range of float"));
+  CHECK(mentions(status_of([&] { return h - 65'536; }), "the number 65536 is out of the range of half"));
+  CHECK(mentions(status_of([&] { return c + 1e39; }), "out of the range of complex64"));
+  CHECK_NOTHROW(f < std::numeric_limits<double>::infinity());
+  CHECK_NOTHROW(f * 3e38);
+  CHECK_NOTHROW(f + 1e-300);
   CHECK(operand_constant(df::equal(bytes, 255), 1, graph).as<std::uint8_t>().scalar() == 255);
 }
 

@@ -35,8 +35,10 @@ concept ValueFor = std::derived_from<V, Tensor<T>> || LiteralFor<V, T>;
 /// `value` has the bits of an unsigned number, or else of a signed one.
 [[noreturn]] void throw_literal_out_of_range(std::uint64_t value, bool is_unsigned, DType dtype,
                                              const std::source_location& where);
+[[noreturn]] void throw_literal_out_of_range(double value, DType dtype, const std::source_location& where);
 
-/// Errors: InvalidArgument for a whole number that the integer type T cannot hold.
+/// Errors: InvalidArgument for a whole number that the integer type T cannot hold, and for a finite number that is
+/// infinite in a real type.
 template <Element T, class V>
 T convert_literal(const V& value, const std::source_location& where = {}) {
   if constexpr (std::same_as<V, T>) {
@@ -44,7 +46,9 @@ T convert_literal(const V& value, const std::source_location& where = {}) {
   } else if constexpr (std::same_as<T, std::string>) {
     return std::string(std::string_view(value));
   } else if constexpr (is_complex_element<T>) {
-    return T(static_cast<typename T::value_type>(value));
+    using Real = typename T::value_type;
+    if (overflows<Real>(value)) throw_literal_out_of_range(static_cast<double>(value), dtype_of<T>, where);
+    return T(static_cast<Real>(value));
   } else if constexpr (std::integral<T>) {
     const T converted = static_cast<T>(value);
     const bool is_same = static_cast<V>(converted) == value && (converted < T{}) == (value < V{});
@@ -53,6 +57,7 @@ T convert_literal(const V& value, const std::source_location& where = {}) {
     }
     return converted;
   } else {
+    if (overflows<T>(value)) throw_literal_out_of_range(static_cast<double>(value), dtype_of<T>, where);
     return static_cast<T>(value);
   }
 }

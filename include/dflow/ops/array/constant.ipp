@@ -47,6 +47,12 @@ void detail::throw_literal_out_of_range(std::uint64_t value, bool is_unsigned, D
                   .with_location(where));
 }
 
+void detail::throw_literal_out_of_range(double value, DType dtype, const std::source_location& where) {
+  throw_error(Status::invalid_argument(str_cat("the number ", value, " is out of the range of ", dtype_name(dtype)))
+                  .with_node(Const::name, "")
+                  .with_location(where));
+}
+
 void detail::require_constant(const Status& status, const At& at) {
   if (!status.ok()) throw_error(status.with_node(Const::name, at.name).with_location(at.where));
 }
