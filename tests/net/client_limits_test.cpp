@@ -256,6 +256,29 @@ TEST_CASE("tensors for steps that run are charged to the client until they are u
   CHECK(budget->used() == 0);
 }
 
+TEST_CASE("strings for steps are charged to the client before they are made", "[net]") {
+  const auto steps = steps_without_source();
+  const auto worker = small_worker(steps);
+  const Visit client = visit_of(1);
+  const Tensor<std::string> empty(Shape({3'000}));  // a byte each in the message
+  Incoming request;
+  request.method = static_cast<std::uint16_t>(Method::push_tensor);
+  request.body = to_body(PushTensor{5, {key_from(client, "x").text(), false, empty}});
+  CHECK(request.body.size() < 4'000);
+  const auto code_within = [&](std::uint64_t bytes) {
+    request.budget = std::make_shared<ByteBudget>("client 1", bytes);
+    const auto step = steps->begin(5, client.owner());
+    Responder nobody;
+    static_cast<void>(worker->handle(client, request, nobody));
+    return step->end().code();
+  };
+  CHECK(code_within(200'000) == Code::ok);
+  request.body.back() = 1;  // the last one is cut short, which shows when they are made
+  CHECK(code_of([&] { return code_within(200'000); }) == Code::data_loss);
+  CHECK(code_within(20'000) == Code::resource_exhausted);
+  CHECK(request.budget->used() == 0);
+}
+
 TEST_CASE("a client that is back keeps what it makes while the end of its last visit is still told", "[net]") {
   const auto transport = std::make_shared<MemoryTransport>(std::make_shared<WorkStealingPool>(3));
   const auto listener = transport->listen("here");

@@ -633,6 +633,22 @@ TEST_CASE("one client keeps as many sessions, and bytes of graphs, as a master's
   CHECK(client.run(sessions.back(), {}, {"a"}).size() == 1);
 }
 
+TEST_CASE("strings that a client feeds are charged to it before they are made") {
+  MemoryCluster cluster({{"worker", 1}}, {.client_memory_limit_bytes = 300'000});
+  ThinClient client(cluster, 1, worker_0);
+  df::Graph graph;
+  df::placeholder<std::string>(graph, {df::dynamic}, {.name = "texts"});
+  const std::uint64_t session = client.create(df::to_graph_def(graph));
+  const auto status_of_feed = [&](std::int64_t strings) {  // a byte each in the payload
+    return client.begin_run(session, {{"texts", df::Tensor<std::string>(df::Shape{strings})}}, {"texts"}).get().status;
+  };
+  for (int i = 0; i < 10; ++i) CHECK(status_of_feed(2'000).ok());
+  const df::Status too_many = status_of_feed(20'000);
+  CHECK(too_many.code() == df::Code::resource_exhausted);
+  CHECK(mentions(too_many, "/job:thin"));
+  CHECK(status_of_feed(2'000).ok());
+}
+
 TEST_CASE("servers stop cleanly with sessions of clients and steps of theirs under way") {
   for (int i = 0; i < 20; ++i) {
     MemoryCluster cluster({{"ps", 1}, {"worker", 1}});

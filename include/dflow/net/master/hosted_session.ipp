@@ -6,6 +6,7 @@
 #include <dflow/graph/graph.hpp>
 #include <dflow/graph/graph_def.hpp>
 #include <dflow/net/master/master.hpp>
+#include <dflow/net/protocol/byte_budget.hpp>
 #include <dflow/net/protocol/clock_offset.hpp>
 #include <dflow/net/protocol/connection.hpp>
 #include <dflow/net/protocol/master_messages.hpp>
@@ -81,6 +82,7 @@ struct Master::Run {
   Clock::time_point came;
   RunSession request;
   std::vector<std::byte> payload;
+  ByteCharge charge;  ///< of the strings among the feeds
   Responder respond;
   RunMetadata metadata;
   Ending ending;
@@ -110,6 +112,7 @@ struct Master::Request {
   Clock::time_point came;
   ContinuePartialRun wanted;
   std::vector<std::byte> payload;
+  ByteCharge charge;  ///< of the strings among the feeds
   Responder respond;
   CancellationToken cancellation;
   CancellationRegistration registration;
@@ -171,7 +174,8 @@ class Master::HostedSession {
       session = session_.get();
     }
     std::vector<Feed> feeds;
-    for (auto& [edge, value] : take_feeds(run->request.feeds, run->payload)) feeds.emplace_back(edge, value);
+    for (auto& [edge, value] : take_feeds(run->request.feeds, run->payload, run->charge))
+      feeds.emplace_back(edge, value);
     const std::vector<AnyOutput> fetches = edges(run->request.fetches);
     const std::vector<Operation> targets = operations(run->request.targets);
     const RunOptions options = options_of(run->request, run->ending);
@@ -269,14 +273,19 @@ class Master::HostedSession {
     for (const std::shared_ptr<Partial>& partial : partials) partial->ending.end(why);
   }
 
-  /// Large feeds stay in the payload's memory. Errors: NotFound for an edge that does not exist; DataLoss for another
-  /// number of bytes than the feeds have.
+  /// Large feeds stay in the payload's memory. Strings are charged before they are made: they take far more memory than
+  /// their bytes in the payload. Errors: NotFound for an edge that does not exist; DataLoss for another number of bytes
+  /// than the feeds have; ResourceExhausted.
   std::vector<std::pair<AnyOutput, AnyTensor>> take_feeds(
-      const std::vector<std::pair<std::string, PayloadTensor>>& feeds, std::vector<std::byte>& payload) const {
+      const std::vector<std::pair<std::string, PayloadTensor>>& feeds, std::vector<std::byte>& payload,
+      ByteCharge& charge) const {
     std::vector<std::pair<AnyOutput, AnyTensor>> taken;
     const auto owner = std::make_shared<std::vector<std::byte>>(std::move(payload));
     std::span<const std::byte> elements(*owner);
     for (const auto& [edge, tensor] : feeds) {
+      if (tensor.head.dtype == DType::string && tensor.bytes <= elements.size()) {  // each takes a byte at least
+        throw_if_error(charge.add(static_cast<std::uint64_t>(tensor.head.shape.num_elements()) * sizeof(std::string)));
+      }
       AnyTensor value = take_from_payload(tensor, elements, owner);
       taken.emplace_back(graph_.output(edge), std::move(value));
     }
@@ -354,7 +363,7 @@ void Master::Request::start(std::shared_ptr<Request> self) {
       if (const std::shared_ptr<Partial> cancelled = weak.lock()) cancelled->ending.end(why);
     });
     const std::vector<AnyOutput> fetches = session->edges(wanted.fetches);
-    std::vector<std::pair<AnyOutput, AnyTensor>> feeds = session->take_feeds(wanted.feeds, payload);
+    std::vector<std::pair<AnyOutput, AnyTensor>> feeds = session->take_feeds(wanted.feeds, payload, charge);
     if (fetches.empty() && !wanted.until_end) {
       partial->run->feed_erased(std::move(feeds));
       return finish({}, {});

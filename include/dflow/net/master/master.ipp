@@ -221,6 +221,7 @@ void Master::run_session(const Visit::Id& visit, Incoming& request, Responder& r
   run->session = find(visit, run->request.session);
   run->task = options_.task;
   run->payload = std::move(request.payload);
+  run->charge = ByteCharge(request.budget);
   run->respond = std::move(respond);
   run->cancellation = request.cancellation;
   options_.pool->schedule([run = std::move(run)] {
@@ -266,6 +267,7 @@ void Master::continue_partial_run(const Visit::Id& visit, Incoming& request, Res
   next->partial = next->session->partial(next->wanted.name.run);
   next->task = options_.task;
   next->payload = std::move(request.payload);
+  next->charge = ByteCharge(request.budget);
   next->respond = std::move(respond);
   next->cancellation = request.cancellation;
   options_.pool->schedule([next = std::move(next)] { next->start(next); });

@@ -140,6 +140,9 @@ struct PushTensor {
 
   void write(ByteWriter& out) const;
   static PushTensor read(ByteReader& in);
+  /// The step of a message that has not been read, and the number of strings that it says to have, no more than bytes.
+  /// Errors: as of `read`.
+  static std::pair<std::uint64_t, std::uint64_t> step_and_strings(std::string_view body);
 };
 
 struct RunShare {

@@ -281,6 +281,16 @@ void PushTensor::write(ByteWriter& out) const {
   tensor.write(out);
 }
 
+std::pair<std::uint64_t, std::uint64_t> PushTensor::step_and_strings(std::string_view body) {
+  ByteReader in(body);
+  const std::uint64_t step = in.u64();
+  static_cast<void>(detail::read_key(in));
+  if (in.boolean()) return {step, 0};  // a dead tensor
+  const TensorHead head = TensorHead::read(in);
+  if (head.is_dead || head.dtype != DType::string) return {step, 0};
+  return {step, std::min<std::uint64_t>(static_cast<std::uint64_t>(head.shape.num_elements()), body.size())};
+}
+
 PushTensor PushTensor::read(ByteReader& in) {
   PushTensor push;
   push.step = in.u64();

@@ -71,7 +71,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   void run_share(const Visit& visit, Incoming& request, Responder& respond);
   void cancel_step(const CancelStep& cancel);
   void receive_tensor(const Incoming& request, Responder& respond);
-  void take_tensor(const Visit& visit, PushTensor push, std::shared_ptr<ByteBudget> budget);
+  void take_tensor(const Visit& visit, const Incoming& request);
   std::shared_ptr<CompiledStep> compile(ClientShares& session, const SharePartitions& partitions);
   static void end_registering(ClientShares& session, std::uint64_t number, std::shared_ptr<CompiledStep> step,
                               const Status& status);

@@ -78,7 +78,7 @@ bool Worker::handle(const Visit& visit, Incoming& request, Responder& respond) {
       respond(Outgoing{to_body(options_.log->handle(from_body<LogRequest>(request.body))), {}});
       return true;
     case Method::push_tensor:
-      take_tensor(visit, from_body<PushTensor>(request.body), request.budget);
+      take_tensor(visit, request);
       respond(Outgoing());
       return true;
     default:
@@ -479,15 +479,21 @@ Status charge(const RendezvousKey& key, AnyTensor& tensor, std::shared_ptr<ByteB
 }
 }  // namespace detail
 
-/// An error of the tensor ends the step: nobody else would hear of it.
-void Worker::take_tensor(const Visit& visit, PushTensor push, std::shared_ptr<ByteBudget> budget) {
+/// An error of the tensor ends the step: nobody else would hear of it. Strings are charged before they are made: they
+/// take far more memory than the bytes of the request.
+void Worker::take_tensor(const Visit& visit, const Incoming& request) {
+  const auto [step, strings] = PushTensor::step_and_strings(request.body);
+  ByteCharge making(request.budget);
+  if (Status full = making.add(strings * sizeof(std::string)); !full.ok()) return options_.steps->cancel(step, full);
+  PushTensor push = from_body<PushTensor>(request.body);
+  making.release();
   const RendezvousKey key = RendezvousKey::parse(push.tensor.key).value();
   Status status;
   const Visit::Id& sender = visit.id();
   if (detail::task_of(key.source_device()) != sender.task || key.source_incarnation() != sender.incarnation) {
     status = Status::invalid_argument(str_cat("'", push.tensor.key, "' is not ", sender.task, "'s to send"));
   } else {
-    status = detail::charge(key, push.tensor.tensor, std::move(budget));
+    status = detail::charge(key, push.tensor.tensor, request.budget);
     if (status.ok())
       status = options_.steps->take(push.step, visit.owner(), key, push.tensor.tensor, push.tensor.is_dead);
   }
