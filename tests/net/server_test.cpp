@@ -3,14 +3,22 @@
 #include <dflow/base/clock.hpp>
 #include <dflow/base/threads/elastic_pool.hpp>
 #include <dflow/base/threads/thread_pool.hpp>
+#include <dflow/dflow.hpp>
+#include <dflow/net/client/remote_master.hpp>
 #include <dflow/net/protocol/frame.hpp>
 #include <dflow/net/transport/memory_transport.hpp>
 
 #include "catch.hpp"
+#include "cluster_harness.hpp"
 #include "transport/transport_contract.hpp"
 
 #include <atomic>
+#include <chrono>
+#include <future>
 #include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -86,4 +94,38 @@ TEST_CASE("a server that is stopped by what its stop calls does not wait for its
   num_lines.wait(0);  // a thread of the transport may be about to log it
   CHECK(num_lines == 1);
   stopped = nullptr;
+}
+
+TEST_CASE("a task that is told to end waits for one session of a client, and for none it does not wait", "[net]") {
+  for (const bool has_master : {false, true}) {
+    CAPTURE(has_master);
+    dflow::testing::MemoryCluster cluster({{"ps", 1}, {"worker", 1}});
+    Graph graph;
+    Output<float> y;
+    {
+      const auto on = graph.device("/job:ps/task:0");
+      y = Variable<float>(graph, 1.0f) + 1.0f;
+    }
+    // The worker lends a session either its devices or its master.
+    const std::string ending = has_master ? "worker" : "ps";
+    SessionOptions options;
+    options.target = has_master ? remote_master(cluster.spec(), "/job:worker/task:0", {}, cluster.options())
+                                : cluster.server("worker", 0).target();
+    std::optional<Session> session(std::in_place, graph, options);
+    session->run(initialize_variables(graph));
+    CHECK(session->run(y).scalar() == 2);
+    std::stop_source told;
+    told.request_stop();
+    auto ended = std::async(std::launch::async, [&] {
+      return cluster.server(ending, 0).join({.grace = std::chrono::hours(1), .stop = told.get_token()});
+    });
+    const auto waits = [&] { return cluster.log().has("it waits for its clients' sessions to end"); };
+    while (!waits() && ended.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) {
+    }
+    CHECK(waits());
+    session.reset();
+    CHECK(ended.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
+    cluster.server(ending, 0).stop();  // the end of a wait that a mistake would make an hour long
+    CHECK(ended.get() == 0);
+  }
 }

@@ -291,6 +291,24 @@ TEST_CASE("who does not read lets the writer wait when the window is full", "[ne
   CHECK(pair.simulation.now().time_since_epoch() < 1min);
 }
 
+TEST_CASE("a write of several parts fills the window and no more", "[net]") {
+  SimulatedPair pair(1, {.window_bytes = 1000});
+  pair.connect();
+  const std::string first(300, 'x'), second(900, 'y'), third(500, 'z');
+  bool has_written = false;
+  pair.near->write({test::bytes_of(first), test::bytes_of(second), test::bytes_of(third)},
+                   [&](Status) { has_written = true; });
+  pair.simulation.run_for(1h);
+  CHECK_FALSE(has_written);
+  std::byte bytes[2000];
+  std::size_t count = 0;
+  pair.far->read_some(bytes, count, [](Status) {});
+  pair.simulation.run_for(1h);
+  CHECK(count == 1000);
+  CHECK(has_written);
+  CHECK(pair.read(*pair.far).text == std::string(200, 'y') + third);
+}
+
 TEST_CASE("a process that crashes resets its connections, and may listen again when it is back", "[net]") {
   SimulatedPair pair;
   pair.connect();

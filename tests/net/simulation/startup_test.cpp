@@ -5,8 +5,12 @@
 #include "simulated_tasks.hpp"
 #include "support/errors.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace df = dflow;
 using namespace std::chrono_literals;
@@ -43,6 +47,27 @@ TEST_CASE("who waits for a task that does not come waits until the deadline, and
     CHECK(tasks.simulation.now() >= begun + startup_timeout);
     CHECK(tasks.simulation.now() < begun + startup_timeout + 1s);
   }
+}
+
+TEST_CASE("of many tasks that do not come the log names eight, and says how many others there are", "[net]") {
+  const auto line_of = [](std::size_t num_late) {
+    std::vector<std::string> names{"worker0"};
+    for (std::size_t i = 0; i < num_late; ++i) names.push_back(std::string(1, static_cast<char>('a' + i)) + "0");
+    SimulatedTasks tasks(names);
+    for (std::size_t i = 0; i < num_late; ++i) tasks.processes.at(names[i + 1])->crash();
+    const df::Graph graph;
+    CHECK(code_of([&] { return tasks.session(graph, "worker0"); }) == df::Code::unavailable);
+    const auto found = std::find_if(tasks.log.begin(), tasks.log.end(), [](const std::string& line) {
+      return line.find("a session has waited for 2 s for ") != std::string::npos;
+    });
+    return found == tasks.log.end() ? std::string() : found->substr(found->find("for 2 s"));
+  };
+  std::string eight;
+  for (char job = 'a'; job <= 'h'; ++job) {
+    eight += (job == 'a' ? "" : ", ") + ("/job:" + std::string(1, job)) + "/replica:0/task:0 (" + job + "0)";
+  }
+  CHECK(line_of(8) == "for 2 s for 8 of 8 other tasks: " + eight);
+  CHECK(line_of(10) == "for 2 s for 10 of 10 other tasks: " + eight + " and 2 others");
 }
 
 TEST_CASE("who waits for a task goes on when another one, who tried once at the same time, has failed", "[net]") {

@@ -406,3 +406,20 @@ TEST_CASE("requests that wait behind a long one are so many bytes at most", "[ne
   for (const int i : {0, 1, 3}) CHECK(answered[i].wait().first.ok());
   CHECK(one.service->begun() == std::vector<int>{1, 2});
 }
+
+TEST_CASE("of requests that wait, those of a connection that has ended are not begun, but its posts are", "[net]") {
+  OneIoThread one(3 << 20);
+  const auto connection = one.connect(other_task);
+  test::Answered answered[4];
+  one.call(connection, 1, 1 << 20, answered[0]);
+  one.call(connection, 2, 10, answered[1]);
+  CHECK(connection->post(4, "a post").ok());
+  one.call(connection, 3, 3 << 20, answered[2]);
+  CHECK(answered[2].wait().first.code() == Code::resource_exhausted);  // so the others wait
+  connection->close(Status::cancelled("the client ends"));
+  while (!one.peers->connections().empty()) std::this_thread::yield();
+  one.call(one.connect("/job:client/replica:0/task:1"), 6, 10, answered[3]);
+  CHECK(answered[3].wait().first.ok());
+  while (one.service->begun().size() < 2) std::this_thread::yield();
+  CHECK(one.service->begun() == std::vector<int>{1, 4});
+}

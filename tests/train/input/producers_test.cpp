@@ -106,6 +106,14 @@ TEST_CASE("ProducedStrings come in order, epoch after epoch") {
   CHECK_FALSE(running.coordinator.should_stop());
 }
 
+TEST_CASE("Produced strings are scalars, or have the shape that the options say") {
+  Graph graph;
+  const Output<std::string> names = placeholder<std::string>(graph);
+  CHECK(train::string_input_producer(names).dequeue().shape() == PartialShape{});
+  const auto pairs = train::string_input_producer(names, {.element_shape = PartialShape{2}}).dequeue();
+  CHECK(pairs.shape() == PartialShape{2});
+}
+
 TEST_CASE("Shuffled strings come once in each epoch, and all orders about as often") {
   Graph graph;
   const ProducedStrings names{"a", "b", "c"};
