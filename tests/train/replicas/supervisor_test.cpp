@@ -4,6 +4,7 @@
 #include "support/errors.hpp"
 #include "support/temporary_folder.hpp"
 
+#include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/dflow.hpp>
 #include <dflow/runtime/cpu_device.hpp>
 #include <dflow/train/replicas/sync_replicas.hpp>
@@ -26,6 +27,22 @@
 #include <vector>
 
 namespace df = dflow;
+
+namespace {
+
+/// A summary whose task is lost.
+struct SummaryOfLostTask : df::Op<"SummaryOfLostTask", df::TypeList<std::string>> {
+  static void infer(df::InferContext& context) { context.set_output(0, context.input(0)); }
+};
+
+}  // namespace
+
+template <>
+struct dflow::Kernel<SummaryOfLostTask, dflow::Cpu, std::string> {
+  void operator()(KernelContext&, const Tensor<std::string>&, Tensor<std::string>&) const {
+    throw_error(Status::unavailable("the task of the summary is lost"));
+  }
+};
 
 namespace {
 
@@ -476,6 +493,37 @@ TEST_CASE("what a lead has left half done is not saved") {
   }
 }
 
+TEST_CASE("a summary that finds a task lost ends the lead before its session") {
+  SupervisedModel model;
+  const df::Variable<std::int64_t> step(model.graph, std::int64_t{0}, {.name = "step", .trainable = false});
+  const df::Operation advance = step.assign_add(1);
+  df::MemoryFileSystem files;
+  df::RealClock clock;
+  df::train::SupervisorOptions options = model.options();
+  options.session = {.ops = df::standard_ops + df::ops<SummaryOfLostTask>};
+  df::EventWriter events(files, "/events", clock, {.host = "host"});
+  options.events = &events;
+  options.global_step = step;
+  options.summary = df::apply<SummaryOfLostTask>(df::scalar_summary("weight", model.weight.read()));
+  options.summary_every_steps = 1;
+  std::atomic<bool> leads{false};
+  options.lead = [&](const df::train::Leading& with) {
+    leads = true;
+    std::condition_variable_any never;
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    never.wait(lock, with.stop, [] { return false; });
+    leads = false;
+  };
+  df::train::Supervisor supervisor(model.graph, options);
+  supervisor.run([&](df::Session& session) {
+    session.run(advance);
+    while (!leads) std::this_thread::yield();
+  });
+  CHECK(supervisor.num_recoveries() == 1);
+  CHECK_FALSE(leads);
+}
+
 TEST_CASE("a replica that is told to stop while its body waits for others leaves, and the body ends") {
   SupervisedModel model;
   df::train::SyncReplicas sync(df::train::GradientDescent(0.5f), {.replicas = 2, .rank = 1});
@@ -595,7 +643,10 @@ TEST_CASE("a chief that finishes does not wait for a replica whose process is lo
     if (with_patience) of.patience = std::chrono::milliseconds(50);
     df::train::SyncReplicas sync(df::train::GradientDescent(0.5f), of);
     const df::Operation train = sync.minimize(df::square(model.weight * 1.0f));
-    df::train::Supervisor supervisor(model.graph, sync.supervised(model.options()));
+    df::train::SupervisorOptions options = sync.supervised(model.options());
+    std::atomic<bool> names_nobody{false};
+    options.log = [&](std::string_view line) { names_nobody = names_nobody || line.ends_with("of replicas "); };
+    df::train::Supervisor supervisor(model.graph, options);
     int steps = 0;
     sync.train(supervisor, 5, [&](df::Session& session, std::int64_t) {
       ++steps;
@@ -604,6 +655,7 @@ TEST_CASE("a chief that finishes does not wait for a replica whose process is lo
     CHECK(steps == 5);
     sync.finish(supervisor);  // replica 1 was never there
     CHECK_FALSE(supervisor.should_stop());
+    CHECK_FALSE(names_nobody);  // once it is dropped, the lead waits for nobody
   }
 }
 
