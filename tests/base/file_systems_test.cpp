@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -45,6 +46,9 @@ void check_files_error(const Call& call, Code code, const std::string& text) {
 TEST_CASE("a scheme is what stands in front of ://", "[file_systems]") {
   CHECK(path_scheme("mem://a/b") == "mem");
   CHECK(path_scheme("x+y-z.1://") == "x+y-z.1");
+  for (const std::string scheme : {"A", "Z", "a", "z", "a0", "a9", "aA", "zZ"})
+    CHECK(path_scheme(scheme + "://") == scheme);
+  for (const char other : std::string_view("@[`{/:")) CHECK(path_scheme(std::string{'a', other} + "://b").empty());
   for (const char* path : {"", "a", "/a", "mem:/a", "://a", "1x://a", "a/b://c", "./a://b", "a b://c", "a\n://c"}) {
     CAPTURE(path);
     CHECK(path_scheme(path).empty());
@@ -99,6 +103,13 @@ TEST_CASE("every call goes to the file system of its path", "[file_systems]") {
   files.remove(top + "/b");
   check_files_error([&] { return files.read_file(top + "/b"); }, Code::not_found, scheme + ": cannot open '");
   CHECK(files.absolute_path(top) == top);
+}
+
+TEST_CASE("the error of a path without a scheme is the machine's own", "[file_systems]") {
+  ThreeSystems on;
+  const std::string path = on.folder.path() + "/missing";
+  const std::string error = error_of([&] { return on.files.read_file(path); }, Code::not_found);
+  CHECK(error == error_of([&] { return PosixFileSystem().read_file(path); }, Code::not_found));
 }
 
 TEST_CASE("the top directory of a scheme is a directory", "[file_systems]") {

@@ -224,6 +224,13 @@ TEST_CASE("what is no model, or one of a newer version, is said so") {
     files->write_file_atomically("/m/model.json", file);
     CHECK(code_of([&] { return number_of_model(files); }) == Code::data_loss);
   }
+  // A version that fits into no number is not taken for 0.
+  models::save("/m", constant_model(1), files);
+  std::string changed = files->read_file("/m/model.json");
+  const std::string version = "\"dflow_model\":1";
+  changed.replace(changed.find(version), version.size(), "\"dflow_model\":18446744073709551617");
+  files->write_file_atomically("/m/model.json", changed);
+  CHECK(contains(error_of([&] { return number_of_model(files); }, Code::data_loss), "a number is due"));
 }
 
 TEST_CASE("a model that is replaced while it is read is the old or the new one") {

@@ -5,6 +5,7 @@
 #include "support/control_flow_programs.hpp"
 #include "support/errors.hpp"
 
+#include <dflow/models/model_def.hpp>
 #include <dflow/net/server.hpp>
 
 #include <atomic>
@@ -13,6 +14,8 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -38,6 +41,14 @@ class PoolWithTask final : public ThreadPool {
  private:
   WorkStealingPool threads_{2};
 };
+
+NodeDef node_def_of(std::string_view name, std::string_view op, DType type) {
+  NodeDef node;
+  node.name = name;
+  node.op = op;
+  node.types = {{"T", type}};
+  return node;
+}
 
 }  // namespace
 
@@ -88,6 +99,20 @@ TEST_CASE("a model has what its signatures reach, and neither device nor place i
   }
 }
 
+TEST_CASE("nodes of a model are placed beside none of the graph that it was taken from") {
+  Graph graph;
+  auto x = placeholder<float>(graph, {});
+  Output<float> y;
+  {
+    const auto beside = graph.colocate_with(constant(graph, 1.0f, {.name = "elsewhere"}).operation());
+    y = add(x, x, {.name = "y"});
+  }
+  Session session(graph);
+  const Model model(session, {{"f", {{"x", x}}, {{"y", y}}}});
+  CHECK(!model.graph().find("elsewhere").is_valid());
+  for (const NodeDef& node : to_graph_def(model.graph()).nodes) CHECK(node.colocated_with.empty());
+}
+
 TEST_CASE("a wrong name is answered with the names that are there, the nearest first") {
   Trained trained(0);
   Model model(trained.session, trained.signatures());
@@ -121,6 +146,24 @@ TEST_CASE("a wrong name is answered with the names that are there, the nearest f
   CHECK(error_of([&] { return model.output<double>("logits"); }) != "no error");
 }
 
+TEST_CASE("of many names an error lists eight, and says how many others there are") {
+  Graph graph;
+  auto x = placeholder<float>(graph, {});
+  Session session(graph);
+  Signature signature{"f", {{"x", x}}, {}};
+  const auto error = [&] {
+    const NamedTensors out = Model(session, {signature}).prepare("f")({{"x", Tensor<float>(1.0f)}});
+    return error_of([&] { return out["?"]; }, Code::not_found);
+  };
+  while (signature.outputs.size() < 8) {
+    signature.outputs.push_back({"y" + std::to_string(signature.outputs.size()), x + 1.0f});
+  }
+  CHECK(contains(error(), "'y6', 'y7'"));
+  CHECK(!contains(error(), "others"));
+  for (const char* name : {"y8", "y9"}) signature.outputs.push_back({name, x + 1.0f});
+  CHECK(contains(error(), "'y6', 'y7' and 2 others"));
+}
+
 TEST_CASE("signatures that cannot be called are refused with their names") {
   Trained trained(0);
   Graph other;
@@ -147,6 +190,56 @@ TEST_CASE("signatures that cannot be called are refused with their names") {
   CHECK(contains(refused({{"f", {}, {{"y", inside}}}}), "is in the body of a function"));
 }
 
+TEST_CASE("an edge in a body, and a handle, are no edges of a signature of a file") {
+  Graph graph;
+  Variable<float> w(graph, 1.0f, {.name = "w"});
+  auto x = placeholder<float>(graph, {});
+  auto body = function(graph, "body", [](Output<float> v) { return relu(v); });
+  Session session(graph);
+  session.run(initialize_variables(graph));
+  const std::vector<Signature> signatures{{"f", {{"x", x}}, {{"y", body(x) * w}}}};
+  for (const char* edge : {"body/Relu", "w"}) {
+    detail::ModelDef def = detail::ModelDef::of(session, signatures, {});
+    def.signatures[0].outputs[0].second = edge;
+    const Status status = status_of(
+        [&] { return detail::ModelDef::build(def, session.ops(), std::make_shared<const SessionOptions>()); });
+    CHECK(status.code() == Code::invalid_argument);
+    CHECK(mentions(status, "signature 'f': '" + std::string(edge) + "' is no edge that can be fed or fetched"));
+  }
+}
+
+TEST_CASE("a variable whose value is not there, or of another type, is DataLoss that names it") {
+  const auto is_told = [](const Status& status) {
+    return status.code() == Code::data_loss && status.op() == "Variable" && status.node() == "w";
+  };
+  detail::ModelDef def;
+  def.graph.nodes.push_back(node_def_of("w", "Variable", DType::float32));
+  CHECK(is_told(status_of([&] {
+    detail::freeze_variables(def, detail::WrittenVariables::refuse);
+    return 0;
+  })));
+  CHECK(is_told(status_of([&] { return detail::add_initial_values(def); })));
+  def.values = {{"w", Tensor<std::int32_t>(1)}};
+  CHECK(is_told(status_of([&] { return detail::add_initial_values(def); })));
+}
+
+TEST_CASE("a variable that a function may get as an argument is not frozen") {
+  for (const DType type : {DType::resource, DType::float32}) {
+    detail::ModelDef def;
+    def.graph.nodes.push_back(node_def_of("w", "Variable", DType::float32));
+    def.graph.nodes.push_back(node_def_of("f/v", "FunctionArgument", type));
+    def.graph.nodes.push_back(node_def_of("call", "Call", DType::float32));
+    def.graph.nodes.back().inputs = {"w"};
+    def.values = {{"w", Tensor<float>(1.0f)}};
+    const Status status = status_of([&] {
+      detail::freeze_variables(def, detail::WrittenVariables::refuse);
+      return 0;
+    });
+    CHECK(status.ok() == (type != DType::resource));
+    if (!status.ok()) CHECK(status.node() == "call");
+  }
+}
+
 TEST_CASE("a variable without a value is an error that names it") {
   Graph graph;
   Variable<float> w(graph, 1.0f, {.name = "w"});
@@ -161,7 +254,7 @@ TEST_CASE("a variable without a value is an error that names it") {
 
 TEST_CASE("an input that the graph computes in training becomes a placeholder, and what is before it goes") {
   Graph graph;
-  FifoQueue<float, std::int32_t> queue(graph, {.capacity = 4, .shapes = {{2}, {}}});
+  FifoQueue<float, std::int32_t> queue(graph, {.capacity = 4, .shapes = {{2}, {}}, .name = "examples"});
   auto [x, label] = queue.dequeue();
   auto y = x * 2.0f + cast<float>(label);
   Session session(graph);
@@ -175,7 +268,7 @@ TEST_CASE("an input that the graph computes in training becomes a placeholder, a
   CHECK(status.code() == Code::invalid_argument);
   CHECK(mentions(status, "whose content a model does not hold: make an edge behind it an input"));
   CHECK(status.op() == "FIFOQueue");
-  CHECK(!status.node().empty());
+  CHECK(status.node() == "examples");
 }
 
 TEST_CASE("a function that calls itself reads the placeholder of an input that was computed") {
@@ -194,6 +287,34 @@ TEST_CASE("a function that calls itself reads the placeholder of an input that w
   const NamedTensors out = models::freeze(model).prepare("f")(
       {{"x", Tensor<float>(1.0f)}, {"factor", Tensor<float>(2.0f)}, {"n", Tensor<std::int32_t>(3)}});
   CHECK(out.get<float>("y").scalar() == 17.0f);
+}
+
+TEST_CASE("a gradient in a model reads the placeholders of inputs that were computed, whatever their names") {
+  Graph graph;
+  FifoQueue<float, float> queue(graph, {.capacity = 4, .shapes = {{}, {}}});
+  FifoQueue<float> other(graph, {.capacity = 4, .shapes = {{}}});
+  auto [a, b] = queue.dequeue({.name = "d"});
+  auto c = other.dequeue({.name = "d_1"});  // the name that the placeholder of b gets
+  // The gradient calls the recursion, and names the edges that it captures: one of `outer`, and three of the graph.
+  auto outer = function(graph, "outer", [&, a = a, b = b, c = c](Output<float> v) {
+    auto twice = v * 2.0f;
+    auto power = recursive_function<Output<float>(Output<std::int32_t>)>(
+        graph, "power", [&](const auto& self, Output<std::int32_t> k) {
+          auto each = (twice - a) * b - c;
+          return cond(
+              k < 1, [&] { return each * 1.0f; }, [&] { return Output<float>(each * self(k - 1)); });
+        });
+    return power(constant(graph, 2));
+  });
+  auto n = placeholder<float>(graph, {});
+  auto y = gradients(outer(n), n);
+  Session session(graph);
+  const Model model(session, {{"f", {{"a", a}, {"b", b}, {"c", c}, {"n", n}}, {{"y", y}}}});
+  const Tensor<float> one(1.0f), two(2.0f), three(3.0f), five(5.0f);
+  const float expected = session.run({{a, one}, {b, two}, {c, three}, {n, five}}, y).scalar();
+  CHECK(expected == 3 * 15 * 15 * 4);
+  const NamedTensors out = model.prepare("f")({{"a", one}, {"b", two}, {"c", three}, {"n", five}});
+  CHECK(out.get<float>("y").scalar() == expected);
 }
 
 TEST_CASE("an edge may be an input of one signature and computed by another") {
