@@ -401,11 +401,8 @@ void check_signatures(std::span<const ModelDef::Signature> signatures) {
 
 // ---- variables as constants, and with their values ----
 
-/// "node" of "node", "node:1" or "^node".
-std::string_view node_of_input(std::string_view input) {
-  if (input.starts_with('^')) return input.substr(1);
-  return input.substr(0, input.find(':'));
-}
+/// "node" of "node" or "node:1". A control input, "^node", is no node's name.
+std::string_view node_of_input(std::string_view input) { return input.substr(0, input.find(':')); }
 
 /// The nodes that do more with a variable than read it, by the variable's name: the first of each.
 std::map<std::string, const NodeDef*, std::less<>> other_users(const GraphDef& def) {
@@ -423,7 +420,7 @@ std::map<std::string, const NodeDef*, std::less<>> other_users(const GraphDef& d
                        node.op == While::name;  // their bodies name what they capture
     if (reads || (calls && !has_handle_arguments)) continue;
     for (const std::string& input : node.inputs) {
-      if (input.starts_with('^') || !variables.contains(node_of_input(input))) continue;
+      if (!variables.contains(node_of_input(input))) continue;
       users.try_emplace(std::string(node_of_input(input)), &node);
     }
   }
@@ -452,9 +449,7 @@ void freeze_variables(ModelDef& def, WrittenVariables written) {
   std::erase_if(def.values, [&](const NamedTensor& value) { return frozen.contains(value.name); });
   for (NodeDef& node : def.graph.nodes) {
     if (node.op != ReadVariable::name) continue;
-    const auto is_frozen = [&](const std::string& input) {
-      return !input.starts_with('^') && frozen.contains(node_of_input(input));
-    };
+    const auto is_frozen = [&](const std::string& input) { return frozen.contains(node_of_input(input)); };
     if (std::ranges::none_of(node.inputs, is_frozen)) continue;
     node.op = Identity::name;
     for (auto& [name, dtype] : node.types) name = "T";
