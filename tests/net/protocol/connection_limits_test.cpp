@@ -486,6 +486,87 @@ TEST_CASE("posts beyond the limit wait for the peer to read others, and are left
   connection->close(Status::cancelled("done"));
 }
 
+TEST_CASE("the peer is asked about posts at each 64th part of their limit, and as many follow as it has read",
+          "[net]") {
+  auto options = test::options_of("far");
+  options.max_unread_posts = 256;
+  test::Raw raw(options);
+  const auto connection = raw.shake();
+  for (std::uint64_t mark = 0; mark < 300; ++mark) CHECK(connection->post(1, "a post", mark).ok());
+  std::uint64_t first_ping = 0;
+  for (int posts = 0, pings = 0; posts < 256;) {
+    test::Frame frame;
+    REQUIRE(raw.read_frame(frame));
+    if (frame.header.type == FrameType::request) ++posts;
+    if (frame.header.type != FrameType::ping) continue;
+    CHECK(posts == 4 * ++pings);
+    if (pings == 1) first_ping = frame.header.request;
+  }
+  REQUIRE(raw.send(test::frame_bytes(FrameType::pong, first_ping, "")).ok());
+  REQUIRE(raw.send(test::frame_bytes(FrameType::ping, 77, "")).ok());
+  int more = 0;
+  test::Frame frame;
+  while (raw.read_frame(frame) && frame.header.type != FrameType::pong) {
+    if (frame.header.type == FrameType::request) ++more;
+  }
+  CHECK(more == 4);
+  connection->close(Status::cancelled("done"));
+}
+
+TEST_CASE("posts that wait count among the bytes that the peer has not read", "[net]") {
+  auto options = test::options_of("far");
+  options.max_unread_posts = 4;
+  options.max_request_bytes = 5000;
+  test::Raw raw(options);
+  const auto connection = raw.shake();
+  const auto post = [&](std::size_t bytes, UniqueFunction<bool()> is_wanted = nullptr) {
+    return connection->post(1, std::string(bytes, 'x'), 1 + connection->unread_posts().size(), std::move(is_wanted));
+  };
+  for (int i = 0; i < 4; ++i) REQUIRE(post(1).ok());
+  for (int i = 0; i < 4; ++i) REQUIRE(raw.next(FrameType::request).header.type == FrameType::request);
+  raw.ping();  // what was read is no longer being written
+  // Posts that nobody wants make room for others, and their bytes for the bytes of others.
+  bool is_wanted = true;
+  for (int i = 0; i < 4; ++i) CHECK(post(1000, [&] { return is_wanted; }).ok());
+  CHECK(post(1000).code() == Code::resource_exhausted);
+  is_wanted = false;
+  for (int i = 0; i < 4; ++i) CHECK(post(1000).ok());
+  connection->close(Status::cancelled("done"));
+}
+
+TEST_CASE("bytes of posts that have waited are free when the posts go out", "[net]") {
+  auto options = test::options_of("far");
+  options.max_unread_posts = 64;
+  options.max_request_bytes = 5000;
+  test::Raw raw(options);
+  const auto connection = raw.shake();
+  std::uint64_t last_ping = 0;
+  const auto read_posts = [&](int posts) {
+    while (posts > 0) {
+      test::Frame frame;
+      REQUIRE(raw.read_frame(frame));
+      if (frame.header.type == FrameType::request) --posts;
+      if (frame.header.type == FrameType::ping) last_ping = frame.header.request;
+    }
+    raw.ping();  // what was read is no longer being written
+  };
+  std::uint64_t mark = 0;
+  for (int i = 0; i < 64; ++i) REQUIRE(connection->post(1, "x", mark++).ok());
+  read_posts(64);
+  for (int round = 0; round < 3; ++round) {
+    CAPTURE(round);
+    for (int i = 0; i < 3; ++i) CHECK(connection->post(1, std::string(2000, 'x'), mark++).ok());
+    CHECK(connection->post(1, std::string(2000, 'x'), mark).code() == Code::resource_exhausted);
+    REQUIRE(raw.send(test::frame_bytes(FrameType::pong, last_ping, "")).ok());
+    read_posts(3);
+    // All but the last are answered for; others take their places.
+    const std::size_t free = 64 - connection->unread_posts().size();
+    for (std::size_t i = 0; i < free; ++i) REQUIRE(connection->post(1, "x", mark++).ok());
+    read_posts(static_cast<int>(free));
+  }
+  connection->close(Status::cancelled("done"));
+}
+
 TEST_CASE("the memory for a reply that was given up is let go of while the rest comes", "[net]") {
   test::Raw raw;
   const auto connection = raw.shake();

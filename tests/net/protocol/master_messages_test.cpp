@@ -153,6 +153,20 @@ TEST_CASE("large tensors of a payload stay in its memory, and small ones do not 
   CHECK(seen.expired());
 }
 
+TEST_CASE("tensors that are an eighth of a payload each, of 64 KiB, stay in its memory, and smaller ones do not") {
+  for (const std::int64_t size : {std::int64_t{1} << 16, (std::int64_t{1} << 16) - 1}) {
+    const std::vector<AnyTensor> tensors(8, dflow::Tensor<std::uint8_t>::full({size}, 7));
+    const auto [described, payload] = net::to_payload(tensors);
+    auto owner = std::make_shared<std::vector<std::byte>>();
+    for (const auto part : payload.parts) owner->insert(owner->end(), part.begin(), part.end());
+    std::span<const std::byte> rest(*owner);
+    for (const net::PayloadTensor& each : described) {
+      const auto* const at = rest.data();
+      CHECK((net::take_from_payload(each, rest, owner).raw_data() == at) == (size == std::int64_t{1} << 16));
+    }
+  }
+}
+
 TEST_CASE("names of tasks and containers, which are compared with all that there are, are so many at most") {
   net::NameList most, more;
   most.names.resize(net::NameList::max_names);

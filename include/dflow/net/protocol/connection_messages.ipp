@@ -464,10 +464,11 @@ Status Connection::post(std::uint16_t method, std::string body, std::optional<st
 
 /// With the mutex held.
 void Connection::send_post(std::string body, std::uint64_t mark) {
-  if (++posts_since_ping_ > options_.max_unread_posts / 64) {
+  if (posts_since_ping_ >= options_.max_unread_posts / 64) {
     posts_since_ping_ = 0;
     writer_.add({.type = FrameType::ping, .request = next_request_++}, {});
   }
+  ++posts_since_ping_;
   posts_.add(next_request_, mark);
   send_message(FrameType::request, next_request_++, detail::flag_post, std::move(body), {});
 }
