@@ -131,6 +131,7 @@ TEST_CASE("a save that fails or is killed at any moment leaves the old model or 
         const float number = number_of_model(files);
         CHECK((number == 1 || number == 2));
         if (code == Code::ok) CHECK(number == 2);
+        if (!is_killed && number == 1) CHECK(all_files(*files).size() == 4);  // nothing of the save that failed
         models::save("/m", second, files);
         CHECK(number_of_model(files) == 2);
         CHECK(all_files(*files).size() == 4);
@@ -204,6 +205,15 @@ TEST_CASE("files of two models do not make one") {
     files->write_file_atomically("/m/" + name, own);
   }
   CHECK(number_of_model(files) == 1);
+}
+
+TEST_CASE("a graph of another model is damage, though it is as long and whole") {
+  const auto files = std::make_shared<MemoryFileSystem>();
+  models::save("/m", models::freeze(constant_model(1)), files);
+  models::save("/other", models::freeze(constant_model(2)), files);
+  REQUIRE(files->file_size("/m/graph-1") == files->file_size("/other/graph-1"));
+  files->write_file_atomically("/m/graph-1", files->read_file("/other/graph-1"));
+  CHECK(code_of([&] { return number_of_model(files); }) == Code::data_loss);
 }
 
 TEST_CASE("what is no model, or one of a newer version, is said so") {
