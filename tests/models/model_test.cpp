@@ -465,14 +465,15 @@ TEST_CASE("lookup tables keep their content") {
                                              constant(graph, Tensor<std::int64_t>({2}, {10, 20})));
       auto text = placeholder<std::string>(graph, {dynamic}, {.name = "text"});
       auto ids = vocabulary.find(text, std::int64_t{-1});
-      auto found = weights.find(ids, Tensor<float>({2}, {0, 0}));
+      const Variable<float> bias(graph, Tensor<float>({2}, {0, 0}));  // and with it collections of other names
+      auto found = weights.find(ids, Tensor<float>({2}, {0, 0})) + bias;
       Operation put = weights.insert(constant(graph, Tensor<std::int64_t>({1}, {20})),
                                      constant(graph, Tensor<float>({1, 2}, {3, 4})));
       Session session(graph);
       CHECK(code_of([&] {
               return Model(session, {{"f", {{"text", text}}, {{"ids", ids}}}});
             }) == Code::failed_precondition);
-      session.run(fill, put);
+      session.run(fill, put, initialize_variables(graph));
       const std::size_t nodes = graph.num_nodes();
       Model model(session, {{"f", {{"text", text}}, {{"ids", ids}, {"weights", found}}}});
       const std::size_t exports = graph.num_nodes() - nodes;
