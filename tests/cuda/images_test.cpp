@@ -89,6 +89,8 @@ TEMPLATE_TEST_CASE("pooling and its gradients on a GPU are the CPU's", "[cuda]",
       {{1, 7, 8, 2}, {.ksize = {1, 2, 1, 1}, .strides = {1, 3, 4, 1}}},
       {{1, 3, 3, 2}, {.ksize = {1, 2147483647, 5, 1}, .strides = {1, 1, 1, 1}, .padding = Padding::same}},
       {{0, 4, 4, 2}, {.ksize = {1, 2, 2, 1}, .strides = {1, 2, 2, 1}}},
+      {{1, 2, 3, 1}, {.ksize = {1, 2, 3, 1}, .strides = {1, 1, 1, 1}}},  // one place
+      {{1, 1, 1, 1}, {.ksize = {1, 1, 1, 1}, .strides = {1, 1, 1, 1}}},  // one element
   };
   for (const PoolCase& of : cases) {
     INFO("x " << of.x.to_string());

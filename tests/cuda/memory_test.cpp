@@ -3,11 +3,14 @@
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
+#include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/grid/emulated_grid.hpp>
 #include <dflow/kernels/state/device_files.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 using namespace dflow;
@@ -52,6 +55,25 @@ TEST_CASE("a GPU's kernels use the files that the device was given", "[cuda]") {
     }
   }
   check_end(*driver);
+}
+
+TEST_CASE("the uses of memory have each block that holds elements in the device's memory, however many they are",
+          "[cuda]") {
+  const Tensor<bool> one(Shape{});
+  cuda::MemoryUses uses;
+  uses.add(AnyTensor(one), false);
+  uses.add(AnyTensor(Tensor<float>({0})), true);
+  uses.add(AnyTensor(Tensor<std::string>(Shape{2})), true);
+  REQUIRE(uses.all().size() == 1);
+  CHECK(uses.all()[0].block == one.data());
+  CHECK(uses.all()[0].bytes == 1);
+  CHECK(!uses.all()[0].writes);
+  for (std::size_t count = 2; count <= 70; ++count) {
+    uses.add(one.data(), count, true);
+    REQUIRE(uses.all().size() == count);
+    for (std::size_t i = 0; i < count; ++i) REQUIRE(uses.all()[i].bytes == i + 1);
+    CHECK(uses.all().back().writes);
+  }
 }
 
 namespace {

@@ -360,6 +360,36 @@ TEST_CASE("a text that NVRTC refuses, and code that does not load, leave the mem
   run([](FakePrograms& nvrtc) { nvrtc.fail_loads(ErrorCode::out_of_memory); }, "emory");
 }
 
+TEST_CASE("a chain's kernel is made once there is memory for it, and code that was refused is not loaded again",
+          "[cuda]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {100});
+  Output<float> y;
+  {
+    const auto on = graph.device("/gpu:0");
+    y = tanh(exp(x) - 1.0f);
+  }
+  for (const ErrorCode code : {ErrorCode::out_of_memory, ErrorCode::no_kernel_image}) {
+    INFO(cuda::name_of(code));
+    const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.has_nvrtc = true});
+    {
+      const auto devices = gpus_and_cpu(driver);
+      const auto gpu = std::static_pointer_cast<CudaDevice>(devices.front());
+      const Tensor<float> in = random_numbers<float>({100}, 9);
+      for (const ErrorCode now : {code, ErrorCode::ok}) {
+        driver->nvrtc().fail_loads(now);
+        Session session(graph, {.devices = devices});
+        const Tensor<float> out = session.run({{x, in}}, y);
+        CHECK(out.data()[7] == std::tanh(std::exp(in.data()[7]) - 1.0f));
+      }
+      const bool is_made = code == ErrorCode::out_of_memory;
+      CHECK(gpu->chains().made == (is_made ? 1 : 0));
+      CHECK(gpu->chains().refused == (is_made ? 1 : 2));
+    }
+    check_end(*driver);
+  }
+}
+
 TEST_CASE("every call that makes a chain's kernel may fail: nothing is left, and the step is right or says so",
           "[cuda]") {
   Graph graph;
