@@ -3,13 +3,17 @@
 #include <dflow/graph/graph_def.hpp>
 #include <dflow/graph/node_list.hpp>
 #include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/control/frames.hpp>
+#include <dflow/ops/control/function.hpp>
 #include <dflow/ops/control/no_op.hpp>
+#include <dflow/ops/operators.hpp>
 
 #include "catch.hpp"
 
 #include <atomic>
 #include <functional>
 #include <future>
+#include <memory>
 #include <source_location>
 #include <string>
 #include <thread>
@@ -272,4 +276,65 @@ TEST_CASE("a function of several nodes that throws leaves the graph as it was, a
   }
   CHECK(graph.num_nodes() == 4);
   CHECK_FALSE(store.find("inner").is_valid());
+}
+
+TEST_CASE("functions and loops of a draft that is dropped leave no note behind") {
+  Graph graph;
+  GraphStore& store = *graph.store();
+  auto i = frames::merge({frames::enter(constant(graph, 0), "f")});
+  const NodeId merge = i.value.node_id();
+  const auto grow = [&] {
+    frames::next_iteration(i.value, i);
+    return std::vector<NodeId>(store.next_iterations(merge));
+  };
+  const auto first = NodeId(store.size());
+  {
+    const GraphStore::Draft draft(store);
+    CHECK(grow() == std::vector<NodeId>{first});
+  }
+  CHECK(store.next_iterations(merge).empty());
+  CHECK(grow() == std::vector<NodeId>{first});
+  const auto begin = NodeId(store.size());
+  {
+    const GraphStore::Draft draft(store);
+    register_function(graph, "norm", [](Output<float> a) { return a * a; });
+    CHECK(store.function(begin).has_value());
+  }
+  CHECK(!store.function(begin).has_value());
+}
+
+TEST_CASE("a function loses the arguments and results of a draft that is dropped, and keeps the others") {
+  GraphStore store;
+  const auto append = [&](const OpDef& op, std::string name, NodeId function, std::shared_ptr<const void> attrs = {}) {
+    Node node = named(std::move(name));
+    node.op = &op;
+    node.function = function;
+    node.attrs = std::move(attrs);
+    return store.append(std::move(node));
+  };
+  const auto append_argument = [&](NodeId function, std::int64_t number) {
+    return append(op_def<FunctionArgument>, str_cat("x", number), function,
+                  reflect::share(FunctionArgument::Attrs{number, {}}));
+  };
+  const NodeId begin = append(op_def<FunctionBegin>, "f", {}, reflect::share(FunctionBegin::Attrs()));
+  const NodeId first = append_argument(begin, 0);
+  for (const bool ends_with_argument : {true, false}) {
+    {
+      const GraphStore::Draft draft(store);
+      const NodeId drafted =
+          ends_with_argument ? append_argument(begin, 1) : append(op_def<FunctionResults>, "r", begin);
+      CHECK(store.function(begin)->arguments.size() == 2);
+      CHECK((ends_with_argument ? store.function(begin)->arguments[1] : store.function(begin)->results) == drafted);
+    }
+    REQUIRE(store.function(begin)->arguments.size() == 2);
+    CHECK(store.function(begin)->arguments[0] == first);
+    CHECK(!store.function(begin)->arguments[1].is_valid());
+    CHECK(!store.function(begin)->results.is_valid());
+  }
+  const NodeId results = append(op_def<FunctionResults>, "r", begin);
+  {
+    const GraphStore::Draft draft(store);
+    append(op_def<NoOp>, "other", {});
+  }
+  CHECK(store.function(begin)->results == results);
 }

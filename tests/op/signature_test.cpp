@@ -251,3 +251,12 @@ struct Renamed : Op<"Same", FloatTypes> {
 TEST_CASE("the fingerprint of a table has the names of type parameters", "[signature]") {
   CHECK(OpTable(ops<Named>).fingerprint() != OpTable(ops<Renamed>).fingerprint());
 }
+
+TEST_CASE("a table has its own ops and those of the table before it", "[signature]") {
+  const OpTable first(ops<Named>);
+  const std::array more{&op_def<PassThrough>, &op_def<TwoLists>};
+  const OpTable both(more, &first);
+  CHECK(first.size() == 1);
+  CHECK(both.size() == 3);
+  CHECK(both.find("Same") == first.find("Same"));
+}
