@@ -1,5 +1,6 @@
 #include <dflow/ops/array/list.hpp>
 
+#include <dflow/autodiff/gradients.hpp>
 #include <dflow/core/bfloat16.hpp>
 #include <dflow/core/half.hpp>
 #include <dflow/graph/graph.hpp>
@@ -291,4 +292,36 @@ TEST_CASE("a tensor of strings may be filled and gathered, but not padded") {
   CHECK(df::gather(words, df::placeholder<std::int32_t>(graph, {2})).dtype() == df::DType::string);
   const df::AnyOutput paddings = df::placeholder<std::int32_t>(graph, {1, 2});
   CHECK(contains(error_of([&] { df::build<df::Pad>({words, paddings}); }), "not defined for T = string"));
+}
+
+TEST_CASE("the gradient of gather has the table's shape, whatever of the shapes is known") {
+  const auto check = [](const df::PartialShape& of_table, const df::PartialShape& of_ids,
+                        const df::Tensor<float>& table, const df::Tensor<std::int32_t>& ids, float sum) {
+    INFO(of_table.to_string() << ' ' << of_ids.to_string());
+    df::Graph graph;
+    const auto params = df::placeholder<float>(graph, of_table);
+    const auto indices = df::placeholder<std::int32_t>(graph, of_ids);
+    const auto dx = df::Output<float>(df::gradients(df::gather(params, indices), params));
+    df::Session session(graph);
+    const df::Tensor<float> got = session.run({{params, table}, {indices, ids}}, dx);
+    CHECK(got.shape() == table.shape());
+    float total = 0;
+    for (const float each : got) total += each;
+    CHECK(total == sum);
+  };
+  const df::Tensor<float> table({3, 2}, {1, 2, 3, 4, 5, 6}), no_columns({3, 0}, {});
+  const df::Tensor<std::int32_t> ids({2, 2}, {0, 2, 2, 1}), none({0, 2}, {});
+  const df::PartialShape unknown = df::PartialShape::unknown();
+  for (const df::PartialShape& of_ids : {df::PartialShape({2, 2}), df::PartialShape({df::dynamic, 2}), unknown}) {
+    for (const df::PartialShape& of_table : {df::PartialShape({3, 2}), df::PartialShape({3, df::dynamic}), unknown}) {
+      check(of_table, of_ids, table, ids, 8);
+    }
+    for (const df::PartialShape& of_table : {df::PartialShape({3, 0}), df::PartialShape({df::dynamic, 0}), unknown}) {
+      check(of_table, of_ids, no_columns, ids, 0);
+    }
+  }
+  for (const df::PartialShape& of_ids : {df::PartialShape({0, 2}), df::PartialShape({df::dynamic, 2})}) {
+    check(df::PartialShape({3, 2}), of_ids, table, none, 0);
+    check(df::PartialShape({3, 0}), of_ids, no_columns, none, 0);
+  }
 }

@@ -4,6 +4,7 @@
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/control/dependencies.hpp>
 #include <dflow/ops/control/no_op.hpp>
+#include <dflow/ops/control/while_loop.hpp>
 #include <dflow/ops/operators.hpp>
 #include <dflow/session/session.hpp>
 
@@ -101,4 +102,17 @@ TEST_CASE("the gradient of a numeric check is checked too") {
                    session.run({{x, Tensor<float>({2}, {3, std::numeric_limits<float>::infinity()})}}, dx);
                  }),
                  "Inf"));
+}
+
+TEST_CASE("a loop has at least one iteration under way, and keeps no bytes at least") {
+  Graph graph;
+  const auto build_loop = [&](std::int64_t parallel, std::int64_t bytes) {
+    static_cast<void>(while_loop([](auto i) { return i < 3; }, [](auto i) { return std::tuple{i + 1}; },
+                                 std::tuple{constant(graph, 0)},
+                                 {.parallel_iterations = parallel, .max_kept_bytes = bytes}));
+  };
+  build_loop(1, -1);
+  build_loop(1, 0);
+  CHECK_THAT(error_of([&] { build_loop(0, -1); }), Catch::Contains("parallel_iterations is 0, less than 1"));
+  CHECK_THAT(error_of([&] { build_loop(1, -2); }), Catch::Contains("max_kept_bytes is -2, less than nothing"));
 }

@@ -241,6 +241,8 @@ TEST_CASE("what is not finite has no singular values and no eigenvalues", "[ops]
   Session session(graph);
   const auto [s, u, v] = svd(a);
   const auto e = self_adjoint_eigenvalues(a);
+  const auto one = placeholder<float>(graph, {1, 1});
+  const auto e_of_one = self_adjoint_eigenvalues(one);
   for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     const Tensor<float> values({2, 2}, {1, 0, bad, 1});
     const auto [got_s, got_u, got_v] = session.run({{a, values}}, s, u, v);
@@ -248,7 +250,16 @@ TEST_CASE("what is not finite has no singular values and no eigenvalues", "[ops]
       for (const float value : tensor) CHECK(std::isnan(value));
     }
     CHECK(code_of([&] { session.run({{a, values}}, e); }) == Code::invalid_argument);
+    CHECK(code_of([&] { session.run({{one, Tensor<float>({1, 1}, {bad})}}, e_of_one); }) == Code::invalid_argument);
   }
+  // Eigen reads neither the upper triangle nor the imaginary parts on the diagonal.
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(session.run({{a, Tensor<float>({2, 2}, {1, float(nan), 0, 2})}}, e)(1) == 2);
+  const auto complex = placeholder<std::complex<double>>(graph, {1, 1});
+  const auto e_of_complex = self_adjoint_eigenvalues(complex);
+  CHECK(code_of([&] {
+          session.run({{complex, Tensor<std::complex<double>>({1, 1}, {{1, nan}})}}, e_of_complex);
+        }) == Code::invalid_argument);
 }
 
 template <class T>

@@ -178,6 +178,14 @@ TEST_CASE("What does not fit a table is refused when it is built, or when it com
                    *graph.store(), {}, {.key_dtype = DType::float32, .value_dtype = DType::float32}));
              }),
              Catch::Contains("not float"));
+  const HashTable<std::string, float> filled(graph);
+  const auto square = placeholder<std::string>(graph, {2, 2});
+  CHECK_THAT(refused([&] {
+               static_cast<void>(filled.initialize(square, placeholder<float>(graph, {2, 2})));
+             }),
+             Catch::Contains("InitializeTable") && Catch::Contains("[2,2]"));
+  const Operation wrong_key = build<LookupTableExport>({table.handle()}, {}, {}, type_args<std::int64_t, float>());
+  const Operation wrong_value = build<LookupTableExport>({table.handle()}, {}, {}, type_args<std::string, double>());
   const auto any = placeholder<float>(graph, PartialShape::unknown());
   const auto put = table.insert(keys, any);
   const auto wrong_keys = build<LookupTableRemove>({table.handle(), constant(graph, 3)});
@@ -190,6 +198,8 @@ TEST_CASE("What does not fit a table is refused when it is built, or when it com
           session.run({{keys, names}, {any, Tensor<float>(Shape({2, 2}))}}, put);
         }) == Code::invalid_argument);
   CHECK_THROWS_WITH(session.run(Operation(wrong_keys)), Catch::Contains("keys are int32"));
+  CHECK_THROWS_WITH(session.run(wrong_key), Catch::Contains("has other element types than are taken out"));
+  CHECK_THROWS_WITH(session.run(wrong_value), Catch::Contains("has other element types than are taken out"));
   CHECK(session.run(table.size()).scalar() == 0);
 }
 
