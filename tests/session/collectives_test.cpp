@@ -551,3 +551,27 @@ TEST_CASE("strings said to be on devices of another memory are gathered and broa
     }
   }
 }
+
+TEST_CASE("all_gather knows the rows of its results as far as it knows those of its values", "[collective]") {
+  Graph graph;
+  const auto gathered = [&](const std::vector<PartialShape>& shapes) {
+    std::vector<AnyOutput> values;
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      const auto on = graph.device(str_cat("/cpu:", i));
+      values.push_back(placeholder<float>(graph, shapes[i]));
+    }
+    return dflow::detail::any_all_gather(values).front().shape().to_string();
+  };
+  const PartialShape unknown = PartialShape::unknown();
+  CHECK(gathered({{2, 3}, {4, 3}}) == "[6,3]");
+  CHECK(gathered({{2, dynamic}, {4, 3}}) == "[6,3]");
+  CHECK(gathered({{dynamic, 3}, {4, 3}}) == "[?,3]");
+  CHECK(gathered({{4, 3}, {dynamic, 3}, {4, 3}}) == "[?,3]");
+  CHECK(gathered({unknown, {4, 3}}) == "[?,3]");
+  CHECK(gathered({{4, 3}, unknown}) == "[?,3]");
+  CHECK(gathered({unknown, unknown}) == "<unknown>");
+  const std::int64_t half = std::int64_t{1} << 62;
+  CHECK(gathered({{half}, {half - 1}}) == str_cat("[", half - 1 + half, "]"));
+  CHECK(mentions(status_of([&] { gathered({{half}, {half}}); }), "the result is too large to be counted"));
+  CHECK(mentions(status_of([&] { gathered({{2, 3}, {4}}); }), "the values have different ranks: [?,3] and [4]"));
+}

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <future>
 #include <initializer_list>
 #include <limits>
 #include <set>
@@ -427,5 +428,91 @@ TEST_CASE("what passes make of raw control flow has no name that a node of the g
   for (const bool taken : {false, true}) {
     const float got = session.run({{x, 1.0f}, {side, taken}}, sum).scalar();
     CHECK(got == (taken ? 2.0f : 1.0f) + 30.0f + 300.0f + 5.0f);
+  }
+}
+
+TEST_CASE("a raw loop begins when its variables' Enters may, raised or not", "[frames]") {
+  Graph graph;
+  const auto n = placeholder<std::int32_t>(graph, {});
+  FifoQueue<float> queue(graph, {.shapes = {{}}});
+  const auto given = placeholder<float>(graph, {});
+  const Operation give = queue.enqueue(given);
+  Variable<float> step(graph, constant(graph, 0.0f)), total(graph, constant(graph, 0.0f));
+  const Operation set = step.assign(queue.dequeue());
+  const auto first = [&] {
+    const auto scope = graph.control_dependencies({set});
+    return raw::enter(constant(graph, 0), "f");
+  }();
+  const auto i = raw::merge({first});
+  auto goes_on = raw::loop_cond(i.value < raw::enter(n, "f", {.is_constant = true}));
+  auto [last, now] = raw::switch_on(i.value, goes_on);
+  const AnyOutput from = build<Enter>({step.handle()}, {"f", true, 10}).output(0);
+  const AnyOutput to = build<Enter>({total.handle()}, {"f", true, 10}).output(0);
+  const auto read = Output<float>(build<ReadVariable>({from}, {}, {}, type_args<float>()));
+  const Operation added = build<AssignAdd>(std::vector<AnyOutput>{to, read + cast<float>(now)});
+  const auto next = [&] {
+    const auto scope = graph.control_dependencies({added});
+    return now + 1;
+  }();
+  raw::next_iteration(next, i);
+  const auto count = raw::exit(last);
+  for (const bool raises : {false, true}) {
+    // On one thread the loop would run before the value is given.
+    Session session(graph, {.num_threads = 1, .passes = in_raised_form(raises)});
+    session.run(step.initializer());
+    session.run(total.initializer());
+    std::promise<Status> done;
+    session.run_async({{n, 3}}, count, [&](Status status, const auto&...) { done.set_value(status); });
+    session.run({{given, 5.0f}}, give);
+    CHECK(done.get_future().get().to_string() == Status().to_string());
+    CHECK(session.run(total).scalar() == 18.0f);
+  }
+}
+
+TEST_CASE("a Switch of a raw loop that takes no variable but what is computed of one is right, raised or not",
+          "[frames]") {
+  Graph graph;
+  const auto n = placeholder<std::int32_t>(graph, {});
+  auto i = raw::merge({raw::enter(constant(graph, 0), "f")});
+  auto goes_on = raw::loop_cond(i.value < raw::enter(n, "f", {.is_constant = true}));
+  auto [last, now] = raw::switch_on(i.value * 10, goes_on);
+  auto [variable_last, variable_now] = raw::switch_on(i.value, goes_on);
+  raw::next_iteration(variable_now + 1, i);
+  const auto tens = raw::exit(last), count = raw::exit(variable_last);
+  for (const bool raises : {false, true}) {
+    Session session(graph, {.passes = in_raised_form(raises)});
+    for (const int limit : {0, 1, 4}) {
+      const auto [got, counted] = session.run({{n, limit}}, tens, count);
+      CHECK(got.scalar() == 10 * limit);
+      CHECK(counted.scalar() == limit);
+    }
+  }
+}
+
+TEST_CASE("a raw branch that hangs together with a branch in another one is alive on its own, raised or not",
+          "[frames]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {});
+  const auto p = placeholder<bool>(graph, {}), q = placeholder<bool>(graph, {});
+  const auto inside = std::get<1>(raw::switch_on(x, q));
+  auto [inner_no, inner_yes] = raw::switch_on(inside, p);
+  auto [no, yes] = raw::switch_on(x, p);
+  const auto of_both = inner_yes + yes;
+  const auto outer = raw::merge({no, yes * 2.0f}).value;
+  const auto inner = raw::merge({inner_no, of_both * 3.0f}).value;
+  for (const bool raises : {false, true}) {
+    Session session(graph, {.passes = in_raised_form(raises)});
+    for (const bool side : {false, true}) {
+      const auto run = [&](const auto& of, bool is_inside) {
+        return session.run({{x, 1.0f}, {p, side}, {q, is_inside}}, of).scalar();
+      };
+      CHECK(run(outer, false) == (side ? 2.0f : 1.0f));
+      CHECK(run(outer, true) == (side ? 2.0f : 1.0f));
+      CHECK(run(inner, true) == (side ? 6.0f : 1.0f));
+      CHECK(code_of([&] { run(inner, false); }) == Code::invalid_argument);
+      const auto both = session.run({{x, 1.0f}, {p, side}, {q, true}}, outer, inner);
+      CHECK(std::get<1>(both).scalar() == (side ? 6.0f : 1.0f));
+      CHECK(code_of([&] { session.run({{x, 1.0f}, {p, side}, {q, false}}, outer, inner); }) == Code::invalid_argument);
+    }
   }
 }

@@ -684,3 +684,22 @@ TEST_CASE("a call that is built on a device in a body runs there, and the call a
     CHECK(session.device_of(y.operation()).ends_with("CPU:0"));
   }
 }
+
+TEST_CASE("a split loop whose condition is what it captures runs on each device or on none", "[split]") {
+  df::Graph graph;
+  const auto x = df::placeholder<float>(graph, {});
+  const auto goes_on = df::placeholder<bool>(graph, {});
+  const auto y = std::get<0>(df::while_loop([&](auto) { return goes_on; },
+                                            [&](auto v) {
+                                              const auto on = graph.device("/cpu:1");
+                                              return std::tuple{df::check_numerics(v * v, "large")};
+                                            },
+                                            std::tuple{x}));
+  for (const df::SessionOptions& options : sessions_of_three_devices()) {
+    df::Session session(graph, options);
+    CHECK(session.run({{x, 3.0f}, {goes_on, false}}, y).scalar() == 3.0f);
+    const df::Status status = status_of([&] { session.run({{x, 3.0f}, {goes_on, true}}, y); });
+    CHECK(status.code() == df::Code::invalid_argument);
+    CHECK(mentions(status, "large"));
+  }
+}
