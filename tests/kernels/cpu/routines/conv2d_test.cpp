@@ -48,6 +48,7 @@ const std::vector<Conv2dShape>& conv2d_shapes() {
       make_shape(3, 9, 8, 32, 3, 5, 16, 1, 1, 1, 2, 0, 2),    // uneven filter and padding
       make_shape(1, 9, 9, 16, 3, 3, 48, 1, 2, 2, 2, 2, 2),    // blocks of channels with dilation
       make_shape(1, 6, 40, 2, 3, 3, 33, 1, 1, 1, 1, 1, 1),    // rows of several register tiles
+      make_shape(3, 7, 7, 32, 5, 5, 64, 1, 1, 2, 2, 2, 2),    // shards whose filters oneDNN lays out differently
       make_shape(1, 9, 9, 160, 3, 3, 24, 1, 1, 1, 1, 1, 1),   // large patches
       make_shape(2, 6, 6, 3, 3, 3, 4, 3, 1, 0, 0, 0, 0),      // stride that leaves pixels out
       make_shape(0, 5, 5, 3, 3, 3, 4, 1, 1, 1, 1, 1, 1),      // nothing in the batch
