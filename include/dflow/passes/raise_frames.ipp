@@ -462,13 +462,8 @@ class LoopRaiser {
     for (const StepNodeId id : group_.nodes) {
       const StepNode& node = graph_.node(id);
       const std::span<const StepEndpoint> inputs = graph_.inputs_of(node);
-      if (node.op->role == OpRole::switch_op && inputs[1] == StepEndpoint{condition_, 0}) {
-        const auto source = parts_.find(inputs[0].node);
-        const bool is_known =
-            source != parts_.end() && (source->second == Part::variable || source->second == Part::capture);
-        if (!is_known) return false;
+      if (node.op->role == OpRole::switch_op && inputs[1] == StepEndpoint{condition_, 0})
         parts_[id] = Part::loop_switch;
-      }
       Side& side = sides_[id];
       side = Side::asks;
       bool has_runs = false, has_ended = false, waits_for_condition = false;

@@ -439,17 +439,22 @@ TEST_CASE("a raw loop begins when its variables' Enters may, raised or not", "[f
   const Operation give = queue.enqueue(given);
   Variable<float> step(graph, constant(graph, 0.0f)), total(graph, constant(graph, 0.0f));
   const Operation set = step.assign(queue.dequeue());
+  const auto zero = constant(graph, 0);
   const auto first = [&] {
     const auto scope = graph.control_dependencies({set});
-    return raw::enter(constant(graph, 0), "f");
+    return raw::enter(zero, "f");
   }();
   const auto i = raw::merge({first});
   auto goes_on = raw::loop_cond(i.value < raw::enter(n, "f", {.is_constant = true}));
   auto [last, now] = raw::switch_on(i.value, goes_on);
   const AnyOutput from = build<Enter>({step.handle()}, {"f", true, 10}).output(0);
   const AnyOutput to = build<Enter>({total.handle()}, {"f", true, 10}).output(0);
-  const auto read = Output<float>(build<ReadVariable>({from}, {}, {}, type_args<float>()));
-  const Operation added = build<AssignAdd>(std::vector<AnyOutput>{to, read + cast<float>(now)});
+  const auto number = cast<float>(now);
+  const auto read = [&] {
+    const auto scope = graph.control_dependencies({number.operation()});
+    return Output<float>(build<ReadVariable>({from}, {}, {}, type_args<float>()));
+  }();
+  const Operation added = build<AssignAdd>(std::vector<AnyOutput>{to, read + number});
   const auto next = [&] {
     const auto scope = graph.control_dependencies({added});
     return now + 1;
@@ -469,22 +474,33 @@ TEST_CASE("a raw loop begins when its variables' Enters may, raised or not", "[f
   }
 }
 
-TEST_CASE("a Switch of a raw loop that takes no variable but what is computed of one is right, raised or not",
-          "[frames]") {
-  Graph graph;
-  const auto n = placeholder<std::int32_t>(graph, {});
-  auto i = raw::merge({raw::enter(constant(graph, 0), "f")});
-  auto goes_on = raw::loop_cond(i.value < raw::enter(n, "f", {.is_constant = true}));
-  auto [last, now] = raw::switch_on(i.value * 10, goes_on);
-  auto [variable_last, variable_now] = raw::switch_on(i.value, goes_on);
-  raw::next_iteration(variable_now + 1, i);
-  const auto tens = raw::exit(last), count = raw::exit(variable_last);
-  for (const bool raises : {false, true}) {
-    Session session(graph, {.passes = in_raised_form(raises)});
-    for (const int limit : {0, 1, 4}) {
-      const auto [got, counted] = session.run({{n, limit}}, tens, count);
-      CHECK(got.scalar() == 10 * limit);
-      CHECK(counted.scalar() == limit);
+TEST_CASE("a Switch of a raw loop may take what is computed of a variable, or a constant", "[frames][split]") {
+  for (const bool is_split : {false, true}) {
+    Graph graph;
+    const auto n = placeholder<std::int32_t>(graph, {});
+    auto [i, goes_on, last, now] = raised_counting(graph, n, "f");
+    const auto ten_times = i.value * 10;
+    const auto [tens_last, tens_now] = raw::switch_on(ten_times, goes_on);
+    const auto three = std::get<1>(raw::switch_on(Output<float>(constant(graph, 3.0f)), goes_on));
+    auto sum = raw::merge({raw::enter(constant(graph, 0.0f), "f")});
+    auto [sum_last, sum_now] = raw::switch_on(sum.value, goes_on);
+    const auto on = graph.device(is_split ? "/cpu:1" : "/cpu:0");
+    raw::next_iteration(sum_now + three + cast<float>(tens_now) + cast<float>(ten_times), sum);
+    raw::next_iteration(now + 1, i);
+    const auto total = raw::exit(sum_last);
+    const auto tens = raw::exit(tens_last);
+    for (const bool raises : {false, true}) {
+      Session session(graph, {.num_cpu_devices = 2, .passes = in_raised_form(raises)});
+      for (const int limit : {0, 1, 4}) {
+        const auto got = session.run({{n, limit}}, total);
+        CHECK(got.scalar() == static_cast<float>(3 * limit + 10 * limit * (limit - 1)));
+        // An exit that is no variable's is no result of a call.
+        if (!is_split) CHECK(session.run({{n, limit}}, tens).scalar() == 10 * limit);
+      }
+    }
+    if (is_split) {
+      Session session(graph, {.num_cpu_devices = 2});
+      CHECK(code_of([&] { session.run({{n, 3}}, total, tens); }) == Code::unimplemented);
     }
   }
 }
@@ -500,6 +516,7 @@ TEST_CASE("a raw branch that hangs together with a branch in another one is aliv
   const auto of_both = inner_yes + yes;
   const auto outer = raw::merge({no, yes * 2.0f}).value;
   const auto inner = raw::merge({inner_no, of_both * 3.0f}).value;
+  const auto joined = raw::merge({Output<float>(std::get<0>(raw::switch_on(x, q)) - 5.0f), inner}).value;
   for (const bool raises : {false, true}) {
     Session session(graph, {.passes = in_raised_form(raises)});
     for (const bool side : {false, true}) {
@@ -510,9 +527,11 @@ TEST_CASE("a raw branch that hangs together with a branch in another one is aliv
       CHECK(run(outer, true) == (side ? 2.0f : 1.0f));
       CHECK(run(inner, true) == (side ? 6.0f : 1.0f));
       CHECK(code_of([&] { run(inner, false); }) == Code::invalid_argument);
-      const auto both = session.run({{x, 1.0f}, {p, side}, {q, true}}, outer, inner);
-      CHECK(std::get<1>(both).scalar() == (side ? 6.0f : 1.0f));
-      CHECK(code_of([&] { session.run({{x, 1.0f}, {p, side}, {q, false}}, outer, inner); }) == Code::invalid_argument);
+      for (const bool is_inside : {false, true}) {
+        const auto [of_outer, of_joined] = session.run({{x, 1.0f}, {p, side}, {q, is_inside}}, outer, joined);
+        CHECK(of_outer.scalar() == (side ? 2.0f : 1.0f));
+        CHECK(of_joined.scalar() == (!is_inside ? -4.0f : side ? 6.0f : 1.0f));
+      }
     }
   }
 }
