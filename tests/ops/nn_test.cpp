@@ -483,6 +483,29 @@ TEST_CASE("the cross entropy with a distribution per row takes rows of any rank"
                   2.809053285756381, 18.80905328575638});
 }
 
+TEST_CASE("the backprop of a cross entropy has the shape of the logits, as far as it is known") {
+  Graph graph;
+  const auto shapes_of = [](const BuiltNode& node) {
+    return str_cat(node.output(0).shape().to_string(), " ", node.output(1).shape().to_string());
+  };
+  const auto known = placeholder<float>(graph, {2, dynamic, 5}), other = placeholder<float>(graph, {dynamic, 3, 5});
+  const auto unknown = placeholder<float>(graph);
+  const auto labels = placeholder<std::int32_t>(graph, {dynamic, 3}), any_labels = placeholder<std::int32_t>(graph);
+  CHECK(shapes_of(build<SoftmaxCrossEntropyWithLogits>({known, other})) == "[2,3] [2,3,5]");
+  CHECK(shapes_of(build<SoftmaxCrossEntropyWithLogits>({unknown, other})) == "[?,3] [?,3,5]");
+  CHECK(shapes_of(build<SoftmaxCrossEntropyWithLogits>({unknown, unknown})) == "<unknown> <unknown>");
+  CHECK(shapes_of(build<SparseSoftmaxCrossEntropyWithLogits>({known, labels})) == "[2,3] [2,3,5]");
+  CHECK(shapes_of(build<SparseSoftmaxCrossEntropyWithLogits>({known, any_labels})) == "[2,?] [2,?,5]");
+  CHECK(shapes_of(build<SparseSoftmaxCrossEntropyWithLogits>({unknown, labels})) == "[?,3] [?,3,?]");
+  CHECK(shapes_of(build<SparseSoftmaxCrossEntropyWithLogits>({unknown, any_labels})) == "<unknown> <unknown>");
+  std::vector<std::int64_t> ones(max_rank - 1, 1);
+  const auto most = placeholder<std::int32_t>(graph, PartialShape(ones));
+  CHECK(build<SparseSoftmaxCrossEntropyWithLogits>({unknown, most}).output(1).shape().rank() == max_rank);
+  ones.push_back(1);
+  is_invalid([&] { sparse_softmax_cross_entropy(unknown, placeholder<std::int32_t>(graph, PartialShape(ones))); },
+             "labels have rank");
+}
+
 TEST_CASE("a cross entropy of one row of logits is a scalar, and one of no rows has the rows' shape") {
   Graph graph;
   const auto row = constant<double>(graph, {1, 2, 3});
