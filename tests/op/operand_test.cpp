@@ -235,3 +235,18 @@ TEST_CASE("a constant beside an edge has the line of its builder, and one beside
   CHECK(status.op() == "Maximum");
   CHECK(status_of([&] { return df::maximum(x, df::Tensor<float>()); }).op() == "Const");
 }
+
+TEST_CASE("an edge of a graph that is gone is named as such beside one that is empty", "[operand]") {
+  df::AnyOutput gone;
+  {
+    df::Graph graph;
+    gone = df::placeholder<float>(graph, {2});
+  }
+  for (const std::vector<df::AnyOutput>& inputs : {std::vector{gone, df::AnyOutput()}, {df::AnyOutput(), gone}}) {
+    const df::Status status = status_of([&] { return df::build<df::Add>(inputs); });
+    CHECK(status.message() == "Add: an input belongs to a graph that is gone");
+  }
+  CHECK(status_of([] {
+          return df::build<df::Add>({df::AnyOutput(), df::AnyOutput()});
+        }).message() == "Add: all inputs are empty");
+}

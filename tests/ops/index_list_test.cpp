@@ -96,3 +96,21 @@ TEST_CASE("an error of a list of integers says what was wrong", "[index_list]") 
   CHECK(status.message() == "Squeeze takes numbers here, and not an edge");
   CHECK(status.where().line() == __LINE__ - 3);
 }
+
+TEST_CASE("a list of integers has the type of the edge beside it, and as many numbers as dimensions need",
+          "[index_list]") {
+  df::Graph graph;
+  const auto x = df::zeros<float>(graph, {4, 2});
+  const auto begin = df::placeholder<std::int64_t>(graph, {2});
+  const auto part = df::slice(x, begin, {1, 2});
+  CHECK(part.node().types[1] == df::DType::int64);
+  df::Session session(graph);
+  CHECK(session.run({{begin, df::Tensor<std::int64_t>({2}, {3, 0})}}, part).shape() == df::Shape{1, 2});
+  const std::vector<int> eight(8, 1), nine(9, 1);
+  const auto deep = df::zeros<float>(graph, eight);
+  CHECK(deep.shape() == df::PartialShape{1, 1, 1, 1, 1, 1, 1, 1});
+  CHECK_THAT(error_of([&] { df::zeros<float>(graph, nine); }), Catch::Contains("at most 8 dimensions"));
+  const df::PartialShape padded =
+      df::pad(deep, {{1, 1}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {1, 0}}).shape();
+  CHECK(padded == df::PartialShape{3, 1, 1, 1, 1, 1, 1, 2});
+}
