@@ -72,6 +72,18 @@ TEST_CASE("softmax and its losses on a GPU are those of the CPU, with gradients,
   }
 }
 
+TEST_CASE("cross entropies on a GPU are those of the CPU for one row, and for rows of any rank", "[cuda]") {
+  for (const Shape& rows : {Shape{}, Shape{1}, Shape{2, 3}, Shape{0, 2}}) {
+    INFO("rows " << rows.to_string());
+    const Shape shape = rows.concatenated({4});
+    const Tensor<float> given = random_logits(shape, 5);
+    Tensor<int> classes(rows);
+    for (std::int64_t i = 0; i < classes.num_elements(); ++i) classes.data()[i] = static_cast<int>(i % 4);
+    compare_rows(shape, [&](const auto& x) { return softmax_cross_entropy(x, beside(x, given)); });
+    compare_rows(shape, [&](const auto& x) { return sparse_softmax_cross_entropy(x, beside(x, classes)); });
+  }
+}
+
 TEST_CASE("a label or an index that is out of range is an error of the step that says which", "[cuda]") {
   const auto driver = std::make_shared<FakeDriver>();
   {
