@@ -82,6 +82,15 @@ TEST_CASE("cross entropies on a GPU are those of the CPU for one row, and for ro
     compare_rows(shape, [&](const auto& x) { return softmax_cross_entropy(x, beside(x, given)); });
     compare_rows(shape, [&](const auto& x) { return sparse_softmax_cross_entropy(x, beside(x, classes)); });
   }
+  for (const std::int64_t columns : {0, 1, 3}) {
+    INFO(columns << " columns");
+    const Tensor<float> given = random_logits({3, columns}, 6);
+    for (const int output : {0, 1}) {
+      compare_rows({3, columns}, [&](const auto& x) {
+        return Output<float>(dflow::build<SoftmaxCrossEntropyWithLogits>({x, beside(x, given)}).output(output));
+      });
+    }
+  }
 }
 
 TEST_CASE("a label or an index that is out of range is an error of the step that says which", "[cuda]") {
