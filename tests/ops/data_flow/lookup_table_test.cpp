@@ -184,6 +184,15 @@ TEST_CASE("What does not fit a table is refused when it is built, or when it com
                static_cast<void>(filled.initialize(square, placeholder<float>(graph, {2, 2})));
              }),
              Catch::Contains("InitializeTable") && Catch::Contains("[2,2]"));
+  CHECK_THAT(refused([&] { static_cast<void>(filled.initialize(square, placeholder<float>(graph))); }),
+             Catch::Contains("InitializeTable") && Catch::Contains("[2,2]"));
+  const HashTable<std::string, std::int64_t> numbered(graph);
+  const auto names_of_files = placeholder<std::string>(graph, {1});
+  CHECK_THAT(refused([&] { static_cast<void>(numbered.initialize_from_text_file(names_of_files)); }),
+             Catch::Contains("InitializeTableFromTextFile") && Catch::Contains("[1]"));
+  CHECK(table.size().shape() == PartialShape{});
+  CHECK(std::get<0>(table.export_all()).shape() == PartialShape{dynamic});
+  CHECK(std::get<1>(table.export_all()).shape() == PartialShape{dynamic, 2});
   const Operation wrong_key = build<LookupTableExport>({table.handle()}, {}, {}, type_args<std::int64_t, float>());
   const Operation wrong_value = build<LookupTableExport>({table.handle()}, {}, {}, type_args<std::string, double>());
   const auto any = placeholder<float>(graph, PartialShape::unknown());
