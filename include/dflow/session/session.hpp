@@ -227,6 +227,8 @@ class Session {
   const OpSet& op_set() const;
   /// The graph of the session, which lives as long as the session.
   const GraphStore* graph() const;
+  /// A number that no other call and no other session gives. It follows from `SessionOptions::incarnation`.
+  std::uint64_t new_number() const;
   /// Where each node of the last compiled step was placed: lines "node: Op -> device". Empty if the session has one
   /// device.
   std::string placement_log() const;

@@ -33,6 +33,7 @@ const std::vector<std::shared_ptr<Device>>& Session::devices() const { return st
 const OpTable& Session::ops() const { return state().options.ops.ops(); }
 const OpSet& Session::op_set() const { return state().options.ops; }
 const GraphStore* Session::graph() const { return state().graph; }
+std::uint64_t Session::new_number() const { return state().new_step_id(); }
 std::string Session::placement_log() const {
   std::shared_ptr<const StepGraph> placed;
   {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <dflow/base/system_seed.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/control/no_op.hpp>
@@ -366,7 +365,7 @@ void SyncReplicas::lead(Session& session, const std::stop_token& stop, const std
 void SyncReplicas::lead(const Leading& with) const {
   const auto& [session, stop, save, say, ends] = with;
   const Built& nodes = built();
-  const Feed leader(nodes.leader, Tensor<std::int64_t>(static_cast<std::int64_t>(system_seed())));
+  const Feed leader(nodes.leader, Tensor<std::int64_t>(static_cast<std::int64_t>(session.new_number())));
   const auto close = [&](const Operation& how) { session.run({leader}, how); };
   const detail::Lease place;
   // Two fetches, of which one is never taken: taking the last one would wait until the leader leads no more.
