@@ -30,6 +30,9 @@ namespace dflow {
 /// client is lost. If the leader loses its place while it leads, the barrier is closed as by `Close::lost`. A replica
 /// that has lost its place may come back; until then it is lost.
 ///
+/// Before a leader leads, a replica that leaves waits for nobody. If the barrier's task is lost before that, nobody
+/// knows of the leaving any more: the replica then counts as one whose process is lost, and `drop_missing` gives it up.
+///
 /// A step is being made from the moment that the leader is told the arrivals until it moves the barrier on. A replica
 /// that has not arrived at this step waits for the next one, so it reads nothing of a step half made.
 ///
@@ -41,6 +44,7 @@ class TokenBarrierState final : public AwaitedResource {
  public:
   using WaitDone = UniqueFunction<void(Status, std::int64_t step)>;
   using LeaveDone = UniqueFunction<void(Status)>;
+  using EndDone = UniqueFunction<void(Status)>;
   using HoldDone = UniqueFunction<void(Status)>;
   /// Ranks, ascending.
   struct Collected {
@@ -87,6 +91,10 @@ class TokenBarrierState final : public AwaitedResource {
   /// Errors: AlreadyExists if the replica waits or arrives again before that, in another process; Aborted when the
   /// leader has failed, or another one leads, before that.
   void leave_async(std::int64_t rank, const CancellationToken& cancellation, LeaveDone done, bool for_good = false);
+  /// For the chief, whose rank is `rank`, if it will not lead: the training of all ends before anybody has led. As long
+  /// as the call waits, replicas that wait are told OutOfRange. Calls `done` when all others have been told or have
+  /// left, or somebody else leads. If somebody leads, the chief leaves for good.
+  void end_async(std::int64_t rank, const CancellationToken& cancellation, EndDone done);
   /// The replicas that are present and have not arrived at the current step, ascending.
   std::vector<std::int32_t> missing() const;
   /// Holds the place of the leader with number `leader`, or of a replica. The leader's call is done when the barrier is

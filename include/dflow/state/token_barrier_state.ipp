@@ -25,6 +25,10 @@ struct TokenBarrierState::State {
     LeaveDone done;
     bool for_good;
   };
+  /// The chief, which does not lead.
+  struct Ender {
+    EndDone done;
+  };
   static constexpr std::int64_t of_leader = -1;
   struct Holder {
     std::int64_t rank;    ///< or `of_leader`
@@ -44,6 +48,7 @@ struct TokenBarrierState::State {
     std::vector<Waiter> waiters;
     std::vector<Collector> collectors;
     std::vector<Leaver> leavers, known_leavers;
+    std::vector<Ender> enders;
     std::vector<Holder> holders;
     Collected collected;
     Status waiters_status, collectors_status, leavers_status, holders_status;
@@ -57,6 +62,7 @@ struct TokenBarrierState::State {
       for (Collector& collector : collectors) collector.done(collectors_status, std::exchange(collected, {}));
       for (Leaver& leaver : leavers) leaver.done(leavers_status);
       for (Leaver& leaver : known_leavers) leaver.done(Status());
+      for (Ender& ender : enders) ender.done(Status());
       for (Holder& holder : holders) holder.done(holders_status);
     }
   };
@@ -76,6 +82,7 @@ struct TokenBarrierState::State {
   detail::WaitList<Waiter> waiters;
   detail::WaitList<Collector> collectors;
   detail::WaitList<Leaver> leavers;
+  detail::WaitList<Ender> enders;
   detail::WaitList<Holder> holders;
 
   void give_up(Waiter& waiter, const Status& status) { waiter.done(status, step_now()); }
@@ -87,6 +94,13 @@ struct TokenBarrierState::State {
       if (!leaver.for_good && !still_leaves && replica(leaver.rank).left == Left::untold) stay(leaver.rank);
     }
     leaver.done(status);
+  }
+  void give_up(Ender& ender, const Status& status) {
+    {
+      const std::lock_guard lock(mutex);
+      is_over |= !is_open && enders.is_empty();
+    }
+    ender.done(status);
   }
   void give_up(Holder& holder, const Status& status) {
     {
@@ -122,6 +136,20 @@ struct TokenBarrierState::State {
   void begin_anew() {
     if (!std::exchange(is_over, false)) return;
     for (Replica& one : of) one = {};
+  }
+  /// All end before anybody has led, and this replica has been told.
+  bool is_ended(std::int64_t rank, Due& due) {
+    if (is_open || enders.is_empty()) return false;
+    replica(rank).is_present = false;
+    end_if_all_know(due);
+    return true;
+  }
+  void end_if_all_know(Due& due) {
+    if (enders.is_empty() || std::any_of(of.begin(), of.end(), [](const Replica& one) { return one.is_present; })) {
+      return;
+    }
+    due.enders = enders.take_all();
+    is_over = true;
   }
   /// Whether the collector may be served, with its result.
   bool is_collected(std::int64_t aggregate, Collected& collected, Status& status) {
@@ -197,6 +225,7 @@ struct TokenBarrierState::State {
         str_cat(barrier, ": replicas ", detail::ranks_text(missing()), " have not arrived at step ", step, " in time"));
   }
   void close(Close why, Due& due) {
+    if (!is_open && !enders.is_empty()) return;  // the chief's word counts
     closed = status_of(why);
     is_open = is_advancing = false;
     is_over |= why == Close::done || why == Close::stopped;
@@ -227,6 +256,7 @@ void TokenBarrierState::abandon(const Status& why) {
   detail::end_waiting(kept, &State::waiters, why);
   detail::end_waiting(kept, &State::collectors, why);
   detail::end_waiting(kept, &State::leavers, why);
+  detail::end_waiting(kept, &State::enders, why);
   detail::end_waiting(kept, &State::holders, why);
 }
 
@@ -271,6 +301,7 @@ void TokenBarrierState::open(std::int64_t step, std::int64_t leader, std::span<c
   due.collectors = state_->collectors.take_all();
   due.holders_status = due.collectors_status;
   due.holders = state_->holders.take_if([](const State::Holder& holder) { return holder.rank == State::of_leader; });
+  due.enders = state_->enders.take_all();
   state_->begin_anew();
   state_->begin(step, due);
   state_->leader = leader;
@@ -321,7 +352,8 @@ void TokenBarrierState::wait_async(std::int64_t rank, std::int64_t local_step, c
   const State::Replica& one = state_->replica(rank);
   state_->return_to(rank, begins, due);
   const std::int64_t step = state_->step;
-  if (!state_->is_open && !state_->closed.ok() && !begins) {
+  const bool is_ended = state_->is_ended(rank, due);
+  if (is_ended || (!state_->is_open && !state_->closed.ok() && !begins)) {
     const Status closed = state_->closed;
     lock.unlock();
     return done(closed, step);
@@ -377,6 +409,7 @@ void TokenBarrierState::leave_async(std::int64_t rank, const CancellationToken& 
     due.waiters = state_->waiters.take_if(
         [&](const State::Waiter& waiter) { return waiter.rank == rank && waiter.local_step >= 0; });
     state_->serve_collectors(aggregate_, due);
+    state_->end_if_all_know(due);
   }
   if (!state_->is_open || one.left == State::Left::known) {
     const bool is_lost = one.left != State::Left::known && state_->closed.code() == Code::aborted;
@@ -388,6 +421,27 @@ void TokenBarrierState::leave_async(std::int64_t rank, const CancellationToken& 
   one.is_leaving = !for_good;
   detail::wait_for(state_, &State::leavers, lock, state_->leavers.add(State::Leaver{rank, std::move(done), for_good}),
                    cancellation);
+}
+
+void TokenBarrierState::end_async(std::int64_t rank, const CancellationToken& cancellation, EndDone done) {
+  require_rank(rank);
+  State::Due due;
+  std::unique_lock lock(state_->mutex);
+  if (state_->is_open) {
+    lock.unlock();
+    return leave_async(rank, cancellation, std::move(done), true);
+  }
+  state_->begin_anew();
+  state_->closed =
+      Status::out_of_range(str_cat(debug_string(), ": the chief, replica ", rank, ", was told to stop before it led"));
+  state_->replica(rank).is_present = false;
+  due.step = state_->step;
+  due.waiters_status = state_->closed;
+  due.waiters = state_->waiters.take_all();
+  for (const State::Waiter& waiter : due.waiters) state_->replica(waiter.rank).is_present = false;
+  const std::uint64_t id = state_->enders.add(State::Ender{std::move(done)});
+  state_->end_if_all_know(due);
+  detail::wait_for(state_, &State::enders, lock, id, cancellation);
 }
 
 std::vector<std::int32_t> TokenBarrierState::missing() const {

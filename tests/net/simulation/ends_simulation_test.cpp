@@ -67,8 +67,9 @@ struct EndingSchedule {
   std::optional<Duration> patience;
   train::LateReplicas late = train::LateReplicas::drop;
   Duration silence_timeout = 10s;
-  Duration max_work = 100ms;  ///< of a replica on its part of a step
-  bool body_stops = false;    ///< the body passes the supervisor's stop token on
+  Duration max_work = 100ms;                    ///< of a replica on its part of a step
+  bool body_stops = false;                      ///< the body passes the supervisor's stop token on
+  std::map<std::string, Duration> starts = {};  ///< when tasks start; the others do so in the first second
   std::int64_t save_every_steps = 0;
   bool saves = true;
   enum class What : std::uint8_t { tell, kill, power_off, restart, cut, heal, reset };
@@ -86,6 +87,7 @@ struct EndingOutcome {
   std::int64_t saved_step = -1;
   Duration took{};                  ///< until the last living worker had ended, after the last event
   std::map<std::string, int> ends;  ///< of tasks, by code
+  int num_told = 0;                 ///< replicas with a line that says why they train no more
   std::uint64_t trace_hash = 0;
   /// The model after each number of steps, of a run without events.
   std::map<std::int64_t, std::vector<float>> models;
@@ -110,7 +112,8 @@ class EndingCluster {
     std::unique_ptr<net::Server> server;
     std::stop_source told;
     bool was_told = false, was_killed = false, has_ended = false;
-    std::int64_t made = 0;  ///< steps, of which none can have been lost
+    bool has_met_chief = true;  ///< or may have: the chief ended later than this task started
+    std::int64_t made = 0;      ///< steps, of which none can have been lost
     Status status;
     std::string name() const { return job + std::to_string(index); }
     bool is_chief() const { return job == "worker" && index == 0; }
@@ -197,6 +200,7 @@ void EndingCluster::start(const std::string& name) {
   const auto life = std::make_shared<Life>();
   life->job = name.substr(0, name.size() - 1);
   life->index = name.back() - '0';
+  life->has_met_chief = !is_chief_gone_;
   log(str_cat(name, " starts"));
   life->process = simulation_.start(name);
   life->pool = std::make_shared<ProgramPool>(programs_, life->process->pool());
@@ -275,7 +279,10 @@ void EndingCluster::train_in(Life& life) {
   options.saver_options.clock = clock;
   options.save_every_steps = schedule_.save_every_steps;
   options.stop = life.told.get_token();
-  options.log = [this, name = life.name()](std::string_view line) { log(str_cat(name, ": ", line)); };
+  options.log = [this, name = life.name()](std::string_view line) {
+    if (line.find("this replica trains no more") != std::string_view::npos) ++outcome_.num_told;
+    log(str_cat(name, ": ", line));
+  };
   options.on_save_error = [this, name = life.name()](const Status& status) {
     log(str_cat(name, ": no save: ", status.to_string()));
   };
@@ -409,7 +416,7 @@ void EndingCluster::check_end(const Life& life) {
   const auto names = [&](std::string_view who) { return text.find(who) != std::string::npos; };
   const bool is_late = schedule_.patience && schedule_.late == train::LateReplicas::fail;
   if (is_late && names("have not arrived")) return;
-  if (!is_disturbed_ && !is_chief_gone_) return fail(str_cat(life.name(), " ends with ", text));
+  if (!is_disturbed_ && life.has_met_chief) return fail(str_cat(life.name(), " ends with ", text));
   if (!names("chief") && !names("/job:ps")) fail(str_cat(life.name(), " names nobody: ", text));
 }
 
@@ -449,7 +456,9 @@ EndingOutcome EndingCluster::run(const EndingOutcome* undisturbed) {
   Duration last{};
   num_to_start_ = tasks_.size();
   for (const auto& [name, task] : tasks_) {
-    const Duration at = schedule_.events.empty() ? 0s : simulation_.random_between(0s, 1s);
+    const auto given = schedule_.starts.find(name);
+    Duration at = schedule_.events.empty() ? 0s : simulation_.random_between(0s, 1s);
+    if (given != schedule_.starts.end()) at = given->second;
     simulation_.schedule_after(at, [this, name = name] {
       --num_to_start_;
       if (!tasks_.at(name).was_told) start(name);
@@ -551,6 +560,7 @@ EndingSchedule draw_ends(std::uint64_t seed) {
     drawn.events.push_back({when, What::cut, a, b});
     drawn.events.push_back({at(when, 15s), What::heal, a, b});
   }
+  if (chance.chance(0.2)) drawn.starts[one()] = at(0s, 8s);  // others may be told before anybody leads
   return drawn;
 }
 
@@ -612,4 +622,39 @@ TEST_CASE("simulated programs do the same for the same seed", "[net][simulation]
   schedule.model.steps = 5;
   const auto trace = [&] { return EndingCluster(1, schedule, false).run(nullptr).trace_hash; };
   CHECK(trace() == trace());
+}
+
+TEST_CASE("a chief that is told to stop before it leads ends the training of all, and says so", "[net][simulation]") {
+  using namespace dflow::testing;
+  EndingSchedule schedule;
+  schedule.model.num_ps = 2;
+  schedule.starts = {{"ps1", 6s}};
+  schedule.events = {{3s, EndingSchedule::What::tell, "worker0"}};
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    const EndingOutcome outcome = EndingCluster(seed, schedule, false).run(nullptr);
+    CHECK(outcome.failure == "");
+    CHECK(outcome.ends == std::map<std::string, int>{{"OK", 3}});
+    CHECK(outcome.num_told == 2);
+    CHECK(outcome.took < 5s);  // of the simulation
+    CHECK(outcome.saved_step == -1);
+  }
+}
+
+TEST_CASE(
+    "a replica that leaves before anybody has led is waited for no longer than a lost one when its barrier is lost",
+    "[net][simulation]") {
+  using namespace dflow::testing;
+  using What = EndingSchedule::What;
+  EndingSchedule schedule;
+  schedule.patience = 3s;
+  schedule.model.steps = 5;
+  schedule.starts = {{"worker0", 12s}};
+  schedule.events = {{4s, What::tell, "worker2"}, {7s, What::kill, "ps0"}, {8s, What::restart, "ps0"}};
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    const EndingOutcome outcome = EndingCluster(seed, schedule, false).run(nullptr);
+    CHECK(outcome.failure == "");
+    CHECK(outcome.ends == std::map<std::string, int>{{"OK", 3}});
+    CHECK(outcome.saved_step == 5);
+    CHECK(outcome.took < 15s);  // of the simulation, since the chief has started
+  }
 }

@@ -585,6 +585,38 @@ TEST_CASE("A rank that the barrier has not is refused, and so are sizes that mak
   CHECK(code_of([] { TokenBarrierState("b", -1, 1); }) == Code::invalid_argument);
 }
 
+TEST_CASE("a chief that does not lead tells those who wait and those who come, until all know") {
+  TokenBarrierState barrier("b", 4, 4);
+  const auto end_training = [&](const CancellationToken& token) {
+    auto told = std::make_shared<Told>();
+    barrier.end_async(0, token, [told](Status status) { *told = {true, std::move(status), 0, {}, {}}; });
+    return told;
+  };
+  const auto first = wait_at(barrier, 1, -1);
+  CancellationSource lost;
+  const auto lost_end = end_training(lost.token());
+  CHECK(first->status.code() == Code::out_of_range);
+  CHECK_THAT(std::string(first->status.message()), Catch::Contains("replica 0, was told to stop before it led"));
+  CHECK_FALSE(lost_end->is_told);
+  lost.cancel(Status::cancelled("the chief's process is lost"));
+  CHECK(lost_end->status.code() == Code::cancelled);
+  CHECK_FALSE(wait_at(barrier, 1, -1)->is_told);  // for another chief
+
+  const auto end = end_training({});
+  CHECK(wait_at(barrier, 2, -1)->status.code() == Code::out_of_range);
+  CHECK_FALSE(end->is_told);
+  CHECK(leave_barrier(barrier, 3)->status.ok());
+  CHECK(end->is_told);
+  CHECK(end->status.ok());
+
+  const auto anew = wait_at(barrier, 1, -1);  // the next training
+  CHECK_FALSE(anew->is_told);
+  const auto another_end = end_training({});
+  CHECK(anew->status.code() == Code::out_of_range);
+  barrier.open(5, 1);
+  CHECK(another_end->status.ok());  // another chief leads
+}
+
 TEST_CASE("The ops of a barrier do in steps what it does") {
   Graph graph;
   GraphStore& store = *graph.store();

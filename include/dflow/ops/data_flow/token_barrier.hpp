@@ -74,11 +74,14 @@ struct TokenBarrierAdvance : StatefulOp<"TokenBarrierAdvance"> {
   static void infer(InferContext& context);
 };
 
-/// The replica ends, and the others go on without it; waits until the leader knows: handle.
+/// The replica ends, and the others go on without it; waits until the leader knows: handle. The chief of replicas that
+/// nobody has led yet ends the training of all by `ends_all`: waits until all others have left, or were told
+/// OutOfRange by `TokenBarrierWait`.
 struct TokenBarrierLeave : StatefulOp<"TokenBarrierLeave"> {
   struct Attrs {
     std::int64_t rank = 0;  ///< of the replica, in [0, replicas)
     bool for_good = false;  ///< it has left, also if this fails before the leader knows
+    bool ends_all = false;  ///< if nobody leads; else as `for_good`
   };
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<>;

@@ -98,6 +98,9 @@ struct SupervisorOptions {
   /// Sets variables to their last saved values, and returns whether there were any; instead of, or beside, a
   /// `checkpoint_dir`. Called by the chief, when it begins and whenever variables were lost.
   std::function<bool(Session&)> restore = nullptr;
+  /// Called in replicas other than the chief while the model is not ready; null: nothing. Blocks until the chief has
+  /// made it ready, or as `begin` does. An exception says that no chief will.
+  std::function<void(Session&, const std::stop_token&)> await_chief = nullptr;
   /// Called in each replica with every session that has become ready, before it is used; null: nothing. It may block
   /// until stop is requested: because `lead` has failed, SIGTERM has come, `stop` was requested, or `ready_timeout` has
   /// passed.
@@ -205,6 +208,8 @@ class Supervisor {
   std::stop_token stop_token() const noexcept { return ends_.get_token(); }
   /// How often a session was made anew because a task was lost.
   int num_recoveries() const noexcept { return num_recoveries_; }
+  /// Writes a line to `SupervisorOptions::log`.
+  void say(std::string_view line) const noexcept;
 
  private:
   /// A body runs as long as this object lives.
@@ -227,7 +232,6 @@ class Supervisor {
   void initialize_or_restore(Session& session, bool is_ready);
   bool saves() const noexcept { return options_.is_chief && !options_.checkpoint_dir.empty(); }
   bool is_stopped() const noexcept;
-  void say(std::string_view line) const noexcept;
   /// For states that last long or come again: says each line every `line_interval`, and at most `most_lines` lines in
   /// it.
   void say_still(std::string line);
@@ -250,7 +254,9 @@ class Supervisor {
   void pause() const;
   /// The names of variables without value.
   std::string uninitialized(Session& session) const;
-  void begin(Clock::time_point deadline);
+  /// Calls `wait`, and ends it at `deadline`; false if it was ended so.
+  bool waits_until(Clock::time_point deadline, Session& session,
+                   const std::function<void(Session&, const std::stop_token&)>& wait);
   void start_lead();
   void stop_lead();
   void end_lead_thread() noexcept;

@@ -313,9 +313,10 @@ void Supervisor::run_stopped(Duration within, const std::function<void(Session&,
   }
 }
 
-/// A beginning that waits is ended by the deadline, and says now and then that it waits.
-void Supervisor::begin(Clock::time_point deadline) {
-  if (!options_.begin) return;
+/// Says now and then that it waits.
+bool Supervisor::waits_until(Clock::time_point deadline, Session& session,
+                             const std::function<void(Session&, const std::stop_token&)>& wait) {
+  if (!wait) return true;
   std::stop_source ends = lead_ == nullptr ? std::stop_source() : lead_->has_failed;
   std::atomic<bool> is_late{false};
   const auto pass_time = [&, ends](const std::stop_token& has_begun) mutable {
@@ -332,12 +333,13 @@ void Supervisor::begin(Clock::time_point deadline) {
   const std::stop_callback stopped(ends_.get_token(), [ends]() mutable { ends.request_stop(); });
   auto waits = std::make_unique<Helper>(options_.threads, pass_time);
   try {
-    options_.begin(*session_, ends.get_token());
+    wait(session, ends.get_token());
   } catch (const Error& error) {
     waits = nullptr;
     if (!is_late || error.status().code() != Code::cancelled) throw;
-    throw_error(Status::deadline_exceeded("no chief has led this replica into the training"));
+    return false;
   }
+  return true;
 }
 
 /// Waits for a while, or until stopped.
@@ -582,13 +584,16 @@ Session& Supervisor::session() {
           say_still(str_cat("waits for the chief to initialise ", uninitialized(*made)));
           next_look_ = options_.clock->after(detail::line_interval);
         }
+        if (!options_.is_chief) waits_until(deadline, *made, options_.await_chief);
         pause();
       }
       initialize_local(*made);
       session_ = std::move(made);
       has_begun_ = true;
       start_lead();
-      begin(deadline);
+      if (!waits_until(deadline, *session_, options_.begin)) {
+        throw_error(Status::deadline_exceeded("no chief has led this replica into the training"));
+      }
       return *session_;
     } catch (...) {
       const Status lead = lead_status();  // a failed lead has ended `begin` too

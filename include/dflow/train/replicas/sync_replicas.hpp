@@ -35,7 +35,8 @@ struct SyncReplicasOptions {
   std::optional<Duration> patience = {};
   LateReplicas late = LateReplicas::drop;
   /// How long, at the end, the chief waits for replicas whose processes are lost, and a replica that was told to stop
-  /// waits for the chief's answer. The chief waits for `patience` instead if that is given.
+  /// waits for the chief's answer. A chief that was told to stop before it leads waits so long for tasks, and to tell
+  /// the others. All wait for `patience` instead if that is given.
   Duration end_patience = std::chrono::seconds(30);
 };
 
@@ -118,7 +119,11 @@ class SyncReplicas {
   ///
   /// If this replica is told to stop, it leaves, also before it has begun, and a step that it waits for ends; the
   /// others go on. That takes `end_patience` at most. If the chief is told to stop, it saves all steps that were made,
-  /// and `train` returns in all replicas that have begun.
+  /// and `train` returns in all replicas that have begun. If the chief is told to stop before it leads, `train` returns
+  /// in all replicas that come before the chief has ended. Later replicas wait for another chief for `ready_timeout`.
+  ///
+  /// A replica that leaves before anybody has led waits for nobody. If the parameter server is lost before a chief
+  /// leads, the replica counts as lost: the others wait for it for `patience`, and a line names it.
   ///
   /// All replicas make steps again that were lost with a task. If the chief saves, this returns when it has saved the
   /// steps, so the final model is the model of an undisturbed run. Replicas other than the chief have then left, and

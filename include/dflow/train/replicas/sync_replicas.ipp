@@ -130,9 +130,10 @@ Tensor<std::int32_t> all_ranks(std::int64_t replicas) {
 struct SyncReplicas::Built {
   Variable<std::int64_t> global_step;
   Output<std::int64_t> local_step;
-  Operation begin;                 ///< waits for a leader, and sets the local step
+  Operation await_chief, begin;    ///< wait for a leader; `begin` also sets the local step
   Operation open, advance;         ///< the leader's start and step
   Operation leave, stop;           ///< the end of this replica, and its end when it is told to stop
+  Operation end_all;               ///< the chief's end when it is told to stop and does not lead
   Output<std::int64_t> leader;     ///< fed: the leader's number
   Output<std::int32_t> known;      ///< fed: the replicas that have left before
   Output<bool> has_heard;          ///< fed: the leader has got what it collected last
@@ -146,6 +147,7 @@ struct SyncReplicas::Built {
   mutable detail::RememberedRanks remembered;  ///< the replicas that have left
   mutable std::atomic<bool> has_left{false};   ///< this replica, at the end of `train`
   mutable std::atomic<bool> is_finishing{false};
+  mutable std::atomic<bool> has_ended_all{false};  ///< as the leader, or as the chief that does not lead
   mutable std::mutex place_mutex;
   mutable std::unique_ptr<detail::Lease> place;  ///< of this replica at the barrier
 
@@ -262,7 +264,9 @@ Operation SyncReplicas::Built::build_arrival(const AnyOutput& barrier, const Any
   }();
   const Operation stepped = local.assign(next_step);
   const AnyOutput none = dflow::detail::any_constant(graph, Tensor<std::int64_t>::full({}, -1), {});
-  begin = local.assign(wait_for(none), {.name = "begin"});
+  const AnyOutput first_step = wait_for(none);
+  await_chief = first_step.operation();
+  begin = local.assign(first_step, {.name = "begin"});
   return stepped;
 }
 
@@ -329,6 +333,8 @@ void SyncReplicas::Built::build_lead(const AnyOutput& barrier, std::span<const d
 void SyncReplicas::Built::build_end(const AnyOutput& barrier, std::int64_t rank) {
   leave = build<TokenBarrierLeave>({barrier}, {.rank = rank}, {.name = "leave"});
   stop = build<TokenBarrierLeave>({barrier}, {.rank = rank, .for_good = true}, {.name = "stop"});
+  end_all =
+      build<TokenBarrierLeave>({barrier}, {.rank = rank, .for_good = true, .ends_all = true}, {.name = "end_all"});
   const AnyOutput none = dflow::detail::any_constant(*barrier.graph(), Tensor<std::int64_t>::full({}, -1), {});
   hold = build<TokenBarrierHold>({barrier, none}, {.rank = rank}, {.name = "hold"});
   close_late = build<TokenBarrierClose>({barrier, leader}, {.reason = "late"});
@@ -376,6 +382,7 @@ void SyncReplicas::lead(const Leading& with) const {
       session.partial_run_erased(RunOptions{.stop = place.ends.get_token()}, nullptr, fed, fetched, {&hold, 1});
   leads.feed_erased({{nodes.leader, leader.tensor}, {nodes.known, nodes.remembered.get()}});
   leads.fetch(nodes.opened);
+  nodes.has_ended_all = false;
   bool is_ours_to_close = true, has_heard = false;
   const Duration patience = options_.patience.value_or(options_.end_patience);
   try {
@@ -397,6 +404,7 @@ void SyncReplicas::lead(const Leading& with) const {
         if (code == Code::cancelled && stop.stop_requested()) {
           if (!ends.stop_requested()) return close(nodes.close_lost);
           close(nodes.close_stopped);
+          nodes.has_ended_all = true;
           return nodes.remembered.clear();
         }
         is_ours_to_close = code != Code::already_exists;  // then another leader leads
@@ -404,6 +412,7 @@ void SyncReplicas::lead(const Leading& with) const {
           if (save) save();
           nodes.remembered.set(detail::all_ranks(options_.replicas));
           close(nodes.close_done);
+          nodes.has_ended_all = true;
           return nodes.remembered.clear();
         }
         if (code != Code::deadline_exceeded) throw;
@@ -429,6 +438,9 @@ void SyncReplicas::lead(const Leading& with) const {
 SupervisorOptions SyncReplicas::supervised(SupervisorOptions options) const {
   options.leave = [stop = built().stop](Session& session) { session.run_async_erased({}, {}, {}, {&stop, 1}, {}); };
   options = detail::supervised_by(*this, std::move(options));
+  options.await_chief = [await_chief = built().await_chief](Session& session, const std::stop_token& stop) {
+    session.run(RunOptions{.stop = stop}, {}, await_chief);
+  };
   options.lead = [replicas = *this](const Leading& with) { replicas.lead(with); };
   return options;
 }
@@ -471,25 +483,29 @@ void SyncReplicas::make_steps(Supervisor& supervisor, std::int64_t steps,
   }
 }
 
-/// The chief ends the training of all, and saves it. Another replica leaves, also if it has not begun.
+/// The chief ends the training of all, and saves it. Another replica leaves. Both do so also before they have begun.
 void SyncReplicas::stop_early(Supervisor& supervisor) const {
+  const bool is_chief = supervisor.is_chief();
+  if (is_chief) detail::unless_lost([&] { supervisor.wait_for_lead(); });
+  if (is_chief && (built().has_ended_all.exchange(true) || options_.replicas == 1)) return;
   detail::unless_lost([&] {
-    if (supervisor.is_chief()) return static_cast<void>(supervisor.wait_for_lead());
-    supervisor.run_stopped(options_.patience.value_or(options_.end_patience),
-                           [this](Session& session, Duration left) { end(session, {.deadline = left}, built().stop); });
+    supervisor.run_stopped(options_.patience.value_or(options_.end_patience), [&](Session& session, Duration left) {
+      end(session, {.deadline = left}, is_chief ? built().end_all : built().stop);
+    });
   });
 }
 
 void SyncReplicas::train_until(Supervisor& supervisor, std::int64_t steps,
                                const std::function<bool(Session&, std::int64_t)>& body) const {
   const Built& nodes = built();
-  nodes.has_left = false;
+  nodes.has_left = nodes.has_ended_all = false;
   try {
     make_steps(supervisor, steps, body);
   } catch (const Error& error) {
     const Status& status = error.status();
     const bool has_ended = status.code() == Code::out_of_range && status.op() == TokenBarrierWait::name;
     if (!has_ended && !(status.code() == Code::cancelled && supervisor.should_stop())) throw;
+    if (has_ended) supervisor.say(str_cat("this replica trains no more: ", status.message()));
   }
   if (supervisor.should_stop()) stop_early(supervisor);
   nodes.has_left = !supervisor.is_chief();

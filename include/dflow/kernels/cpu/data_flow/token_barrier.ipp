@@ -67,7 +67,10 @@ void Kernel<TokenBarrierAdvance, Cpu>::operator()(KernelContext& context) const 
 }
 
 void Kernel<TokenBarrierLeave, Cpu>::run_async(KernelContext& context, AsyncKernel::Done done) const {
-  detail::barrier_input(context).leave_async(attrs.rank, context.step().cancellation, std::move(done), attrs.for_good);
+  TokenBarrierState& barrier = detail::barrier_input(context);
+  const CancellationToken& cancellation = context.step().cancellation;
+  if (attrs.ends_all) return barrier.end_async(attrs.rank, cancellation, std::move(done));
+  barrier.leave_async(attrs.rank, cancellation, std::move(done), attrs.for_good);
 }
 
 void Kernel<TokenBarrierDropMissing, Cpu>::operator()(KernelContext& context) const {
