@@ -52,7 +52,8 @@ class StalenessClockState final : public AwaitedResource {
   /// The member has finished its step.
   void tick(std::int64_t member);
   /// The replica is waited for no more, from now on. Calls `done` when the watcher knows; at once if nobody has
-  /// watched yet. Errors: AlreadyExists if another one joins under its rank before that.
+  /// watched yet, or the watcher is gone: its call was cancelled, and not because its time was over. Errors:
+  /// AlreadyExists if another one joins under its rank before that.
   void leave_async(std::int64_t rank, const CancellationToken& cancellation, LeaveDone done);
   /// Tells the watcher which replicas have left or were given up, ascending, as soon as the list differs from `known`,
   /// ascending too, or holds all replicas. Known ranks that this clock has never seen have left it too: the watcher
@@ -62,8 +63,9 @@ class StalenessClockState final : public AwaitedResource {
   /// Gives up the slowest replicas if others wait for them or have left. If all other replicas are gone, gives up the
   /// replicas that have never joined. Does so only if nothing has happened since the call that returned `since`.
   /// Returns a number for the next call, -1 if nobody waits. If it `fails`, nobody is given up: the call throws
-  /// DeadlineExceeded that names the replicas, and waiting calls are told the same, until a replica joins.
-  std::int64_t drop_late(std::int64_t since, bool fails);
+  /// DeadlineExceeded that names the replicas, and waiting calls are told the same, until a replica joins. If it
+  /// `only_names`, it throws the same, and nobody is told.
+  std::int64_t drop_late(std::int64_t since, bool fails, bool only_names = false);
 
   std::int64_t num_present() const;
   /// The clock of the slowest present replica; if none is present, of the last one that was.

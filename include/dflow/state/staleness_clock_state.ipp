@@ -59,7 +59,7 @@ struct StalenessClockState::State {
   std::int64_t least = 0;
   std::int64_t num_changes = 0;     ///< of present replicas, and of clocks
   Status failed = Status();         ///< others were too late
-  bool is_watched = false;          ///< or was
+  bool is_watched = false;          ///< or is between two calls
   bool have_all_left = false;       ///< and the watcher knows
   std::vector<std::int32_t> known;  ///< to the watcher
   detail::WaitList<Waiter> waiters;
@@ -68,7 +68,17 @@ struct StalenessClockState::State {
 
   void give_up(Waiter& waiter, const Status& status) { waiter.done(status, waiter.clock); }
   void give_up(Leaver& leaver, const Status& status) { leaver.done(status); }
-  void give_up(Watcher& watcher, const Status& status) { watcher.done(status, {}); }
+  void give_up(Watcher& watcher, const Status& status) {
+    {
+      Due due;
+      const std::lock_guard lock(mutex);
+      if (watchers.is_empty() && status.code() != Code::deadline_exceeded) {
+        is_watched = false;
+        due.leavers = leavers.take_all();
+      }
+    }
+    watcher.done(status, {});
+  }
 
   Replica& replica(std::int64_t rank) { return of[static_cast<std::size_t>(rank)]; }
   /// Null if it is present no more.
@@ -232,7 +242,7 @@ void StalenessClockState::watch_async(std::vector<std::int32_t> known, const Can
   detail::wait_for(state_, &State::watchers, lock, state_->watchers.add(State::Watcher{std::move(done)}), cancellation);
 }
 
-std::int64_t StalenessClockState::drop_late(std::int64_t since, bool fails) {
+std::int64_t StalenessClockState::drop_late(std::int64_t since, bool fails, bool only_names) {
   using Standing = State::Standing;
   State::Due due;
   const std::lock_guard lock(state_->mutex);
@@ -252,6 +262,7 @@ std::int64_t StalenessClockState::drop_late(std::int64_t since, bool fails) {
   const Status late = Status::deadline_exceeded(str_cat(debug_string(), ": replicas ",
                                                         detail::ranks_text(detail::ranks_where(state_->of, is_late)),
                                                         " have not finished step ", state_->least, " in time"));
+  if (only_names) throw_error(late);
   if (fails) {
     state_->failed = due.others_status = late;
     due.others = state_->waiters.take_all();

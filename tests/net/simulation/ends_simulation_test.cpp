@@ -1,5 +1,6 @@
 // Training in step in simulated clusters, whose tasks are told to end, are killed and are cut off in any order: the
 // shipped SyncReplicas, Supervisor and Server::join, on a virtual clock.
+#include <dflow/train/replicas/stale_sync_replicas.hpp>
 #include <dflow/train/replicas/sync_replicas.hpp>
 
 #include <dflow/base/threads/wait_until.hpp>
@@ -58,6 +59,7 @@ constexpr std::int64_t num_features = 4;
 struct EndingModel {
   int num_ps = 1, num_workers = 3;
   std::int64_t backups = 0, steps = 20;
+  bool is_stale = false;  ///< StaleSyncReplicas, in which each worker makes the steps
   auto operator<=>(const EndingModel&) const = default;
 };
 
@@ -88,6 +90,7 @@ struct EndingOutcome {
   Duration took{};                  ///< until the last living worker had ended, after the last event
   std::map<std::string, int> ends;  ///< of tasks, by code
   int num_told = 0;                 ///< replicas with a line that says why they train no more
+  std::string waits_for;            ///< a line that names replicas
   std::uint64_t trace_hash = 0;
   /// The model after each number of steps, of a run without events.
   std::map<std::int64_t, std::vector<float>> models;
@@ -131,6 +134,8 @@ class EndingCluster {
   void serve(const std::shared_ptr<Life>& life);
   void train(const std::shared_ptr<Life>& life);
   void train_in(Life& life);
+  void train_stale_in(Life& life);
+  train::SupervisorOptions options_of(Life& life, bool is_chief);
   void end(Life& life, Status status);
   void disturb();
   std::int64_t newest() const;
@@ -241,7 +246,7 @@ void EndingCluster::serve(const std::shared_ptr<Life>& life) {
 void EndingCluster::train(const std::shared_ptr<Life>& life) {
   Status status;
   try {
-    train_in(*life);
+    schedule_.model.is_stale ? train_stale_in(*life) : train_in(*life);
   } catch (...) {
     status = status_of_current_exception();
   }
@@ -268,28 +273,7 @@ void EndingCluster::train_in(Life& life) {
                                                 .end_patience = 10s});
   const auto step_op = sync.minimize(loss);
   const auto clock = machine_->clock();
-  train::SupervisorOptions options;
-  options.session.ops = ops_;
-  options.session.target = life.server->target({"/job:ps"});
-  options.session.clock = life.process->clock();
-  options.session.callbacks = life.process->pool();
-  options.session.incarnation = simulation_.random();
-  options.is_chief = cluster.is_chief();
-  if (schedule_.saves) options.checkpoint_dir = folder_.path();
-  options.saver_options.clock = clock;
-  options.save_every_steps = schedule_.save_every_steps;
-  options.stop = life.told.get_token();
-  options.log = [this, name = life.name()](std::string_view line) {
-    if (line.find("this replica trains no more") != std::string_view::npos) ++outcome_.num_told;
-    log(str_cat(name, ": ", line));
-  };
-  options.on_save_error = [this, name = life.name()](const Status& status) {
-    log(str_cat(name, ": no save: ", status.to_string()));
-  };
-  options.ready_timeout = 20s;
-  options.clock = clock;
-  options.threads = std::make_shared<ProgramPool>(programs_, nullptr);
-  options = sync.supervised(std::move(options));
+  train::SupervisorOptions options = sync.supervised(options_of(life, cluster.is_chief()));
   options.lead = [this, lead = options.lead, &life](const train::Leading& with) {
     if (!life.was_killed) counts_ = true;  // since the last disturbance
     lead(with);
@@ -324,6 +308,60 @@ void EndingCluster::train_in(Life& life) {
     outcome_.models[model.steps].push_back(bias.scalar());
   }
   sync.finish(supervisor);
+}
+
+train::SupervisorOptions EndingCluster::options_of(Life& life, bool is_chief) {
+  train::SupervisorOptions options;
+  options.session.ops = ops_;
+  options.session.target = life.server->target({"/job:ps"});
+  options.session.clock = life.process->clock();
+  options.session.callbacks = life.process->pool();
+  options.session.incarnation = simulation_.random();
+  options.is_chief = is_chief;
+  if (schedule_.saves) options.checkpoint_dir = folder_.path();
+  options.saver_options.clock = machine_->clock();
+  options.save_every_steps = schedule_.save_every_steps;
+  options.stop = life.told.get_token();
+  options.log = [this, name = life.name()](std::string_view line) {
+    if (line.find("this replica trains no more") != std::string_view::npos) ++outcome_.num_told;
+    if (line.find("others wait: ") != std::string_view::npos) outcome_.waits_for = line;
+    log(str_cat(name, ": ", line));
+  };
+  options.on_save_error = [this, name = life.name()](const Status& status) {
+    log(str_cat(name, ": no save: ", status.to_string()));
+  };
+  options.ready_timeout = 20s;
+  options.clock = machine_->clock();
+  options.threads = std::make_shared<ProgramPool>(programs_, nullptr);
+  return options;
+}
+
+void EndingCluster::train_stale_in(Life& life) {
+  const EndingModel& model = schedule_.model;
+  net::ClusterSpec cluster = spec_;
+  cluster.set_task(life.job, life.index);
+  Graph graph({.seed = 3});
+  const auto on = graph.device(train::replica_device(cluster));
+  const Variable<float> w(graph, 0.5f, {.name = "w"});
+  train::StaleSyncReplicas stale(
+      train::GradientDescent(0.05f),
+      {.staleness = 1, .replicas = model.num_workers, .rank = cluster.replica_rank(), .patience = schedule_.patience});
+  const auto step_op = stale.minimize(square(w.read() - 0.3f));
+  train::Supervisor supervisor(graph, stale.supervised(options_of(life, cluster.is_chief())));
+  const auto clock = machine_->clock();
+  try {
+    for (std::int64_t step = 0; step < model.steps && !supervisor.should_stop(); ++step) {
+      supervisor.run([&](Session& session) {
+        dflow::detail::wait_until(*life.pool, *clock, clock->after(simulation_.random_between(0s, schedule_.max_work)),
+                                  supervisor.stop_token());
+        session.run(step_op);
+      });
+      life.made = step + 1;
+    }
+  } catch (const Error& error) {
+    if (error.status().code() != Code::cancelled || !supervisor.should_stop()) throw;
+  }
+  stale.finish(supervisor);
 }
 
 // ---- what happens ----
@@ -656,5 +694,29 @@ TEST_CASE(
     CHECK(outcome.ends == std::map<std::string, int>{{"OK", 3}});
     CHECK(outcome.saved_step == 5);
     CHECK(outcome.took < 15s);  // of the simulation, since the chief has started
+  }
+}
+
+TEST_CASE("replicas of bounded staleness go on when the chief is told to stop, and a dead one is named by a line",
+          "[net][simulation]") {
+  using namespace dflow::testing;
+  using What = EndingSchedule::What;
+  EndingSchedule schedule;
+  schedule.model.is_stale = true;
+  schedule.model.steps = 100;
+  schedule.events = {{4s, What::tell, "worker0"}};
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    const EndingOutcome told = EndingCluster(seed, schedule, false).run(nullptr);
+    CHECK(told.failure == "");
+    CHECK(told.ends == std::map<std::string, int>{{"OK", 3}});
+    CHECK(told.saved_step > 0);
+  }
+  schedule.events = {{4s, What::power_off, "worker2"}, {90s, What::tell, "worker0"}, {91s, What::tell, "worker1"}};
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    const EndingOutcome dead = EndingCluster(seed, schedule, false).run(nullptr);
+    CHECK(dead.failure == "");
+    CHECK(dead.ends == std::map<std::string, int>{{"OK", 2}});
+    CHECK_THAT(dead.waits_for, Catch::Contains("replicas 2 have not finished step"));
+    CHECK(dead.took < 15s);  // of the simulation
   }
 }

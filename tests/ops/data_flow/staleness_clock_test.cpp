@@ -268,6 +268,37 @@ TEST_CASE("Who has left waits for the rest no longer than for the slowest, and w
   for (int call = 0; call < 2; ++call) CHECK(leave_clock(clock, 1)->is_told);
 }
 
+TEST_CASE("replicas leave without the watcher when its call was cancelled, but not when its time was over") {
+  StalenessClockState clock("c", 3, 0);
+  for (std::int64_t rank = 0; rank < 3; ++rank) clock.join(rank);
+  CancellationSource late, stopped;
+  static_cast<void>(watch_clock(clock, {}, late.token()));
+  late.cancel(Status::deadline_exceeded("its time is over"));
+  const auto first = leave_clock(clock, 1);
+  CHECK_FALSE(first->is_told);  // the watcher calls again
+  const auto watches = watch_clock(clock, {}, stopped.token());
+  CHECK(watches->gone == GoneRanks{1});
+  static_cast<void>(watch_clock(clock, {1}, stopped.token()));
+  CHECK(first->is_told);
+  stopped.cancel();
+  CHECK(leave_clock(clock, 2)->status.ok());
+  CHECK(watch_clock(clock, {1})->gone == GoneRanks{1, 2});  // the next watcher
+}
+
+TEST_CASE("the slowest are only named, and nobody is told, if the watcher asks for that") {
+  StalenessClockState clock("c", 2, 0);
+  const std::int64_t a = clock.join(0);
+  clock.join(1);
+  clock.tick(a);
+  const auto a_waits = await_step(clock, a);
+  const std::int64_t since = clock.drop_late(-1, false, true);
+  CHECK(since >= 0);
+  CHECK_THROWS_WITH(clock.drop_late(since, false, true),
+                    Catch::Contains("replicas 1 have not finished step 0 in time"));
+  CHECK_FALSE(a_waits->is_told);
+  CHECK(clock.num_present() == 2);
+}
+
 TEST_CASE("The slowest are named to those who wait, if nobody is to be given up") {
   StalenessClockState clock("c", 3, 0);
   const std::int64_t a = clock.join(0);

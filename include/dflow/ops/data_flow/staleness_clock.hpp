@@ -78,6 +78,7 @@ struct StalenessClockDropLate : StatefulOp<"StalenessClockDropLate"> {
     /// No replica is given up: this call and all waiting calls end with DeadlineExceeded that names the slowest
     /// replicas.
     bool fails = false;
+    bool only_names = false;  ///< no replica is given up: this call alone ends so
   };
   using Inputs = In<ResourceHandle, std::int64_t>;
   using Outputs = Out<std::int64_t>;

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <dflow/base/duration.hpp>
 #include <dflow/session/session.hpp>
 #include <dflow/train/optimizer.hpp>
 #include <dflow/train/replicas/supervisor.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -49,9 +51,16 @@ class RememberedRanks {
   Tensor<std::int32_t> ranks_{Shape{0}};
 };
 
+/// How long a replica that was told to stop tries to leave, and a chief waits before it names others, if there is no
+/// patience.
+inline constexpr Duration usual_end_patience = std::chrono::seconds(30);
+
 /// Calls `end`, by which a replica that was told to stop leaves. Its errors do not count if they say that the leader,
 /// or the task where replicas meet, is lost: nobody waits for the replica then.
 void unless_lost(const std::function<void()>& end);
+
+/// Begins the step `leave`, and does not wait for its end.
+void leave_at_once(Session& session, const Operation& leave);
 
 /// The options of a Supervisor with `begin` and `lead` of `replicas`; with their global step if the options have
 /// none.
@@ -59,7 +68,7 @@ template <class Replicas>
 SupervisorOptions supervised_by(const Replicas& replicas, SupervisorOptions options) {
   if (!options.global_step) options.global_step = replicas.global_step();
   options.begin = [replicas](Session& session, const std::stop_token& stop) { replicas.begin(session, stop); };
-  options.lead = [replicas](const Leading& with) { replicas.lead(with.session, with.stop, with.save); };
+  options.lead = [replicas](const Leading& with) { replicas.lead(with); };
   return options;
 }
 

@@ -26,6 +26,10 @@ void detail::unless_lost(const std::function<void()>& end) {
   }
 }
 
+void detail::leave_at_once(Session& session, const Operation& leave) {
+  session.run_async_erased({}, {}, {}, {&leave, 1}, {});
+}
+
 AnyVariable detail::number_of_replica(const AnyOutput& loss, std::string_view name, std::int64_t rank) {
   GraphStore& graph = *loss.graph();
   GraphStore::Scope scope = graph.scope();

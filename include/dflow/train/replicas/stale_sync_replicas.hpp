@@ -79,15 +79,20 @@ class StaleSyncReplicas {
   /// up, or `stop` is requested. If `save` is given, calls it before a replica that has left is told that the leader
   /// knows. Errors: DeadlineExceeded, naming the late replicas, with `LateReplicas::fail`.
   void lead(Session& session, const std::stop_token& stop = {}, const std::function<void()>& save = nullptr) const;
+  /// The same for a Supervisor. Says which replicas the others have waited for.
+  void lead(const Leading& with) const;
   /// Ends the training of this replica; the others go on without it. It may come back by `begin`. If there is a
-  /// leader, blocks until the leader knows, also if the clock's task is started anew meanwhile. Errors: AlreadyExists
+  /// leader, blocks until the leader knows, also if the clock's task is started anew meanwhile; not if the leader was
+  /// stopped or its process is lost. Errors: AlreadyExists
   /// if another process begins as this replica before that. DeadlineExceeded and Cancelled as the options say.
   void leave(Session& session, const RunOptions& options = {}) const;
 
-  /// The options of a Supervisor with this `begin` and `lead`; with this global step if the options have none.
+  /// The options of a Supervisor with this `begin`, `lead` and `leave`; with this global step if the options have none.
+  /// If this replica is told to stop while a body runs, it leaves, also as the chief, which saves before. If the body
+  /// waits for others, the wait ends, and `Supervisor::run` throws Cancelled.
   SupervisorOptions supervised(SupervisorOptions options) const;
   /// Leaves. In the chief, which leads, blocks until all others have left too. If this replica was told to stop, blocks
-  /// for `patience` (30 s without one) at most.
+  /// for `patience` (30 s without one) at most; a chief saves the steps that were made so far, and the others go on.
   void finish(Supervisor& supervisor) const;
 
  private:

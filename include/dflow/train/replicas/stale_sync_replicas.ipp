@@ -7,6 +7,8 @@
 #include <dflow/train/replicas/replica.hpp>
 #include <dflow/train/replicas/stale_sync_replicas.hpp>
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace dflow::train {
@@ -18,7 +20,7 @@ struct StaleSyncReplicas::Built {
   Output<std::int32_t> known;  ///< fed
   Output<std::int32_t> gone;
   Output<std::int64_t> since;  ///< fed
-  Output<std::int64_t> dropped;
+  Output<std::int64_t> dropped, named;
   mutable detail::RememberedRanks remembered;  ///< replicas that have left or were given up
 };
 
@@ -96,6 +98,8 @@ Operation StaleSyncReplicas::minimize(const AnyOutput& loss, const MinimizeOptio
       Output<std::int64_t>::unchecked(dflow::detail::any_placeholder(graph, DType::int64, Shape{}, {.name = "since"}));
   built->dropped = Output<std::int64_t>::unchecked(
       build<StalenessClockDropLate>({clock, built->since}, {.fails = options_.late == LateReplicas::fail}));
+  built->named =
+      Output<std::int64_t>::unchecked(build<StalenessClockDropLate>({clock, built->since}, {.only_names = true}));
   built_ = std::move(built);
   if (!at.name.empty()) names.reset();
   return group(std::vector<Operation>{next_may_begin}, at);
@@ -109,13 +113,24 @@ void StaleSyncReplicas::leave(Session& session, const RunOptions& options) const
 }
 
 void StaleSyncReplicas::lead(Session& session, const std::stop_token& stop, const std::function<void()>& save) const {
+  const std::function<void(std::string_view)> say;
+  const std::stop_token ends;
+  lead({session, stop, save, say, ends});
+}
+
+void StaleSyncReplicas::lead(const Leading& with) const {
+  const auto& [session, stop, save, say, ends] = with;
   const Built& nodes = built();
+  const Duration patience = options_.patience.value_or(detail::usual_end_patience);
   std::int64_t since = -1;
+  const auto look = [&, &in = session](const Output<std::int64_t>& how) {
+    return in.run({{nodes.since, Tensor<std::int64_t>(since)}}, how).scalar();
+  };
   for (;;) {
     try {
       const Tensor<std::int32_t> before = nodes.remembered.get();
       const Tensor<std::int32_t> gone =
-          session.run(RunOptions{.deadline = options_.patience, .stop = stop}, {{nodes.known, before}}, nodes.gone);
+          session.run(RunOptions{.deadline = patience, .stop = stop}, {{nodes.known, before}}, nodes.gone);
       if (gone.num_elements() == options_.replicas && before.num_elements() == options_.replicas) {
         return nodes.remembered.clear();
       }
@@ -123,14 +138,26 @@ void StaleSyncReplicas::lead(Session& session, const std::stop_token& stop, cons
       nodes.remembered.set(gone);
     } catch (const Error& error) {
       const Code code = error.status().code();
-      if (code == Code::cancelled && stop.stop_requested()) return;
-      if (code != Code::deadline_exceeded || !options_.patience) throw;
-      since = session.run({{nodes.since, Tensor<std::int64_t>(since)}}, nodes.dropped).scalar();
+      if (code == Code::cancelled && stop.stop_requested()) {
+        if (!ends.stop_requested()) return;
+        if (save) save();
+        return detail::leave_at_once(session, nodes.leave);
+      }
+      if (code != Code::deadline_exceeded) throw;
+      std::int64_t now = since;
+      try {
+        now = look(nodes.named);
+      } catch (const Error& late) {
+        if (late.status().code() != Code::deadline_exceeded) throw;
+        if (say) say(str_cat("others wait: ", late.status().message()));
+      }
+      since = options_.patience ? look(nodes.dropped) : now;
     }
   }
 }
 
 SupervisorOptions StaleSyncReplicas::supervised(SupervisorOptions options) const {
+  options.leave = [leave = built().leave](Session& session) { detail::leave_at_once(session, leave); };
   return detail::supervised_by(*this, std::move(options));
 }
 
@@ -143,10 +170,10 @@ void StaleSyncReplicas::finish(Supervisor& supervisor) const {
   } catch (const Error& error) {
     if (error.status().code() != Code::cancelled || !supervisor.should_stop()) throw;
   }
-  if (!supervisor.should_stop() || supervisor.is_chief()) return;
-  constexpr Duration end_patience = std::chrono::seconds(30);
+  if (!supervisor.should_stop()) return;
+  if (supervisor.is_chief()) detail::unless_lost([&] { supervisor.wait_for_lead(); });  // saves
   detail::unless_lost([&] {
-    supervisor.run_stopped(options_.patience.value_or(end_patience),
+    supervisor.run_stopped(options_.patience.value_or(detail::usual_end_patience),
                            [this](Session& session, Duration left) { leave(session, {.deadline = left}); });
   });
 }

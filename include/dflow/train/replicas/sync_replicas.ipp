@@ -436,12 +436,11 @@ void SyncReplicas::lead(const Leading& with) const {
 }
 
 SupervisorOptions SyncReplicas::supervised(SupervisorOptions options) const {
-  options.leave = [stop = built().stop](Session& session) { session.run_async_erased({}, {}, {}, {&stop, 1}, {}); };
+  options.leave = [stop = built().stop](Session& session) { detail::leave_at_once(session, stop); };
   options = detail::supervised_by(*this, std::move(options));
   options.await_chief = [await_chief = built().await_chief](Session& session, const std::stop_token& stop) {
     session.run(RunOptions{.stop = stop}, {}, await_chief);
   };
-  options.lead = [replicas = *this](const Leading& with) { replicas.lead(with); };
   return options;
 }
 

@@ -64,7 +64,7 @@ void Kernel<StalenessClockWatch, Cpu>::run_async(KernelContext& context, AsyncKe
 
 void Kernel<StalenessClockDropLate, Cpu>::operator()(KernelContext& context) const {
   const std::int64_t since = detail::number_input(context);
-  detail::set_number(context, detail::clock_input(context).drop_late(since, attrs.fails));
+  detail::set_number(context, detail::clock_input(context).drop_late(since, attrs.fails, attrs.only_names));
 }
 
 }  // namespace dflow
