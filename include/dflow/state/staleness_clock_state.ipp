@@ -235,6 +235,7 @@ void StalenessClockState::watch_async(std::vector<std::int32_t> known, const Can
   due.leavers = state_->leavers.take_if([&](const State::Leaver& leaver) { return state_->is_known(leaver.rank); });
   std::vector<std::int32_t> gone = state_->gone();
   state_->have_all_left = gone.size() == state_->of.size() && gone == state_->known;
+  if (state_->have_all_left) state_->is_watched = false;  // its watcher calls no more
   if (gone != state_->known || state_->have_all_left) {
     lock.unlock();
     return done(Status(), std::move(gone));

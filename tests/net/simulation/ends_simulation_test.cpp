@@ -645,6 +645,22 @@ TEST_CASE(
   std::cout << "\n";
 }
 
+TEST_CASE("tasks that train with bounded staleness end in time, whoever is told to end, killed or cut off, and when",
+          "[net][simulation]") {
+  using namespace dflow::testing;
+  const char* const given = std::getenv("DFLOW_SIMULATION_SEEDS");
+  const std::uint64_t count = given != nullptr ? std::strtoull(given, nullptr, 10) : is_sanitized ? 4 : 20;
+  for (std::uint64_t seed = 1; seed <= count; ++seed) {
+    EndingSchedule schedule = draw_ends(seed);
+    schedule.model.is_stale = true;
+    schedule.model.backups = 0;
+    const EndingOutcome outcome =
+        EndingCluster(seed, schedule, std::getenv("DFLOW_SIMULATION_LOG") != nullptr).run(nullptr);
+    INFO("seed " << seed);
+    CHECK(outcome.failure == "");
+  }
+}
+
 TEST_CASE("simulated programs do the same for the same seed", "[net][simulation]") {
   using namespace dflow::testing;
   const auto simulate = [](std::uint64_t seed) { return EndingCluster(seed, draw_ends(seed), false).run(nullptr); };

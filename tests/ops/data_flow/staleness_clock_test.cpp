@@ -283,6 +283,10 @@ TEST_CASE("replicas leave without the watcher when its call was cancelled, but n
   stopped.cancel();
   CHECK(leave_clock(clock, 2)->status.ok());
   CHECK(watch_clock(clock, {1})->gone == GoneRanks{1, 2});  // the next watcher
+  static_cast<void>(leave_clock(clock, 0));
+  CHECK(watch_clock(clock, {0, 1, 2})->gone == GoneRanks{0, 1, 2});  // it has ended
+  clock.join(1);
+  CHECK(leave_clock(clock, 1)->status.ok());
 }
 
 TEST_CASE("the slowest are only named, and nobody is told, if the watcher asks for that") {
