@@ -370,35 +370,47 @@ std::vector<Family> families() {
 
   const auto momentum = numbers(million), second = numbers(million, 500);
   flat(second.data(), million) = flat(second.data(), million).abs();
-  all.push_back({"optimizers",
-                 {"loops/update_loops", "routines/state/optimizers"},
-                 {row(
-                      "gradient descent of a million", million, million,
-                      [](float* a, float*, float* y) { apply_gradient_descent(pool, million, y, 1e-9f, a, options); },
-                      [](float* a, float*, float* y) { flat(y, million) -= 1e-9f * flat(a, million); }),
-                  row(
-                      "momentum", million, million,
-                      [=](float* a, float*, float* y) {
-                        apply_momentum(pool, million, y, momentum.data(), 1e-9f, a, 0.9f, false, options);
-                      },
-                      [=](float* a, float*, float* y) {
-                        auto m = flat(momentum.data(), million);
-                        m = 0.9f * m + flat(a, million);
-                        flat(y, million) -= 1e-9f * m;
-                      }),
-                  row(
-                      "Adam", million, million,
-                      [=](float* a, float*, float* y) {
-                        apply_adam(pool, million, y, momentum.data(), second.data(),
-                                   {0.5f, 0.5f, 1e-9f, 0.9f, 0.999f, 1e-7f, false}, a, options);
-                      },
-                      [=](float* a, float*, float* y) {
-                        auto m = flat(momentum.data(), million), v = flat(second.data(), million);
-                        const auto g = flat(a, million);
-                        m += 0.1f * (g - m);
-                        v += 0.001f * (g.square() - v);
-                        flat(y, million) -= 1e-9f * m / (v.sqrt() + 1e-7f);
-                      })}});
+  all.push_back(
+      {"optimizers",
+       {"loops/update_loops", "routines/state/optimizers"},
+       {row(
+            "gradient descent of a million", million, million,
+            [](float* a, float*, float* y) {
+              apply_update<dflow::detail::GradientDescentRule>(
+                  pool, million, {.dtype = DType::float32, .variables = {y}, .gradient = a, .factors = {1e-9}},
+                  options);
+            },
+            [](float* a, float*, float* y) { flat(y, million) -= 1e-9f * flat(a, million); }),
+        row(
+            "momentum", million, million,
+            [=](float* a, float*, float* y) {
+              apply_update<dflow::detail::MomentumRule>(
+                  pool, million,
+                  {.dtype = DType::float32, .variables = {y, momentum.data()}, .gradient = a, .factors = {1e-9, 0.9}},
+                  options);
+            },
+            [=](float* a, float*, float* y) {
+              auto m = flat(momentum.data(), million);
+              m = 0.9f * m + flat(a, million);
+              flat(y, million) -= 1e-9f * m;
+            }),
+        row(
+            "Adam", million, million,
+            [=](float* a, float*, float* y) {
+              apply_update<dflow::detail::AdamRule>(pool, million,
+                                                    {.dtype = DType::float32,
+                                                     .variables = {y, momentum.data(), second.data()},
+                                                     .gradient = a,
+                                                     .factors = {0.5, 0.5, 1e-9, 0.9, 0.999, 1e-7}},
+                                                    options);
+            },
+            [=](float* a, float*, float* y) {
+              auto m = flat(momentum.data(), million), v = flat(second.data(), million);
+              const auto g = flat(a, million);
+              m += 0.1f * (g - m);
+              v += 0.001f * (g.square() - v);
+              flat(y, million) -= 1e-9f * m / (v.sqrt() + 1e-7f);
+            })}});
 
   all.push_back({"products of floating-point numbers",
                  {"loops/gemm_loops", "routines/math/gemm_builtin"},

@@ -91,13 +91,17 @@ int main(int argc, char** argv) {
 
   for (std::int64_t n : {std::int64_t{1'000'000}, std::int64_t{10'000'000}}) {
     auto x = numbers(n), y = x;
+    const UpdateArguments descent{
+        .dtype = DType::float32, .variables = {y.data()}, .gradient = x.data(), .factors = {1e-9}, .element_ns = 0.3};
     against_copy(("gradient descent " + std::to_string(n)).c_str(), 3 * n,
-                 [&] { apply_gradient_descent(pool, n, y.data(), 1e-9f, x.data(), options); });
+                 [&] { apply_update<dflow::detail::GradientDescentRule>(pool, n, descent, options); });
     auto m = x, v = x;
-    against_copy(("Adam " + std::to_string(n)).c_str(), 7 * n, [&] {
-      apply_adam(pool, n, y.data(), m.data(), v.data(), {0.5f, 0.5f, 1e-9f, 0.9f, 0.999f, 1e-7f, false}, x.data(),
-                 options);
-    });
+    const UpdateArguments adam{.dtype = DType::float32,
+                               .variables = {y.data(), m.data(), v.data()},
+                               .gradient = x.data(),
+                               .factors = {0.5, 0.5, 1e-9, 0.9, 0.999, 1e-7}};
+    against_copy(("Adam " + std::to_string(n)).c_str(), 7 * n,
+                 [&] { apply_update<dflow::detail::AdamRule>(pool, n, adam, options); });
   }
   {
     const std::int64_t rows = 4096, cols = 1024;

@@ -89,6 +89,133 @@ TEST_CASE("Adam follows the paper's algorithm step by step") {
   });
 }
 
+TEST_CASE("Other optimizers follow their algorithms step by step, from the slots that they begin with") {
+  // One element of the variable, and its slots.
+  struct Element {
+    double w, a = 0, b = 0, c = 0;
+  };
+  struct Row {
+    std::string name;
+    std::shared_ptr<df::train::Optimizer> optimizer;
+    Element first;  // slots as they begin
+    void (*step)(Element&, double gradient);
+  };
+  const auto shared = [](auto optimizer) { return std::make_shared<decltype(optimizer)>(optimizer); };
+  const std::vector<Row> rows{
+      {"Adagrad",
+       shared(df::train::Adagrad(0.25)),
+       {0, 0.1},
+       [](Element& x, double g) {
+         x.a += g * g;
+         x.w -= 0.25 * g / std::sqrt(x.a);
+       }},
+      {"Adagrad",
+       shared(df::train::Adagrad(0.25, 0.5)),
+       {0, 0.5},
+       [](Element& x, double g) {
+         x.a += g * g;
+         x.w -= 0.25 * g / std::sqrt(x.a);
+       }},
+      {"Adadelta",
+       shared(df::train::Adadelta(0.5, 0.75, 0.125)),
+       {0},
+       [](Element& x, double g) {
+         x.a = 0.75 * x.a + 0.25 * g * g;
+         const double update = std::sqrt(x.b + 0.125) / std::sqrt(x.a + 0.125) * g;
+         x.b = 0.75 * x.b + 0.25 * update * update;
+         x.w -= 0.5 * update;
+       }},
+      {"Ftrl",
+       shared(df::train::Ftrl(0.5, {.l1 = 0.125, .l2 = 0.25})),
+       {0, 0.1},
+       [](Element& x, double g) {
+         const double before = std::sqrt(x.a);
+         x.a += g * g;
+         x.b += g - (std::sqrt(x.a) - before) / 0.5 * x.w;
+         const double shrunk = (x.b > 0 ? 0.125 : -0.125) - x.b;
+         x.w = std::abs(x.b) > 0.125 ? shrunk / (std::sqrt(x.a) / 0.5 + 2 * 0.25) : 0;
+       }},
+      {"RMSProp",
+       shared(df::train::RmsProp(0.25, {.decay = 0.75, .momentum = 0.5, .epsilon = 0.125})),
+       {0, 1},
+       [](Element& x, double g) {
+         x.a = 0.75 * x.a + 0.25 * g * g;
+         x.b = 0.5 * x.b + 0.25 * g / std::sqrt(x.a + 0.125);
+         x.w -= x.b;
+       }},
+      {"RMSProp",
+       shared(df::train::RmsProp(0.25, {.decay = 0.75, .epsilon = 0.125, .centered = true})),
+       {0, 0, 1},
+       [](Element& x, double g) {
+         x.a = 0.75 * x.a + 0.25 * g;
+         x.b = 0.75 * x.b + 0.25 * g * g;
+         x.w -= 0.25 * g / std::sqrt(x.b - x.a * x.a + 0.125);
+       }},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.name);
+    df::Graph graph;
+    df::Variable<float> w(graph, df::Tensor<float>({2}, {1, -3}), {.name = "w"});
+    df::Variable<double> table(graph, df::Tensor<double>({3, 1}, {1, 2, 3}), {.name = "table"});
+    // The row with index 1 twice: its gradients are summed.
+    const auto rows_of_table = df::gather(table, df::constant(graph, df::Tensor<std::int32_t>({3}, {1, 2, 1})));
+    const auto loss = df::reduce_sum(w * w) + df::cast<float>(df::reduce_sum(rows_of_table));
+    const auto train = row.optimizer->minimize(loss);
+    CHECK(graph.find("w/" + row.name).is_valid());
+    CHECK(graph.find("table/" + row.name).is_valid());
+    Element expected[2] = {row.first, row.first}, of_table[2] = {row.first, row.first};
+    expected[0].w = 1;
+    expected[1].w = -3;
+    of_table[0].w = 2;
+    of_table[1].w = 3;
+    run_steps(graph, train, 4, w, [&](int, const df::Tensor<float>& value) {
+      for (int i = 0; i < 2; ++i) {
+        row.step(expected[i], 2 * expected[i].w);
+        CHECK(value(i) == Catch::Approx(expected[i].w).epsilon(1e-4).margin(1e-6));
+      }
+    });
+    df::Session session(graph);
+    session.run(df::initialize_variables(graph));
+    for (int step = 0; step < 3; ++step) {
+      session.run(train);
+      row.step(of_table[0], 2);
+      row.step(of_table[1], 1);
+      const df::Tensor<double> value = session.run(table);
+      CHECK(value(0, 0) == 1);
+      CHECK(value(1, 0) == Catch::Approx(of_table[0].w).epsilon(1e-9));
+      CHECK(value(2, 0) == Catch::Approx(of_table[1].w).epsilon(1e-9));
+    }
+  }
+}
+
+TEST_CASE("Options of optimizers beyond their limits are errors of the line that makes the optimizer") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const double value : {0.0, -1.0, nan, std::numeric_limits<double>::infinity()}) {
+    CHECK_THROWS_WITH(df::train::Adagrad(0.1, value),
+                      Catch::Contains("initial_accumulator_value") && Catch::Contains("optimizers_test.cpp"));
+  }
+  for (const df::train::FtrlOptions options :
+       {df::train::FtrlOptions{.learning_rate_power = 0.5}, df::train::FtrlOptions{.initial_accumulator_value = -1},
+        df::train::FtrlOptions{.l1 = -1}, df::train::FtrlOptions{.l2 = nan}}) {
+    CHECK_THROWS_WITH(df::train::Ftrl(0.1, options), Catch::Contains("optimizers_test.cpp"));
+  }
+}
+
+TEST_CASE("Clipping by the average norm divides the norm by the number of elements") {
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {df::dynamic});
+  df::Session session(graph);
+  // The norm of {3, 4} is 5, and 2.5 for each element.
+  const auto clipped = session.run({{x, df::Tensor<float>({2}, {3, 4})}}, df::clip_by_average_norm(x, 1.25));
+  CHECK(clipped(0) == Catch::Approx(1.5));
+  CHECK(clipped(1) == Catch::Approx(2));
+  const auto same = session.run({{x, df::Tensor<float>({2}, {3, 4})}}, df::clip_by_average_norm(x, 2.5));
+  CHECK(same(0) == 3);
+  CHECK(same(1) == 4);
+  CHECK(session.run({{x, df::Tensor<float>(df::Shape{0})}}, df::clip_by_average_norm(x, 1.0)).num_elements() == 0);
+  CHECK_THROWS_WITH(df::clip_by_average_norm(x, 0.0), Catch::Contains("clip_by_average_norm"));
+}
+
 TEST_CASE("Adam raises the powers of its betas when all variables have been updated") {
   df::Graph graph;
   const df::Variable<float> a(graph, 1.0f), rows(graph, df::Tensor<float>({2}, {1, 2}));

@@ -24,11 +24,13 @@ import second_opinion
 
 # Ops whose outputs are sums of terms of either sign: an error is to be compared with the terms, not with what is left.
 SUMS = {
-    "AddN", "ApplyAdam", "ApplyGradientDescent", "ApplyMomentum", "AvgPool", "AvgPoolGrad", "BatchMatMul", "BiasAddGrad",
+    "AddN", "ApplyAdadelta", "ApplyAdagrad", "ApplyAdam", "ApplyCenteredRMSProp", "ApplyFtrl", "ApplyGradientDescent",
+    "ApplyMomentum", "ApplyRMSProp", "AvgPool", "AvgPoolGrad", "BatchMatMul", "BiasAddGrad",
     "Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput", "ExclusiveProdGrad", "FusedBatchNorm", "FusedBatchNormGrad",
     "LogSoftmax", "LogSoftmaxGrad", "MatMul", "Mean", "ScatterAdd", "ScatterSub", "SigmoidCrossEntropyWithLogits",
-    "SoftmaxCrossEntropyWithLogits", "SoftmaxGrad", "SparseApplyAdam", "SparseApplyGradientDescent",
-    "SparseApplyMomentum", "SparseSoftmaxCrossEntropyWithLogits", "Sum", "SumToShape", "UnsortedSegmentSum",
+    "SoftmaxCrossEntropyWithLogits", "SoftmaxGrad", "SparseApplyAdadelta", "SparseApplyAdagrad", "SparseApplyAdam",
+    "SparseApplyCenteredRMSProp", "SparseApplyFtrl", "SparseApplyGradientDescent", "SparseApplyMomentum", "SparseApplyRMSProp",
+    "SparseSoftmaxCrossEntropyWithLogits", "Sum", "SumToShape", "UnsortedSegmentSum",
     "Cholesky", "MatrixDeterminant", "MatrixInverse", "MatrixSolve", "MatrixSolveLs", "MatrixTriangularSolve", "Qr",
     "SelfAdjointEigV2", "Svd",
     "FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D", "RFFT", "RFFT2D", "RFFT3D", "IRFFT", "IRFFT2D", "IRFFT3D",

@@ -45,6 +45,8 @@ def add(f):
     _gradient_descent(f)
     _momentum(f)
     _adam(f)
+    for rule in RULES:
+        _rule(f, rule)
     _assign(f)
     _scatter(f)
     _errors(f)
@@ -248,6 +250,121 @@ def _adam(f):
     )
 
 
+def adagrad(variables, grad, lr):
+    var, accum = variables
+    accum = accum + grad * grad
+    return var - lr * grad / np.sqrt(accum), accum
+
+
+def adadelta(variables, grad, lr, rho, epsilon):
+    var, accum, updates = variables
+    accum = rho * accum + (1 - rho) * grad * grad
+    update = np.sqrt(updates + epsilon) / np.sqrt(accum + epsilon) * grad
+    return var - lr * update, accum, rho * updates + (1 - rho) * update * update
+
+
+def ftrl(variables, grad, lr, l1, l2, lr_power):
+    var, accum, linear = variables
+    new = accum + grad * grad
+    linear = linear + grad - (new**-lr_power - accum**-lr_power) / lr * var
+    shrunk = (np.sign(linear) * l1 - linear) / (new**-lr_power / lr + 2 * l2)
+    return np.where(np.abs(linear) > l1, shrunk, 0.0), new, linear
+
+
+def rms_prop(variables, grad, lr, rho, factor, epsilon):
+    var, ms, mom = variables
+    ms = ms + (1 - rho) * (grad * grad - ms)
+    mom = factor * mom + lr * grad / np.sqrt(ms + epsilon)
+    return var - mom, ms, mom
+
+
+def centered_rms_prop(variables, grad, lr, rho, factor, epsilon):
+    var, mg, ms, mom = variables
+    mg = mg + (1 - rho) * (grad - mg)
+    ms = ms + (1 - rho) * (grad * grad - ms)
+    mom = factor * mom + lr * grad / np.sqrt(ms - mg * mg + epsilon)
+    return var - mom, mg, ms, mom
+
+
+# (op, formula, TensorFlow's names of the variables, of the factors, whether these stand before the gradient, factors)
+RULES = [
+    ("Adagrad", adagrad, ("var", "accum"), ("lr",), True, [(0.125,), (0.01,), (0.0,)]),
+    (
+        "Adadelta",
+        adadelta,
+        ("var", "accum", "accum_update"),
+        ("lr", "rho", "epsilon"),
+        True,
+        [(0.125, 0.75, 0.0625), (1e-3, 0.95, 1e-8), (1.0, 0.0, 0.5)],
+    ),
+    (
+        "Ftrl",
+        ftrl,
+        ("var", "accum", "linear"),
+        ("lr", "l1", "l2", "lr_power"),
+        False,
+        [(0.125, 0.25, 0.5, -0.5), (0.01, 0.0, 0.0, -0.5), (0.5, 0.75, 0.125, -0.75), (0.5, 2.0, 0.0, -0.25)],
+    ),
+    (
+        "RMSProp",
+        rms_prop,
+        ("var", "ms", "mom"),
+        ("lr", "rho", "momentum", "epsilon"),
+        True,
+        [(0.125, 0.75, 0.5, 0.0625), (1e-3, 0.9, 0.0, 1e-10), (0.5, 0.0, 0.875, 1.0)],
+    ),
+    (
+        "CenteredRMSProp",
+        centered_rms_prop,
+        ("var", "mg", "ms", "mom"),
+        ("lr", "rho", "momentum", "epsilon"),
+        True,
+        [(0.125, 0.75, 0.5, 0.0625), (1e-3, 0.9, 0.0, 1e-3), (0.5, 0.5, 0.875, 1.0)],
+    ),
+]
+
+
+def _rule(f, rule):
+    op, formula, names, factor_names, is_before, factors = rule
+
+    def state(shape):
+        """The variable and its slots: sums of squares are positive, and as large as the mean's square."""
+        slots = {"var": eighths(*shape), "mg": eighths(*shape, phase=2) / 8, "linear": eighths(*shape, phase=2)}
+        positive = {name: squares(*shape) + 0.0625 * k for k, name in enumerate(("accum", "accum_update", "ms"))}
+        return [{**slots, **positive, "mom": eighths(*shape, phase=3) / 4}[name] for name in names]
+
+    def inputs(variables, grad, values, *indices):
+        return [*variables, *values, grad, *indices] if is_before else [*variables, grad, *indices, *values]
+
+    def dense(name, shape, values):
+        variables, grad = state(shape), eighths(*shape, phase=1)
+        new = formula(variables, grad, *values)
+        source = by_tensorflow(
+            f"ResourceApply{op}", dict(zip(names, variables)), new, grad=grad, **dict(zip(factor_names, values))
+        )
+        _record(f, f"Apply{op}", name, inputs(variables, grad, values), new, source)
+
+    def by_rows(name, shape, indices, dtype, values):
+        variables, grad = state(shape), eighths(len(indices), *shape[1:], phase=1)
+        new = on_rows(lambda old, total: formula(old, total, *values), variables, indices, grad)
+        _record(
+            f,
+            f"SparseApply{op}",
+            name,
+            inputs(variables, grad, values, fixed(indices, dtype)),
+            new,
+            f"{NUMPY} float64",
+        )
+
+    for name, shape in SHAPES:
+        dense(name, shape, factors[0])
+    for values in factors[1:]:
+        dense(f"factors {', '.join(map(str, values))}", (2, 3), values)
+    for name, shape, indices, dtype in ROWS_BY_TYPE:
+        by_rows(name, shape, indices, dtype, factors[0])
+    by_rows("other factors", (3, 2), [2, 2], "int32", factors[-1])
+
+
 def _assign(f):
     definition = "the definition"
     for op, function in (("Assign", lambda ref, value: value), ("AssignAdd", np.add), ("AssignSub", np.subtract)):
@@ -413,6 +530,15 @@ def _errors(f):
     f.error("ApplyMomentum", "accumulator of another shape", [one(2), one(3), rate, one(2), rate], "build")
     f.error("ApplyMomentum", "gradient of another shape", [one(2), one(2), rate, one(3), rate], "build")
     f.error("ApplyMomentum", "momentum of rank 1", [one(2), one(2), rate, one(2), one(1)], "build")
+    for op, _, names, factor_names, is_before, _ in RULES:
+        tensors, scalars = [one(2)] * len(names), [rate] * len(factor_names)
+
+        def arguments(variables, grad, factors):
+            return [*variables, *factors, grad] if is_before else [*variables, grad, *factors]
+
+        f.error(f"Apply{op}", "slot of another shape", arguments([*tensors[:-1], one(3)], one(2), scalars), "build")
+        f.error(f"Apply{op}", "gradient of another shape", arguments(tensors, one(3), scalars), "build")
+        f.error(f"Apply{op}", "factor of rank 1", arguments(tensors, one(2), [*scalars[:-1], one(1)]), "build")
     f.error("ApplyAdam", "moment of another shape", [one(2), one(2), one(3), *[rate] * 6, one(2)], "build")
     f.error("ApplyAdam", "gradient of another shape", [one(2), one(2), one(2), *[rate] * 6, one(3)], "build")
     f.error(

@@ -97,7 +97,7 @@ class VariableState final : public Resource {
 ///
 /// ```cpp
 /// VariableUpdate update({&var, &accum});
-/// cpu::apply_momentum(pool, n, Tensor<T>::of(update.writable(0, allocator)).data(), ...);
+/// void* elements = update.writable(0, allocator).raw_data();
 /// ```
 ///
 /// Thread safety: one thread uses it, and must not take part in foreign work meanwhile. All updates lock variables in

@@ -11,7 +11,7 @@
 namespace dflow {
 
 namespace detail {
-AnyOutput any_clip_by_norm(const AnyOutput& x, double max_norm, const At& at);
+AnyOutput any_clip_by_norm(const AnyOutput& x, double max_norm, bool of_average, const At& at);
 }  // namespace detail
 
 /// min(max(x, lowest), highest). The bounds are numbers, tensors or edges that broadcast with x.
@@ -30,11 +30,19 @@ Output<T> clip_by_value(const Output<T>& x, const std::type_identity_t<Operand<T
 template <Element T>
   requires is_floating_element<T>
 Output<T> clip_by_norm(const Output<T>& x, double max_norm, const At& at = {}) {
-  return Output<T>::unchecked(detail::any_clip_by_norm(x, max_norm, at));
+  return Output<T>::unchecked(detail::any_clip_by_norm(x, max_norm, false, at));
+}
+
+/// As `clip_by_norm`, by the norm divided by the number of elements (TensorFlow's `clip_by_average_norm`).
+template <Element T>
+  requires is_floating_element<T>
+Output<T> clip_by_average_norm(const Output<T>& x, double max_norm, const At& at = {}) {
+  return Output<T>::unchecked(detail::any_clip_by_norm(x, max_norm, true, at));
 }
 
 namespace train {
 
+using dflow::clip_by_average_norm;
 using dflow::clip_by_norm;
 using dflow::clip_by_value;
 

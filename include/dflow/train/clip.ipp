@@ -3,6 +3,7 @@
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/op/expr.hpp>
 #include <dflow/ops/array/like.hpp>
+#include <dflow/ops/array/shape.hpp>
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/math/select.hpp>
@@ -14,6 +15,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <string_view>
 
 namespace dflow {
 
@@ -43,15 +45,18 @@ Expr shrinking_factor(const Expr& norm, double max_norm) {
   return limit / Expr(AnyOutput(build<Maximum>({norm, limit})));
 }
 
-AnyOutput any_clip_by_norm(const AnyOutput& x, double max_norm, const At& at) {
+AnyOutput any_clip_by_norm(const AnyOutput& x, double max_norm, bool of_average, const At& at) {
+  const std::string_view name = of_average ? "clip_by_average_norm" : "clip_by_norm";
   if (!(max_norm > 0))
-    throw_error(Status::invalid_argument(str_cat("clip_by_norm: the norm must be positive, is ", max_norm))
-                    .with_location(at.where));
+    throw_error(
+        Status::invalid_argument(str_cat(name, ": the norm must be positive, is ", max_norm)).with_location(at.where));
   if (!x.is_valid())
-    throw_error(Status::invalid_argument("clip_by_norm: x is an empty Output").with_location(at.where));
+    throw_error(Status::invalid_argument(str_cat(name, ": x is an empty Output")).with_location(at.where));
   const Composite place(*x.graph(), at.where);
   if (std::isinf(max_norm)) return build<Identity>({x}, {}, at);
-  return scaled(x, shrinking_factor(norm_from_half_square(half_squared_norm(x)), max_norm));
+  Expr norm = norm_from_half_square(half_squared_norm(x));
+  if (of_average) norm = norm / Expr(cast_to(AnyOutput(build<SizeOf>({x})), norm.dtype()));
+  return scaled(x, shrinking_factor(norm, max_norm));
 }
 
 }  // namespace detail

@@ -188,10 +188,11 @@ class Optimizer {
   virtual std::unique_ptr<Updates> start(GraphStore& graph) const = 0;
 };
 
-/// The variable "w/<name>" of zeros with the shape and place of `variable` "w". Its type is `dtype`, by default the
-/// type of `variable`.
+/// The variable "w/<name>" with the shape and place of `variable` "w", and with `initial` in all elements. Its type is
+/// `dtype`, a floating-point one, by default the type of `variable`.
 ///
 /// Errors: InvalidArgument if the variable's shape is not known.
-AnyVariable make_slot(const AnyVariable& variable, std::string_view name, DType dtype = DType::invalid);
+AnyVariable make_slot(const AnyVariable& variable, std::string_view name, DType dtype = DType::invalid,
+                      double initial = 0);
 
 }  // namespace dflow::train

@@ -28,14 +28,19 @@ Hyperparameter::Hyperparameter(const AnyOutput& edge, std::source_location where
   }
 }
 
+namespace detail {
+inline AnyTensor scalar(DType dtype, double value) {
+  return visit_dtype<FloatTypes>(dtype,
+                                 [&]<class T>() -> AnyTensor { return Tensor<T>::full({}, static_cast<T>(value)); });
+}
+}  // namespace detail
+
 AnyOutput Hyperparameter::edge(GraphStore& graph, DType dtype) const {
   if (edge_.is_valid()) return dflow::detail::cast_to(edge_, dtype);
-  const AnyTensor value = visit_dtype<FloatTypes>(
-      dtype, [&]<class T>() -> AnyTensor { return Tensor<T>::full({}, static_cast<T>(value_)); });
-  return dflow::detail::any_constant(graph, value, {});
+  return dflow::detail::any_constant(graph, detail::scalar(dtype, value_), {});
 }
 
-AnyVariable make_slot(const AnyVariable& variable, std::string_view name, DType dtype) {
+AnyVariable make_slot(const AnyVariable& variable, std::string_view name, DType dtype, double initial) {
   GraphStore& graph = *variable.handle().graph();
   if (!variable.shape().is_fully_defined()) {
     const Node& node = variable.handle().node();
@@ -53,9 +58,9 @@ AnyVariable make_slot(const AnyVariable& variable, std::string_view name, DType 
   scope.foreign = nullptr;
   const ScopeGuard beside_it = graph.enter(scope);
   const std::string unique = graph.unique_name(name).substr(scope.name_prefix.size());
-  const AnyTensor zero = AnyTensor::zeros(dtype == DType::invalid ? variable.dtype() : dtype, {});
-  const AnyOutput zeros = dflow::detail::any_fill(graph, IndexList(variable.shape().to_shape()), zero, {});
-  return AnyVariable::make(graph, zeros, {.name = unique, .trainable = false, .slice = variable.slice()});
+  const AnyTensor value = detail::scalar(dtype == DType::invalid ? variable.dtype() : dtype, initial);
+  const AnyOutput filled = dflow::detail::any_fill(graph, IndexList(variable.shape().to_shape()), value, {});
+  return AnyVariable::make(graph, filled, {.name = unique, .trainable = false, .slice = variable.slice()});
 }
 
 namespace detail {

@@ -53,4 +53,83 @@ class Adam final : public Optimizer {
   double epsilon_;
 };
 
+/// Steps that shrink for a coordinate as its squared gradients add up (Duchi et al. 2011): accum += gradient^2;
+/// var -= learning_rate * gradient / sqrt(accum).
+///
+/// Errors: InvalidArgument if `initial_accumulator_value` is not positive and finite.
+class Adagrad final : public Optimizer {
+ public:
+  explicit Adagrad(Hyperparameter learning_rate, double initial_accumulator_value = 0.1,
+                   std::source_location where = std::source_location::current());
+
+ private:
+  std::string_view name() const override { return "Adagrad"; }
+  std::unique_ptr<Updates> start(GraphStore& graph) const override;
+
+  Hyperparameter learning_rate_;
+  double initial_accumulator_value_;
+};
+
+/// Steps by the ratio of running means of squared steps and of squared gradients (Zeiler 2012, arXiv:1212.5701), times
+/// the learning rate. `ApplyAdadelta` has the formula.
+class Adadelta final : public Optimizer {
+ public:
+  explicit Adadelta(Hyperparameter learning_rate = 0.001, double rho = 0.95, double epsilon = 1e-8)
+      : learning_rate_(learning_rate), rho_(rho), epsilon_(epsilon) {}
+
+ private:
+  std::string_view name() const override { return "Adadelta"; }
+  std::unique_ptr<Updates> start(GraphStore& graph) const override;
+
+  Hyperparameter learning_rate_;
+  double rho_;
+  double epsilon_;
+};
+
+struct FtrlOptions {
+  double learning_rate_power = -0.5;       ///< at most 0; 0 is a rate that stays
+  double initial_accumulator_value = 0.1;  ///< of the squared gradients; not negative
+  double l1 = 0;                           ///< strength of the penalty on |w|; not negative
+  double l2 = 0;                           ///< strength of the penalty on w^2; not negative
+};
+
+/// Follow the regularised leader, which sets weights to 0 exactly (McMahan et al. 2013, "Ad Click Prediction",
+/// algorithm 1). `ApplyFtrl` has the formula.
+///
+/// Errors: InvalidArgument for options beyond their limits.
+class Ftrl final : public Optimizer {
+ public:
+  explicit Ftrl(Hyperparameter learning_rate, FtrlOptions options = {},
+                std::source_location where = std::source_location::current());
+
+ private:
+  std::string_view name() const override { return "Ftrl"; }
+  std::unique_ptr<Updates> start(GraphStore& graph) const override;
+
+  Hyperparameter learning_rate_;
+  FtrlOptions options_;
+};
+
+struct RmsPropOptions {
+  double decay = 0.9;      ///< of the running means
+  double momentum = 0;     ///< of the steps
+  double epsilon = 1e-10;  ///< added to the mean square
+  bool centered = false;   ///< divide by the standard deviation of the gradient (Graves 2013, arXiv:1308.0850)
+};
+
+/// Steps divided by the root of the mean square of the gradient (Tieleman and Hinton 2012, lecture 6.5). The mean
+/// square starts at 1. `ApplyRMSProp` and `ApplyCenteredRMSProp` have the formulas.
+class RmsProp final : public Optimizer {
+ public:
+  explicit RmsProp(Hyperparameter learning_rate, RmsPropOptions options = {})
+      : learning_rate_(learning_rate), options_(options) {}
+
+ private:
+  std::string_view name() const override { return "RMSProp"; }
+  std::unique_ptr<Updates> start(GraphStore& graph) const override;
+
+  Hyperparameter learning_rate_;
+  RmsPropOptions options_;
+};
+
 }  // namespace dflow::train

@@ -13,8 +13,10 @@ using VariableOps = TypeList<VariableOp, ReadVariable, Assign, AssignAdd, Assign
 using ScatterOps = TypeList<ScatterUpdate, ScatterAdd, ScatterSub, ScatterMul, ScatterDiv, ScatterMin, ScatterMax>;
 
 /// The steps of optimizers.
-using UpdateOps = TypeList<ApplyGradientDescent, ApplyMomentum, ApplyAdam, SparseApplyGradientDescent,
-                           SparseApplyMomentum, SparseApplyAdam>;
+using UpdateOps =
+    TypeList<ApplyGradientDescent, ApplyMomentum, ApplyAdam, ApplyAdagrad, ApplyAdadelta, ApplyFtrl, ApplyRMSProp,
+             ApplyCenteredRMSProp, SparseApplyGradientDescent, SparseApplyMomentum, SparseApplyAdam, SparseApplyAdagrad,
+             SparseApplyAdadelta, SparseApplyFtrl, SparseApplyRMSProp, SparseApplyCenteredRMSProp>;
 
 /// The family's ops in the standard table.
 using StateOps = concat_t<VariableOps, ScatterOps, UpdateOps>;

@@ -4,4 +4,5 @@
 
 #include <dflow/kernels/contract/library_kernel.hpp>
 #include <dflow/kernels/cpu/state/list.hpp>
+#include <dflow/kernels/cpu/state/update.ipp>
 #include <dflow/kernels/cpu/state/variable.ipp>

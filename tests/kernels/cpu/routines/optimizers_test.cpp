@@ -2,6 +2,9 @@
 
 #include "checks.hpp"
 
+#include <algorithm>
+#include <initializer_list>
+
 namespace dflow::cpu {
 namespace {
 
@@ -45,19 +48,34 @@ void momentum_step(State<T>& s, std::size_t i, double g, bool nesterov) {
   s.var_expected[i] -= nesterov ? lr * (g + momentum * s.m_expected[i]) : lr * s.m_expected[i];
 }
 
+constexpr double epsilon = 0.0009765625, beta1 = 0.75, beta2 = 0.9375;
+
 template <class T>
-AdamStep<T> adam_step(bool nesterov) {
-  return {number<T>(0.75 * 0.75), number<T>(0.9375 * 0.9375), number<T>(lr), number<T>(0.75),
-          number<T>(0.9375),      number<T>(0.001),           nesterov};
+void adam_step(State<T>& s, std::size_t i, double g, bool nesterov) {
+  const double rate = lr * std::sqrt(1 - beta2 * beta2) / (1 - beta1 * beta1);
+  s.m_expected[i] += (1 - beta1) * (g - s.m_expected[i]);
+  s.v_expected[i] += (1 - beta2) * (g * g - s.v_expected[i]);
+  const double direction = nesterov ? beta1 * s.m_expected[i] + (1 - beta1) * g : s.m_expected[i];
+  s.var_expected[i] -= rate * direction / (std::sqrt(s.v_expected[i]) + epsilon);
+}
+
+template <class T>
+UpdateArguments arguments_of(State<T>& s, std::initializer_list<double> factors, bool nesterov = false) {
+  UpdateArguments arguments{.dtype = dtype_of<T>,
+                            .variables = {s.var.data(), s.m.data(), s.v.data()},
+                            .gradient = s.grad.data(),
+                            .use_nesterov = nesterov};
+  std::copy(factors.begin(), factors.end(), arguments.factors);
+  return arguments;
 }
 template <class T>
-void adam_step(State<T>& s, std::size_t i, double g, const AdamStep<T>& step) {
-  const double rate = lr * std::sqrt(1 - wide(step.beta2_power)) / (1 - wide(step.beta1_power));
-  s.m_expected[i] += 0.25 * (g - s.m_expected[i]);
-  s.v_expected[i] += 0.0625 * (g * g - s.v_expected[i]);
-  const double direction = step.use_nesterov ? 0.75 * s.m_expected[i] + 0.25 * g : s.m_expected[i];
-  s.var_expected[i] -= rate * direction / (std::sqrt(s.v_expected[i]) + wide(step.epsilon));
+UpdateArguments adam_arguments(State<T>& s, bool nesterov) {
+  return arguments_of(s, {beta1 * beta1, beta2 * beta2, lr, beta1, beta2, epsilon}, nesterov);
 }
+
+using dflow::detail::AdamRule;
+using dflow::detail::GradientDescentRule;
+using dflow::detail::MomentumRule;
 
 TEMPLATE_TEST_CASE("dense updates follow their formulas", "[routines][optimizers]", float, double, Half, BFloat16) {
   WorkStealingPool threads(2);
@@ -66,18 +84,16 @@ TEMPLATE_TEST_CASE("dense updates follow their formulas", "[routines][optimizers
     for (std::int64_t n : {0, 1, 7, 1000, 100003}) {
       State<TestType> descent(n);
       for (std::size_t i = 0; i < descent.var.size(); ++i) descent.var_expected[i] -= lr * wide(descent.grad[i]);
-      apply_gradient_descent(threads, n, descent.var.data(), number<TestType>(lr), descent.grad.data(), options);
+      apply_update<GradientDescentRule>(threads, n, arguments_of(descent, {lr}), options);
       descent.check("gradient descent");
       for (bool nesterov : {false, true}) {
         State<TestType> s(n);
         for (std::size_t i = 0; i < s.var.size(); ++i) momentum_step(s, i, wide(s.grad[i]), nesterov);
-        apply_momentum(threads, n, s.var.data(), s.m.data(), number<TestType>(lr), s.grad.data(),
-                       number<TestType>(momentum), nesterov, options);
+        apply_update<MomentumRule>(threads, n, arguments_of(s, {lr, momentum}, nesterov), options);
         s.check("momentum");
         State<TestType> a(n);
-        const auto step = adam_step<TestType>(nesterov);
-        for (std::size_t i = 0; i < a.var.size(); ++i) adam_step(a, i, wide(a.grad[i]), step);
-        apply_adam(threads, n, a.var.data(), a.m.data(), a.v.data(), step, a.grad.data(), options);
+        for (std::size_t i = 0; i < a.var.size(); ++i) adam_step(a, i, wide(a.grad[i]), nesterov);
+        apply_update<AdamRule>(threads, n, adam_arguments(a, nesterov), options);
         a.check("Adam");
       }
     }
@@ -100,19 +116,16 @@ TEMPLATE_TEST_CASE("sparse updates touch the rows of their indices alone", "[rou
     const CpuOptions options{.max_level = level};
     State<TestType> descent(limit * row);
     each([&](std::size_t to, std::size_t from) { descent.var_expected[to] -= lr * wide(descent.grad[from]); });
-    sparse_apply_gradient_descent(threads, count, row, descent.var.data(), number<TestType>(lr), descent.grad.data(),
-                                  indices.data(), options);
+    apply_update_rows<GradientDescentRule>(threads, count, row, arguments_of(descent, {lr}), indices.data(), options);
     descent.check("gradient descent");
     State<TestType> s(limit * row);
     each([&](std::size_t to, std::size_t from) { momentum_step(s, to, wide(s.grad[from]), true); });
-    sparse_apply_momentum(threads, count, row, s.var.data(), s.m.data(), number<TestType>(lr), s.grad.data(),
-                          indices.data(), number<TestType>(momentum), true, options);
+    apply_update_rows<MomentumRule>(threads, count, row, arguments_of(s, {lr, momentum}, true), indices.data(),
+                                    options);
     s.check("momentum");
     State<TestType> a(limit * row);
-    const auto step = adam_step<TestType>(false);
-    each([&](std::size_t to, std::size_t from) { adam_step(a, to, wide(a.grad[from]), step); });
-    sparse_apply_adam(threads, count, row, a.var.data(), a.m.data(), a.v.data(), step, a.grad.data(), indices.data(),
-                      options);
+    each([&](std::size_t to, std::size_t from) { adam_step(a, to, wide(a.grad[from]), false); });
+    apply_update_rows<AdamRule>(threads, count, row, adam_arguments(a, false), indices.data(), options);
     a.check("Adam");
   }
 }

@@ -264,14 +264,13 @@ struct PoolLoops {
   void (*average_backward)(const Windows& windows, std::int64_t first, std::int64_t end, const T* grad_y, T* grad_x);
 };
 
-/// T: float, double, HalfBits, BFloat16Bits; C is the type of the computation.
-template <class T, class C = typename ComputeOf<T>::type>
-struct UpdateLoops {
-  void (*gradient_descent)(std::int64_t n, T* var, C lr, const T* grad);
-  void (*momentum)(std::int64_t n, T* var, T* accum, C lr, const T* grad, C momentum, bool use_nesterov);
-  /// lr_t holds both powers of beta.
-  void (*adam)(std::int64_t n, T* var, T* m, T* v, C lr_t, C beta1, C beta2, C epsilon, bool use_nesterov,
-               const T* grad);
+/// Updates `n` elements of a variable and its slots, which share no memory.
+using UpdateElements = void (*)(std::int64_t n, void* const* variables, const void* gradient, const double* factors,
+                                bool use_nesterov);
+/// The rule of an optimizer (`kernels/shared/update_rules.hpp`). T: float, double, HalfBits, BFloat16Bits.
+template <template <class, class> class Rule, class T>
+struct UpdateLoop {
+  UpdateElements run;
 };
 
 /// T: float, double, HalfBits, BFloat16Bits, uint8 to uint64, ComplexParts for the first four; all for the last two.

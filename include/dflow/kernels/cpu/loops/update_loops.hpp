@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/cpu/loops/channel_loops.hpp>
+#include <dflow/kernels/shared/update_rules.hpp>
 
 /// Optimizer updates in one pass, and the row operations of scatters.
 namespace dflow::cpu::DFLOW_CPU_VARIANT {
@@ -10,61 +11,79 @@ DFLOW_LANE auto value_of(T x) {
   return Channelwise<T>::get(x);
 }
 
-DFLOW_LANE float sqrt_lane(float x) { return __builtin_sqrtf(x); }
-DFLOW_LANE double sqrt_lane(double x) { return __builtin_sqrt(x); }
+struct UpdateMath {
+  static DFLOW_LANE float sqrt(float x) { return __builtin_sqrtf(x); }
+  static DFLOW_LANE double sqrt(double x) { return __builtin_sqrt(x); }
+  static DFLOW_LANE float abs(float x) { return __builtin_fabsf(x); }
+  static DFLOW_LANE double abs(double x) { return __builtin_fabs(x); }
+  static DFLOW_LANE float pow(float x, float y) { return __builtin_powf(x, y); }
+  static DFLOW_LANE double pow(double x, double y) { return __builtin_pow(x, y); }
+};
 
-template <class T>
-void update_gradient_descent(int64_t n, T* DFLOW_RESTRICT var, compute_t<T> lr, const T* DFLOW_RESTRICT grad) {
-  for (int64_t i = 0; i < n; ++i) var[i] = Element<T>::narrow(value_of(var[i]) - lr * value_of(grad[i]));
-}
-
-template <class T>
-void update_momentum(int64_t n, T* DFLOW_RESTRICT var, T* DFLOW_RESTRICT accum, compute_t<T> lr,
-                     const T* DFLOW_RESTRICT grad, compute_t<T> momentum, bool use_nesterov) {
+/// The variables of an update, which share no memory.
+template <class T, class Rule>
+DFLOW_LANE void update_elements(int64_t n, Rule rule, const T* DFLOW_RESTRICT gradient, void* const* variables) {
   using C = compute_t<T>;
-  if (use_nesterov) {
+  T* DFLOW_RESTRICT const a = static_cast<T*>(variables[0]);
+  if constexpr (Rule::num_variables == 1) {
     for (int64_t i = 0; i < n; ++i) {
-      const C g = value_of(grad[i]);
-      const C a = value_of(accum[i]) * momentum + g;
-      accum[i] = Element<T>::narrow(a);
-      var[i] = Element<T>::narrow(value_of(var[i]) - lr * (g + momentum * a));
+      C x = value_of(a[i]);
+      rule(value_of(gradient[i]), x);
+      a[i] = Element<T>::narrow(x);
     }
-    return;
-  }
-  for (int64_t i = 0; i < n; ++i) {
-    const C a = value_of(accum[i]) * momentum + value_of(grad[i]);
-    accum[i] = Element<T>::narrow(a);
-    var[i] = Element<T>::narrow(value_of(var[i]) - lr * a);
+  } else if constexpr (Rule::num_variables == 2) {
+    T* DFLOW_RESTRICT const b = static_cast<T*>(variables[1]);
+    for (int64_t i = 0; i < n; ++i) {
+      C x = value_of(a[i]), y = value_of(b[i]);
+      rule(value_of(gradient[i]), x, y);
+      a[i] = Element<T>::narrow(x);
+      b[i] = Element<T>::narrow(y);
+    }
+  } else if constexpr (Rule::num_variables == 3) {
+    T *DFLOW_RESTRICT const b = static_cast<T*>(variables[1]), *DFLOW_RESTRICT const c = static_cast<T*>(variables[2]);
+    for (int64_t i = 0; i < n; ++i) {
+      C x = value_of(a[i]), y = value_of(b[i]), z = value_of(c[i]);
+      rule(value_of(gradient[i]), x, y, z);
+      a[i] = Element<T>::narrow(x);
+      b[i] = Element<T>::narrow(y);
+      c[i] = Element<T>::narrow(z);
+    }
+  } else {
+    T *DFLOW_RESTRICT const b = static_cast<T*>(variables[1]), *DFLOW_RESTRICT const c = static_cast<T*>(variables[2]),
+                            *DFLOW_RESTRICT const d = static_cast<T*>(variables[3]);
+    for (int64_t i = 0; i < n; ++i) {
+      C x = value_of(a[i]), y = value_of(b[i]), z = value_of(c[i]), w = value_of(d[i]);
+      rule(value_of(gradient[i]), x, y, z, w);
+      a[i] = Element<T>::narrow(x);
+      b[i] = Element<T>::narrow(y);
+      c[i] = Element<T>::narrow(z);
+      d[i] = Element<T>::narrow(w);
+    }
   }
 }
 
-template <class T>
-void update_adam(int64_t n, T* DFLOW_RESTRICT var, T* DFLOW_RESTRICT m, T* DFLOW_RESTRICT v, compute_t<T> lr_t,
-                 compute_t<T> beta1, compute_t<T> beta2, compute_t<T> epsilon, bool use_nesterov,
-                 const T* DFLOW_RESTRICT grad) {
+template <template <class, class> class Rule, class T>
+void update_by(int64_t n, void* const* variables, const void* gradient, const double* factors, bool use_nesterov) {
   using C = compute_t<T>;
-  const C rest1 = C(1) - beta1;
-  const C rest2 = C(1) - beta2;
-  // The direction is m, or with Nesterov's beta1 m + (1 - beta1) grad.
-  const C of_m = use_nesterov ? beta1 : C(1);
-  const C of_grad = use_nesterov ? rest1 : C(0);
-  for (int64_t i = 0; i < n; ++i) {
-    const C g = value_of(grad[i]);
-    const C old_m = value_of(m[i]);
-    const C old_v = value_of(v[i]);
-    const C new_m = old_m + rest1 * (g - old_m);
-    const C new_v = old_v + rest2 * (g * g - old_v);
-    m[i] = Element<T>::narrow(new_m);
-    v[i] = Element<T>::narrow(new_v);
-    var[i] = Element<T>::narrow(value_of(var[i]) - lr_t * (of_m * new_m + of_grad * g) / (sqrt_lane(new_v) + epsilon));
+  C narrow[Rule<C, UpdateMath>::num_factors];
+  for (int i = 0; i < Rule<C, UpdateMath>::num_factors; ++i) narrow[i] = static_cast<C>(factors[i]);
+  Rule<C, UpdateMath> rule(narrow, use_nesterov);
+  const T* const from = static_cast<const T*>(gradient);
+  if constexpr (requires { rule.flag; }) {
+    if (rule.flag) {
+      rule.flag = true;  // a loop without the question
+      return update_elements(n, rule, from, variables);
+    }
+    rule.flag = false;
   }
+  update_elements(n, rule, from, variables);
 }
 
-template <class T>
-inline constexpr UpdateLoops<T> update_table = {update_gradient_descent<T>, update_momentum<T>, update_adam<T>};
-template <class T>
-struct TableOf<UpdateLoops<T>> {
-  static constexpr const UpdateLoops<T>& value = update_table<T>;
+template <template <class, class> class Rule, class T>
+inline constexpr UpdateLoop<Rule, T> update_table = {update_by<Rule, T>};
+template <template <class, class> class Rule, class T>
+struct TableOf<UpdateLoop<Rule, T>> {
+  static constexpr const UpdateLoop<Rule, T>& value = update_table<Rule, T>;
 };
 
 template <class C>

@@ -4,169 +4,108 @@
 #include <dflow/kernels/cpu/state/variable.hpp>
 #include <dflow/ops/state/update.hpp>
 
+#include <array>
+#include <span>
+
 namespace dflow {
 
 namespace detail {
 
-/// A scalar hyperparameter. Fails if the input is no scalar.
-template <class T>
-T hyperparameter(const KernelContext& context, int i) {
-  require_scalar(context, i);
-  return *context.input<T>(i).data();
-}
+/// The variables of an update, held while it is made, and their arguments of a routine.
+class HeldUpdate {
+ public:
+  HeldUpdate(KernelContext& context, const UpdateInputs& inputs, bool use_nesterov, double element_ns);
 
-template <class T>
-T* writable_elements(VariableUpdate& update, std::size_t i, KernelContext& context) {
-  return Tensor<T>::of(update.writable(i, *context.device().allocator)).data();
-}
+  const AnyTensor& variable() const { return update_.value(0); }
+  /// Nothing may fail after it.
+  const cpu::UpdateArguments& write(const AnyTensor& gradient);
+
+ private:
+  static VariableUpdate hold(const KernelContext& context, const UpdateInputs& inputs);
+
+  KernelContext& context_;
+  const UpdateInputs& inputs_;
+  VariableUpdate update_;
+  cpu::UpdateArguments arguments_;
+};
 
 /// The rows of a sparse gradient; rows of equal index are summed.
-template <class T, class Index>
 struct SummedRows {
   AnyTensor indices, rows;
   std::int64_t count = 0;
   std::int64_t row_size = 0;
 
-  SummedRows(KernelContext& context, const AnyTensor& variable, int grad_input, int indices_input) {
-    const Tensor<T>& grad = context.input<T>(grad_input);
-    const Tensor<Index>& given = context.input<Index>(indices_input);
-    row_size = checked_row_size(context, variable, given, grad);
-    const std::int64_t bad = cpu::find_bad_index(given.num_elements(), given.data(), variable.dim(0));
-    if (bad >= 0) fail_bad_index(context, bad, given.data()[bad], variable.dim(0));
-    indices = context.allocate_temporary(dtype_of<Index>, given.shape());
-    rows = context.allocate_temporary(dtype_of<T>, grad.shape());
-    count = cpu::sum_duplicate_rows(context.pool(), given.num_elements(), row_size, given.data(), grad.data(),
-                                    static_cast<Index*>(indices.raw_data()), static_cast<T*>(rows.raw_data()),
-                                    cpu_options(context));
-  }
-  const Index* index_data() const { return static_cast<const Index*>(indices.raw_data()); }
-  const T* row_data() const { return static_cast<const T*>(rows.raw_data()); }
+  SummedRows(KernelContext& context, const AnyTensor& variable, const AnyTensor& gradient, const AnyTensor& given);
 };
 
-template <class T>
-cpu::AdamStep<T> adam_step(const KernelContext& context, bool use_nesterov) {
-  return {hyperparameter<T>(context, 3),
-          hyperparameter<T>(context, 4),
-          hyperparameter<T>(context, 5),
-          hyperparameter<T>(context, 6),
-          hyperparameter<T>(context, 7),
-          hyperparameter<T>(context, 8),
-          use_nesterov};
+inline double update_cost_ns(const KernelInit& init, int gradient, double element_ns) {
+  return 300 + estimated_elements(init.inputs[static_cast<std::size_t>(gradient)]) * element_ns;
 }
 
-inline double apply_cost_ns(const KernelInit& init, std::size_t grad, double ns_per_element) {
-  return 300 + estimated_elements(init.inputs[grad]) * ns_per_element;
-}
+/// Kernel of an update by `Rule`. `tenths_ns`: tenths of a nanosecond that an element takes, roughly.
+template <class O, template <class, class> class Rule, int tenths_ns = 10>
+struct UpdateKernel {
+  typename O::Attrs attrs;
+
+  double cost_ns(const KernelInit& init) const {
+    return update_cost_ns(init, O::update.gradient, O::update.is_sparse ? 2 : 0.1 * tenths_ns);
+  }
+
+  void operator()(KernelContext& context) const {
+    static_assert(O::update.num_variables == Rule<float, void>::num_variables);
+    static_assert(O::update.num_factors() == Rule<float, void>::num_factors);
+    HeldUpdate update(context, O::update, uses_nesterov<O>(attrs), 0.1 * tenths_ns);
+    const AnyTensor& gradient = context.input(O::update.gradient);
+    if constexpr (O::update.is_sparse) {
+      const SummedRows sums(context, update.variable(), gradient, context.input(O::update.gradient + 1));
+      const cpu::UpdateArguments& arguments = update.write(sums.rows);
+      visit_dtype<IndexTypes>(sums.indices.dtype(), [&]<class Index>() {
+        cpu::apply_update_rows<Rule>(context.pool(), sums.count, sums.row_size, arguments,
+                                     static_cast<const Index*>(sums.indices.raw_data()), cpu_options(context));
+      });
+    } else {
+      require_same_shape(context, update.variable(), gradient, "gradient");
+      cpu::apply_update<Rule>(context.pool(), gradient.num_elements(), update.write(gradient), cpu_options(context));
+    }
+  }
+};
 
 }  // namespace detail
 
-template <class T>
-struct Kernel<ApplyGradientDescent, Cpu, T> {
-  double cost_ns(const KernelInit& init) const { return detail::apply_cost_ns(init, 2, 0.3); }
-
-  void operator()(KernelContext& context) const {
-    VariableUpdate update({&detail::variable_input(context, 0, dtype_of<T>)});
-    const Tensor<T>& grad = context.input<T>(2);
-    detail::require_same_shape(context, update.value(0), grad, "gradient");
-    const T lr = detail::hyperparameter<T>(context, 1);
-    T* var = detail::writable_elements<T>(update, 0, context);
-    cpu::apply_gradient_descent(context.pool(), grad.num_elements(), var, lr, grad.data(), cpu_options(context));
-  }
+template <>
+struct Kernel<ApplyGradientDescent, Cpu> : detail::UpdateKernel<ApplyGradientDescent, detail::GradientDescentRule, 3> {
 };
-
-template <class T>
-struct Kernel<ApplyMomentum, Cpu, T> {
-  ApplyMomentum::Attrs attrs;
-
-  double cost_ns(const KernelInit& init) const { return detail::apply_cost_ns(init, 3, 0.5); }
-
-  void operator()(KernelContext& context) const {
-    VariableUpdate update(
-        {&detail::variable_input(context, 0, dtype_of<T>), &detail::variable_input(context, 1, dtype_of<T>)});
-    const Tensor<T>& grad = context.input<T>(3);
-    detail::require_same_shape(context, update.value(0), grad, "gradient");
-    detail::require_same_shape(context, update.value(0), update.value(1), "accumulator");
-    const T lr = detail::hyperparameter<T>(context, 2), momentum = detail::hyperparameter<T>(context, 4);
-    T* var = detail::writable_elements<T>(update, 0, context);
-    T* accum = detail::writable_elements<T>(update, 1, context);
-    cpu::apply_momentum(context.pool(), grad.num_elements(), var, accum, lr, grad.data(), momentum, attrs.use_nesterov,
-                        cpu_options(context));
-  }
-};
-
-template <class T>
-struct Kernel<ApplyAdam, Cpu, T> {
-  ApplyAdam::Attrs attrs;
-
-  double cost_ns(const KernelInit& init) const { return detail::apply_cost_ns(init, 9, 1.0); }
-
-  void operator()(KernelContext& context) const {
-    VariableUpdate update({&detail::variable_input(context, 0, dtype_of<T>),
-                           &detail::variable_input(context, 1, dtype_of<T>),
-                           &detail::variable_input(context, 2, dtype_of<T>)});
-    const Tensor<T>& grad = context.input<T>(9);
-    detail::require_same_shape(context, update.value(0), grad, "gradient");
-    for (std::size_t i = 1; i < 3; ++i) detail::require_same_shape(context, update.value(0), update.value(i), "moment");
-    const cpu::AdamStep<T> step = detail::adam_step<T>(context, attrs.use_nesterov);
-    T* var = detail::writable_elements<T>(update, 0, context);
-    T* m = detail::writable_elements<T>(update, 1, context);
-    T* v = detail::writable_elements<T>(update, 2, context);
-    cpu::apply_adam(context.pool(), grad.num_elements(), var, m, v, step, grad.data(), cpu_options(context));
-  }
-};
-
-template <class T, class Index>
-struct Kernel<SparseApplyGradientDescent, Cpu, T, Index> {
-  double cost_ns(const KernelInit& init) const { return detail::apply_cost_ns(init, 2, 2.0); }
-
-  void operator()(KernelContext& context) const {
-    VariableUpdate update({&detail::variable_input(context, 0, dtype_of<T>)});
-    const detail::SummedRows<T, Index> grad(context, update.value(0), 2, 3);
-    const T lr = detail::hyperparameter<T>(context, 1);
-    T* var = detail::writable_elements<T>(update, 0, context);
-    cpu::sparse_apply_gradient_descent(context.pool(), grad.count, grad.row_size, var, lr, grad.row_data(),
-                                       grad.index_data(), cpu_options(context));
-  }
-};
-
-template <class T, class Index>
-struct Kernel<SparseApplyMomentum, Cpu, T, Index> {
-  SparseApplyMomentum::Attrs attrs;
-
-  double cost_ns(const KernelInit& init) const { return detail::apply_cost_ns(init, 3, 2.0); }
-
-  void operator()(KernelContext& context) const {
-    VariableUpdate update(
-        {&detail::variable_input(context, 0, dtype_of<T>), &detail::variable_input(context, 1, dtype_of<T>)});
-    detail::require_same_shape(context, update.value(0), update.value(1), "accumulator");
-    const detail::SummedRows<T, Index> grad(context, update.value(0), 3, 4);
-    const T lr = detail::hyperparameter<T>(context, 2), momentum = detail::hyperparameter<T>(context, 5);
-    T* var = detail::writable_elements<T>(update, 0, context);
-    T* accum = detail::writable_elements<T>(update, 1, context);
-    cpu::sparse_apply_momentum(context.pool(), grad.count, grad.row_size, var, accum, lr, grad.row_data(),
-                               grad.index_data(), momentum, attrs.use_nesterov, cpu_options(context));
-  }
-};
-
-template <class T, class Index>
-struct Kernel<SparseApplyAdam, Cpu, T, Index> {
-  SparseApplyAdam::Attrs attrs;
-
-  double cost_ns(const KernelInit& init) const { return detail::apply_cost_ns(init, 9, 3.0); }
-
-  void operator()(KernelContext& context) const {
-    VariableUpdate update({&detail::variable_input(context, 0, dtype_of<T>),
-                           &detail::variable_input(context, 1, dtype_of<T>),
-                           &detail::variable_input(context, 2, dtype_of<T>)});
-    for (std::size_t i = 1; i < 3; ++i) detail::require_same_shape(context, update.value(0), update.value(i), "moment");
-    const detail::SummedRows<T, Index> grad(context, update.value(0), 9, 10);
-    const cpu::AdamStep<T> step = detail::adam_step<T>(context, attrs.use_nesterov);
-    T* var = detail::writable_elements<T>(update, 0, context);
-    T* m = detail::writable_elements<T>(update, 1, context);
-    T* v = detail::writable_elements<T>(update, 2, context);
-    cpu::sparse_apply_adam(context.pool(), grad.count, grad.row_size, var, m, v, step, grad.row_data(),
-                           grad.index_data(), cpu_options(context));
-  }
-};
+template <>
+struct Kernel<SparseApplyGradientDescent, Cpu>
+    : detail::UpdateKernel<SparseApplyGradientDescent, detail::GradientDescentRule, 3> {};
+template <>
+struct Kernel<ApplyMomentum, Cpu> : detail::UpdateKernel<ApplyMomentum, detail::MomentumRule, 5> {};
+template <>
+struct Kernel<SparseApplyMomentum, Cpu> : detail::UpdateKernel<SparseApplyMomentum, detail::MomentumRule, 5> {};
+template <>
+struct Kernel<ApplyAdam, Cpu> : detail::UpdateKernel<ApplyAdam, detail::AdamRule> {};
+template <>
+struct Kernel<SparseApplyAdam, Cpu> : detail::UpdateKernel<SparseApplyAdam, detail::AdamRule> {};
+template <>
+struct Kernel<ApplyAdagrad, Cpu> : detail::UpdateKernel<ApplyAdagrad, detail::AdagradRule> {};
+template <>
+struct Kernel<SparseApplyAdagrad, Cpu> : detail::UpdateKernel<SparseApplyAdagrad, detail::AdagradRule> {};
+template <>
+struct Kernel<ApplyAdadelta, Cpu> : detail::UpdateKernel<ApplyAdadelta, detail::AdadeltaRule> {};
+template <>
+struct Kernel<SparseApplyAdadelta, Cpu> : detail::UpdateKernel<SparseApplyAdadelta, detail::AdadeltaRule> {};
+template <>
+struct Kernel<ApplyFtrl, Cpu> : detail::UpdateKernel<ApplyFtrl, detail::FtrlRule> {};
+template <>
+struct Kernel<SparseApplyFtrl, Cpu> : detail::UpdateKernel<SparseApplyFtrl, detail::FtrlRule> {};
+template <>
+struct Kernel<ApplyRMSProp, Cpu> : detail::UpdateKernel<ApplyRMSProp, detail::RmsPropRule> {};
+template <>
+struct Kernel<SparseApplyRMSProp, Cpu> : detail::UpdateKernel<SparseApplyRMSProp, detail::RmsPropRule> {};
+template <>
+struct Kernel<ApplyCenteredRMSProp, Cpu> : detail::UpdateKernel<ApplyCenteredRMSProp, detail::CenteredRmsPropRule> {};
+template <>
+struct Kernel<SparseApplyCenteredRMSProp, Cpu>
+    : detail::UpdateKernel<SparseApplyCenteredRMSProp, detail::CenteredRmsPropRule> {};
 
 }  // namespace dflow

@@ -86,8 +86,10 @@ struct JointUpdateBodiesOf;
 template <class... Ns, class... Fs>
 struct JointUpdateBodiesOf<TypeList<Ns...>, TypeList<Fs...>> {
   using type = TypeList<JointUpdateBody<AssignUpdate<Add, Ns>, Ns>..., JointUpdateBody<AssignUpdate<Sub, Ns>, Ns>...,
-                        JointUpdateBody<GradientDescentUpdate<Fs>, Fs>..., JointUpdateBody<MomentumUpdate<Fs>, Fs>...,
-                        JointUpdateBody<AdamUpdate<Fs>, Fs>...>;
+                        JointUpdateBody<RuleUpdate<dflow::detail::GradientDescentRule, Fs>, Fs>...,
+                        JointUpdateBody<RuleUpdate<dflow::detail::MomentumRule, Fs>, Fs>...,
+                        JointUpdateBody<RuleUpdate<dflow::detail::AdamRule, Fs>, Fs>...,
+                        JointUpdateBody<RuleUpdate<dflow::detail::RmsPropRule, Fs>, Fs>...>;
 };
 
 }  // namespace detail

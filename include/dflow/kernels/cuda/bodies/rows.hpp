@@ -195,10 +195,13 @@ template <class Floats, class Numbers, class Integers>
 struct RowBodiesOf;
 template <class... Fs, class... Ns, class... Is>
 struct RowBodiesOf<TypeList<Fs...>, TypeList<Ns...>, TypeList<Is...>> {
-  using type = TypeList<RowKeysBody<std::int32_t>, RowKeysBody<std::int64_t>, ScatterUpdateBody<1>,
-                        ScatterUpdateBody<2>, ScatterUpdateBody<4>, ScatterUpdateBody<8>, ScatterUpdateBody<16>,
-                        SegmentSumBody<Ns>..., NonZeroBody<Is>..., SparseUpdateBody<GradientDescentUpdate<Fs>, Fs>...,
-                        SparseUpdateBody<MomentumUpdate<Fs>, Fs>..., SparseUpdateBody<AdamUpdate<Fs>, Fs>...>;
+  using type =
+      TypeList<RowKeysBody<std::int32_t>, RowKeysBody<std::int64_t>, ScatterUpdateBody<1>, ScatterUpdateBody<2>,
+               ScatterUpdateBody<4>, ScatterUpdateBody<8>, ScatterUpdateBody<16>, SegmentSumBody<Ns>...,
+               NonZeroBody<Is>..., SparseUpdateBody<RuleUpdate<dflow::detail::GradientDescentRule, Fs>, Fs>...,
+               SparseUpdateBody<RuleUpdate<dflow::detail::MomentumRule, Fs>, Fs>...,
+               SparseUpdateBody<RuleUpdate<dflow::detail::AdamRule, Fs>, Fs>...,
+               SparseUpdateBody<RuleUpdate<dflow::detail::RmsPropRule, Fs>, Fs>...>;
 };
 
 }  // namespace detail

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <dflow/kernels/cuda/bodies/elementwise.hpp>
+#include <dflow/kernels/shared/update_rules.hpp>
 #include <dflow/ops/math/binary.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 namespace dflow::cuda {
 
@@ -61,86 +64,51 @@ struct AssignUpdate {
   T* variable;
 };
 
-/// factors: lr. variable -= lr gradient
-template <class T>
-struct GradientDescentUpdate {
-  static constexpr const char* name = "gradient descent";
-  static constexpr const char* sparse_name = "sparse gradient descent";
-  static constexpr const char* joint_name = "joint gradient descent";
-  static constexpr int num_variables = 1;
-  using C = WideType<T>;
-
-  DFLOW_FN explicit GradientDescentUpdate(const UpdateArgs& args)
-      : variable(static_cast<T*>(args.variables[0])), lr(factor<T>(args, 0)) {}
-
-  DFLOW_FN void operator()(std::int64_t i, C gradient) const {
-    variable[i] = static_cast<T>(static_cast<C>(variable[i]) - lr * gradient);
+/// What a rule takes from `op/scalar_math.hpp`.
+struct UpdateMath {
+  template <class C>
+  DFLOW_FN static C sqrt(C x) {
+    return math::sqrt(x);
   }
-
-  T* variable;
-  C lr;
 };
 
-/// variables: the variable, the accumulator; factors: lr, momentum. As `ApplyMomentum` says.
-template <class T>
-struct MomentumUpdate {
-  static constexpr const char* name = "momentum";
-  static constexpr const char* sparse_name = "sparse momentum";
-  static constexpr const char* joint_name = "joint momentum";
-  static constexpr int num_variables = 2;
+/// An update by a rule of `kernels/shared/update_rules.hpp`.
+template <template <class, class> class RuleOf, class T>
+struct RuleUpdate {
   using C = WideType<T>;
+  using Rule = RuleOf<C, UpdateMath>;
+  static constexpr const char* name = Rule::name;
+  static constexpr const char* sparse_name = Rule::sparse_name;
+  static constexpr const char* joint_name = Rule::joint_name;
+  static constexpr int num_variables = Rule::num_variables;
+  static_assert(num_variables <= UpdateArgs::max_variables && Rule::num_factors <= UpdateArgs::max_factors);
 
-  DFLOW_FN explicit MomentumUpdate(const UpdateArgs& args)
-      : variable(static_cast<T*>(args.variables[0])),
-        accumulator(static_cast<T*>(args.variables[1])),
-        lr(factor<T>(args, 0)),
-        momentum(factor<T>(args, 1)),
-        use_nesterov(args.use_nesterov) {}
-
-  DFLOW_FN void operator()(std::int64_t i, C gradient) const {
-    const C sum = static_cast<C>(accumulator[i]) * momentum + gradient;
-    accumulator[i] = static_cast<T>(sum);
-    const C direction = use_nesterov ? gradient + momentum * sum : sum;
-    variable[i] = static_cast<T>(static_cast<C>(variable[i]) - lr * direction);
+  DFLOW_FN explicit RuleUpdate(const UpdateArgs& args)
+      : RuleUpdate(args, std::make_index_sequence<Rule::num_factors>()) {
+    for (int v = 0; v < num_variables; ++v) variables[v] = static_cast<T*>(args.variables[v]);
   }
 
-  T *variable, *accumulator;
-  C lr, momentum;
-  bool use_nesterov;
-};
-
-/// variables: the variable, m, v; factors: beta1^t, beta2^t, lr, beta1, beta2, epsilon. As `ApplyAdam` says.
-template <class T>
-struct AdamUpdate {
-  static constexpr const char* name = "adam";
-  static constexpr const char* sparse_name = "sparse adam";
-  static constexpr const char* joint_name = "joint adam";
-  static constexpr int num_variables = 3;
-  using C = WideType<T>;
-
-  DFLOW_FN explicit AdamUpdate(const UpdateArgs& args)
-      : variable(static_cast<T*>(args.variables[0])),
-        m(static_cast<T*>(args.variables[1])),
-        v(static_cast<T*>(args.variables[2])),
-        beta1(factor<T>(args, 3)),
-        beta2(factor<T>(args, 4)),
-        epsilon(factor<T>(args, 5)),
-        lr(factor<T>(args, 2) * math::sqrt(C(1) - factor<T>(args, 1)) / (C(1) - factor<T>(args, 0))),
-        of_m(args.use_nesterov ? beta1 : C(1)),
-        of_gradient(args.use_nesterov ? C(1) - beta1 : C(0)) {}
-
   DFLOW_FN void operator()(std::int64_t i, C gradient) const {
-    const C old_m = static_cast<C>(m[i]), old_v = static_cast<C>(v[i]);
-    const C new_m = old_m + (C(1) - beta1) * (gradient - old_m);
-    const C new_v = old_v + (C(1) - beta2) * (gradient * gradient - old_v);
-    m[i] = static_cast<T>(new_m);
-    v[i] = static_cast<T>(new_v);
-    const C direction = of_m * new_m + of_gradient * gradient;
-    variable[i] = static_cast<T>(static_cast<C>(variable[i]) - lr * direction / (math::sqrt(new_v) + epsilon));
+    update(i, gradient, std::make_index_sequence<num_variables>());
   }
 
-  T *variable, *m, *v;
-  C beta1, beta2, epsilon, lr, of_m, of_gradient;
+  T* variables[num_variables];
+  Rule rule;
+
+ private:
+  struct Factors {
+    C values[Rule::num_factors];
+  };
+  template <std::size_t... F>
+  DFLOW_FN RuleUpdate(const UpdateArgs& args, std::index_sequence<F...>)
+      : rule(Factors{{factor<T>(args, F)...}}.values, args.use_nesterov) {}
+
+  template <std::size_t... V>
+  DFLOW_FN void update(std::int64_t i, C gradient, std::index_sequence<V...>) const {
+    C values[] = {static_cast<C>(variables[V][i])...};
+    rule(gradient, values[V]...);
+    ((variables[V][i] = static_cast<T>(values[V])), ...);
+  }
 };
 
 }  // namespace detail
@@ -160,12 +128,8 @@ struct DenseUpdateBody {
 };
 template <class O, class T>
 using AssignUpdateBody = DenseUpdateBody<detail::AssignUpdate<O, T>, T>;
-template <class T>
-using GradientDescentBody = DenseUpdateBody<detail::GradientDescentUpdate<T>, T>;
-template <class T>
-using MomentumBody = DenseUpdateBody<detail::MomentumUpdate<T>, T>;
-template <class T>
-using AdamBody = DenseUpdateBody<detail::AdamUpdate<T>, T>;
+template <template <class, class> class Rule, class T>
+using RuleBody = DenseUpdateBody<detail::RuleUpdate<Rule, T>, T>;
 
 namespace detail {
 
@@ -173,8 +137,10 @@ template <class Numbers, class Floats>
 struct UpdateBodiesOf;
 template <class... Ns, class... Fs>
 struct UpdateBodiesOf<TypeList<Ns...>, TypeList<Fs...>> {
-  using type = TypeList<AssignUpdateBody<Add, Ns>..., AssignUpdateBody<Sub, Ns>..., GradientDescentBody<Fs>...,
-                        MomentumBody<Fs>..., AdamBody<Fs>...>;
+  using type =
+      TypeList<AssignUpdateBody<Add, Ns>..., AssignUpdateBody<Sub, Ns>...,
+               RuleBody<dflow::detail::GradientDescentRule, Fs>..., RuleBody<dflow::detail::MomentumRule, Fs>...,
+               RuleBody<dflow::detail::AdamRule, Fs>..., RuleBody<dflow::detail::RmsPropRule, Fs>...>;
 };
 
 }  // namespace detail

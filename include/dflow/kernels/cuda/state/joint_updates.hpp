@@ -39,20 +39,18 @@ class JointUpdate final : public AnyKernel {
 /// that a launch of its own costs less than the memory.
 std::optional<std::int64_t> held_gradient_bytes(const KernelInit& init);
 
-/// The joint update of the op's nodes; `call` describes their inputs.
-template <class O, const VariableUpdateCall& call, class Update, class T>
+/// The joint update of the op's nodes; `Update` is of T.
+template <class O, class Update, class T>
 constexpr JointKernel joint_update() {
-  static_assert(call.num_variables == Update::num_variables);
+  constexpr dflow::detail::UpdateInputs inputs = update_call<O>({}).inputs;
+  static_assert(inputs.num_variables == Update::num_variables);
   JointKernel joint;
-  for (const int input : call.factors) joint.same_inputs |= std::uint64_t{1} << input;
+  for (int i = 0; i < inputs.num_factors(); ++i) joint.same_inputs |= std::uint64_t{1} << inputs.factor(i);
   joint.max_held_bytes = std::int64_t{32} << 20;
   joint.held_bytes = &held_gradient_bytes;
   joint.make = [](std::span<const KernelInit> members) -> std::unique_ptr<AnyKernel> {
-    VariableUpdateCall made = call;
-    if constexpr (requires(const typename O::Attrs& attrs) { attrs.use_nesterov; }) {
-      made.use_nesterov = members.front().node.attrs_as<O>().use_nesterov;
-    }
-    return std::make_unique<JointUpdate>(members, made, kernel_function<JointUpdateBody<Update, T>>());
+    return std::make_unique<JointUpdate>(members, update_call<O>(members.front().node.attrs_as<O>()),
+                                         kernel_function<JointUpdateBody<Update, T>>());
   };
   return joint;
 }

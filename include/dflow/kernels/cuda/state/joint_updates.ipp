@@ -45,8 +45,9 @@ class UpdateTable {
       : context_(context), call_(call), first_(first), function_(function) {
     args_.errors = step_of(context).noted();
     args_.use_nesterov = call.use_nesterov;
-    std::size_t factor = 0;
-    for (const int input : call.factors) args_.factors[factor++] = context.input(first + input).raw_data();
+    for (int i = 0; i < call.inputs.num_factors(); ++i) {
+      args_.factors[i] = context.input(first + call.inputs.factor(i)).raw_data();
+    }
     begin();
   }
 
@@ -76,7 +77,9 @@ class UpdateTable {
     args_.count = 0;
     written_.clear();
     uses_ = MemoryUses();
-    for (const int input : call_.factors) uses_.add(context_.input(first_ + input), false);
+    for (int i = 0; i < call_.inputs.num_factors(); ++i) {
+      uses_.add(context_.input(first_ + call_.inputs.factor(i)), false);
+    }
     if (args_.errors != nullptr) uses_.add(args_.errors, sizeof(ErrorSlot), true);
   }
   bool writes(const Variables& variables) const {
@@ -113,7 +116,7 @@ JointUpdate::JointUpdate(std::span<const KernelInit> members, const VariableUpda
 }
 
 void JointUpdate::run(KernelContext& context) const {
-  switch (call_.num_variables) {
+  switch (call_.inputs.num_variables) {
     case 1:
       return run_with<1>(context);
     case 2:
@@ -142,7 +145,7 @@ void JointUpdate::run_with(KernelContext& context) const {
   }
   if (members.empty()) return;
   const auto gradient_of = [&](std::size_t m) -> const AnyTensor& {
-    return context.input(members[m].first + call_.gradient);
+    return context.input(members[m].first + call_.inputs.gradient);
   };
   const auto for_each_member = [&](auto&& see) {
     for (std::size_t m = 0; m < members.size(); ++m) detail::at_member(*members[m].node, [&] { see(m); });
@@ -165,13 +168,16 @@ void JointUpdate::run_with(KernelContext& context) const {
       update.require_value(m * each + v);
     }
     const AnyTensor& value = update.value(m * each);
-    dflow::detail::require_same_shape(context, value, gradient_of(m), call_.factors.size() == 0 ? "value" : "gradient");
+    dflow::detail::require_same_shape(context, value, gradient_of(m),
+                                      call_.inputs.num_factors() == 0 ? "value" : "gradient");
     for (std::size_t v = 1; v < each; ++v) {
       dflow::detail::require_same_shape(context, value, update.value(m * each + v), "slot");
     }
     if (m > 0) return;  // the factors are the same
-    for (const int input : call_.factors)
+    for (int i = 0; i < call_.inputs.num_factors(); ++i) {
+      const int input = call_.inputs.factor(i);
       detail::require_factor(input, context.input(members[m].first + input).shape());
+    }
   });
 
   // All memory is there before anything is written.

@@ -19,7 +19,7 @@ namespace cuda {
 /// finds updates that are 0, which is an error.
 void scatter_rows(KernelContext& context, DType dtype, const KernelFunction& function,
                   const KernelFunction* non_zero = nullptr);
-/// As `update_variables`, of the rows that input `call.gradient` is of, by the indices in the input after it.
+/// As `update_variables`, of the rows that the gradient is of, by the indices in the input after it.
 void update_variable_rows(KernelContext& context, DType dtype, const VariableUpdateCall& call,
                           const KernelFunction& function);
 
@@ -31,6 +31,16 @@ struct ScatterKernel {
     const KernelFunction* non_zero = nullptr;
     if constexpr (std::is_same_v<O, Div> && std::is_integral_v<T>) non_zero = &kernel_function<NonZeroBody<T>>();
     scatter_rows(context, dtype_of<T>, kernel_function<ScatterBody<O, DeviceElement<T>>>(), non_zero);
+  }
+};
+
+template <class O, template <class, class> class Rule, class T>
+struct RowUpdateKernel {
+  typename O::Attrs attrs;
+
+  void operator()(KernelContext& context) const {
+    update_variable_rows(context, dtype_of<T>, update_call<O>(attrs),
+                         kernel_function<SparseUpdateBody<RuleUpdate<Rule, T>, T>>());
   }
 };
 
@@ -59,34 +69,15 @@ template <class T>
 struct Kernel<ScatterMax, Cuda, T> : cuda::detail::ScatterKernel<ScatterMax, Maximum, T> {};
 
 template <class T>
-struct Kernel<SparseApplyGradientDescent, Cuda, T> {
-  void operator()(KernelContext& context) const {
-    cuda::update_variable_rows(
-        context, dtype_of<T>, {.gradient = 2, .factors = {1}},
-        cuda::kernel_function<cuda::SparseUpdateBody<cuda::detail::GradientDescentUpdate<T>, T>>());
-  }
-};
+struct Kernel<SparseApplyGradientDescent, Cuda, T>
+    : cuda::detail::RowUpdateKernel<SparseApplyGradientDescent, detail::GradientDescentRule, T> {};
 template <class T>
-struct Kernel<SparseApplyMomentum, Cuda, T> {
-  SparseApplyMomentum::Attrs attrs;
-
-  void operator()(KernelContext& context) const {
-    cuda::update_variable_rows(
-        context, dtype_of<T>,
-        {.num_variables = 2, .gradient = 3, .factors = {2, 5}, .use_nesterov = attrs.use_nesterov},
-        cuda::kernel_function<cuda::SparseUpdateBody<cuda::detail::MomentumUpdate<T>, T>>());
-  }
-};
+struct Kernel<SparseApplyMomentum, Cuda, T>
+    : cuda::detail::RowUpdateKernel<SparseApplyMomentum, detail::MomentumRule, T> {};
 template <class T>
-struct Kernel<SparseApplyAdam, Cuda, T> {
-  SparseApplyAdam::Attrs attrs;
-
-  void operator()(KernelContext& context) const {
-    cuda::update_variable_rows(
-        context, dtype_of<T>,
-        {.num_variables = 3, .gradient = 9, .factors = {3, 4, 5, 6, 7, 8}, .use_nesterov = attrs.use_nesterov},
-        cuda::kernel_function<cuda::SparseUpdateBody<cuda::detail::AdamUpdate<T>, T>>());
-  }
+struct Kernel<SparseApplyAdam, Cuda, T> : cuda::detail::RowUpdateKernel<SparseApplyAdam, detail::AdamRule, T> {};
+template <class T>
+struct Kernel<SparseApplyRMSProp, Cuda, T> : cuda::detail::RowUpdateKernel<SparseApplyRMSProp, detail::RmsPropRule, T> {
 };
 
 }  // namespace dflow

@@ -59,13 +59,13 @@ void scatter_rows(KernelContext& context, DType dtype, const KernelFunction& fun
 void update_variable_rows(KernelContext& context, DType dtype, const VariableUpdateCall& call,
                           const KernelFunction& function) {
   std::array<VariableState*, UpdateArgs::max_variables> states{};
-  for (int i = 0; i < call.num_variables; ++i) {
+  for (int i = 0; i < call.inputs.num_variables; ++i) {
     states[static_cast<std::size_t>(i)] = &dflow::detail::variable_input(context, i, dtype);
   }
-  VariableUpdate update = detail::hold(states, call.num_variables);
-  const AnyTensor &gradient = context.input(call.gradient), &indices = context.input(call.gradient + 1);
+  VariableUpdate update = detail::hold(states, call.inputs.num_variables);
+  const AnyTensor &gradient = context.input(call.inputs.gradient), &indices = context.input(call.inputs.gradient + 1);
   const Shape shape = update.value(0).shape();
-  for (int i = 1; i < call.num_variables; ++i) {
+  for (int i = 1; i < call.inputs.num_variables; ++i) {
     dflow::detail::require_same_shape(context, update.value(0), update.value(static_cast<std::size_t>(i)), "slot");
   }
   RowUpdateArgs args;
@@ -74,11 +74,7 @@ void update_variable_rows(KernelContext& context, DType dtype, const VariableUpd
   args.limit = shape[0];
   args.update.gradient = gradient.raw_data();
   args.update.use_nesterov = call.use_nesterov;
-  std::size_t factor = 0;
-  for (const int input : call.factors) {
-    dflow::detail::require_scalar(context, input);
-    args.update.factors[factor++] = context.input(input).raw_data();
-  }
+  detail::set_factors(context, call, args.update);
   if (args.count == 0) return;
   const CudaStep::Note note = detail::note_rows(context, "indices", args.limit, " is outside [0, ");
   const detail::SortedRows rows(context, indices, {.limit = args.limit, .errors = note.slot, .kernel = note.kernel});
@@ -87,14 +83,14 @@ void update_variable_rows(KernelContext& context, DType dtype, const VariableUpd
   args.keys = static_cast<const std::uint64_t*>(rows.keys.raw_data());
   args.places = static_cast<const std::int64_t*>(rows.places.raw_data());
   std::array<const AnyTensor*, UpdateArgs::max_variables + 2> touched{&rows.keys, &rows.places};
-  for (int i = 0; i < call.num_variables; ++i) {
+  for (int i = 0; i < call.inputs.num_variables; ++i) {
     AnyTensor& variable =
         update.writable(static_cast<std::size_t>(i), [&](const AnyTensor& value) { return copy_of(context, value); });
     args.update.variables[i] = variable.raw_data();
     touched[static_cast<std::size_t>(i) + 2] = &variable;
   }
   launch(context, function, grid_for(args.count * args.row), &args, note.slot,
-         {touched.data(), static_cast<std::size_t>(call.num_variables) + 2});
+         {touched.data(), static_cast<std::size_t>(call.inputs.num_variables) + 2});
 }
 
 }  // namespace dflow::cuda

@@ -44,59 +44,38 @@ struct Kernel<Assign, Cuda> : cuda::NoStrings {
   }
 };
 
-template <class T>
-struct Kernel<AssignAdd, Cuda, T> {
-  using Element = cuda::DeviceElement<T>;
-  static constexpr JointKernel joint =
-      cuda::joint_update<AssignAdd, cuda::assign_update_call, cuda::detail::AssignUpdate<Add, Element>, Element>();
+namespace cuda::detail {
+
+/// Kernel of an op that updates all elements; `Update` is of T's elements on a GPU.
+template <class O, class Update, class T>
+struct UpdateKernel {
+  using Element = DeviceElement<T>;
+  static constexpr JointKernel joint = joint_update<O, Update, Element>();
+  typename O::Attrs attrs;
 
   void operator()(KernelContext& context) const {
-    cuda::update_variables(context, dtype_of<T>, cuda::assign_update_call,
-                           cuda::kernel_function<cuda::AssignUpdateBody<Add, Element>>());
+    update_variables(context, dtype_of<T>, update_call<O>(attrs), kernel_function<DenseUpdateBody<Update, Element>>());
   }
 };
-template <class T>
-struct Kernel<AssignSub, Cuda, T> {
-  using Element = cuda::DeviceElement<T>;
-  static constexpr JointKernel joint =
-      cuda::joint_update<AssignSub, cuda::assign_update_call, cuda::detail::AssignUpdate<Sub, Element>, Element>();
+template <class O, class F, class T>
+using AssignKernel = UpdateKernel<O, AssignUpdate<F, DeviceElement<T>>, T>;
+template <class O, template <class, class> class Rule, class T>
+using RuleKernel = UpdateKernel<O, RuleUpdate<Rule, T>, T>;
 
-  void operator()(KernelContext& context) const {
-    cuda::update_variables(context, dtype_of<T>, cuda::assign_update_call,
-                           cuda::kernel_function<cuda::AssignUpdateBody<Sub, Element>>());
-  }
-};
+}  // namespace cuda::detail
 
 template <class T>
-struct Kernel<ApplyGradientDescent, Cuda, T> {
-  static constexpr JointKernel joint = cuda::joint_update<ApplyGradientDescent, cuda::gradient_descent_call,
-                                                          cuda::detail::GradientDescentUpdate<T>, T>();
-
-  void operator()(KernelContext& context) const {
-    cuda::update_variables(context, dtype_of<T>, cuda::gradient_descent_call,
-                           cuda::kernel_function<cuda::GradientDescentBody<T>>());
-  }
-};
+struct Kernel<AssignAdd, Cuda, T> : cuda::detail::AssignKernel<AssignAdd, Add, T> {};
 template <class T>
-struct Kernel<ApplyMomentum, Cuda, T> {
-  static constexpr JointKernel joint =
-      cuda::joint_update<ApplyMomentum, cuda::momentum_call, cuda::detail::MomentumUpdate<T>, T>();
-  ApplyMomentum::Attrs attrs;
-
-  void operator()(KernelContext& context) const {
-    cuda::update_variables(context, dtype_of<T>, cuda::with_nesterov(cuda::momentum_call, attrs.use_nesterov),
-                           cuda::kernel_function<cuda::MomentumBody<T>>());
-  }
-};
+struct Kernel<AssignSub, Cuda, T> : cuda::detail::AssignKernel<AssignSub, Sub, T> {};
 template <class T>
-struct Kernel<ApplyAdam, Cuda, T> {
-  static constexpr JointKernel joint = cuda::joint_update<ApplyAdam, cuda::adam_call, cuda::detail::AdamUpdate<T>, T>();
-  ApplyAdam::Attrs attrs;
-
-  void operator()(KernelContext& context) const {
-    cuda::update_variables(context, dtype_of<T>, cuda::with_nesterov(cuda::adam_call, attrs.use_nesterov),
-                           cuda::kernel_function<cuda::AdamBody<T>>());
-  }
-};
+struct Kernel<ApplyGradientDescent, Cuda, T>
+    : cuda::detail::RuleKernel<ApplyGradientDescent, detail::GradientDescentRule, T> {};
+template <class T>
+struct Kernel<ApplyMomentum, Cuda, T> : cuda::detail::RuleKernel<ApplyMomentum, detail::MomentumRule, T> {};
+template <class T>
+struct Kernel<ApplyAdam, Cuda, T> : cuda::detail::RuleKernel<ApplyAdam, detail::AdamRule, T> {};
+template <class T>
+struct Kernel<ApplyRMSProp, Cuda, T> : cuda::detail::RuleKernel<ApplyRMSProp, detail::RmsPropRule, T> {};
 
 }  // namespace dflow

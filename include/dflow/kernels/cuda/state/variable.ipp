@@ -22,19 +22,27 @@ inline VariableUpdate hold(const std::array<VariableState*, UpdateArgs::max_vari
   }
 }
 
+inline void set_factors(const KernelContext& context, const VariableUpdateCall& call, UpdateArgs& args) {
+  for (int i = 0; i < call.inputs.num_factors(); ++i) {
+    const int input = call.inputs.factor(i);
+    dflow::detail::require_scalar(context, input);
+    args.factors[i] = context.input(input).raw_data();
+  }
+}
+
 }  // namespace detail
 
 void update_variables(const KernelContext& context, DType dtype, const VariableUpdateCall& call,
                       const KernelFunction& function) {
   using dflow::detail::require_same_shape;
   std::array<VariableState*, UpdateArgs::max_variables> states{};
-  for (int i = 0; i < call.num_variables; ++i) {
+  for (int i = 0; i < call.inputs.num_variables; ++i) {
     states[static_cast<std::size_t>(i)] = &dflow::detail::variable_input(context, i, dtype);
   }
-  VariableUpdate update = detail::hold(states, call.num_variables);
-  const AnyTensor& gradient = context.input(call.gradient);
-  require_same_shape(context, update.value(0), gradient, call.factors.size() == 0 ? "value" : "gradient");
-  for (int i = 1; i < call.num_variables; ++i) {
+  VariableUpdate update = detail::hold(states, call.inputs.num_variables);
+  const AnyTensor& gradient = context.input(call.inputs.gradient);
+  require_same_shape(context, update.value(0), gradient, call.inputs.num_factors() == 0 ? "value" : "gradient");
+  for (int i = 1; i < call.inputs.num_variables; ++i) {
     require_same_shape(context, update.value(0), update.value(static_cast<std::size_t>(i)), "slot");
   }
   UpdateArgs args;
@@ -42,21 +50,17 @@ void update_variables(const KernelContext& context, DType dtype, const VariableU
   args.gradient = gradient.raw_data();
   args.errors = step_of(context).noted();
   args.use_nesterov = call.use_nesterov;
-  std::size_t factor = 0;
-  for (const int input : call.factors) {
-    dflow::detail::require_scalar(context, input);
-    args.factors[factor++] = context.input(input).raw_data();
-  }
+  detail::set_factors(context, call, args);
   if (args.n == 0) return;
   std::array<const AnyTensor*, UpdateArgs::max_variables> written{};
-  for (int i = 0; i < call.num_variables; ++i) {
+  for (int i = 0; i < call.inputs.num_variables; ++i) {
     AnyTensor& variable =
         update.writable(static_cast<std::size_t>(i), [&](const AnyTensor& value) { return copy_of(context, value); });
     args.variables[i] = variable.raw_data();
     written[static_cast<std::size_t>(i)] = &variable;
   }
   launch(context, function, grid_for(args.n), &args, args.errors,
-         {written.data(), static_cast<std::size_t>(call.num_variables)});
+         {written.data(), static_cast<std::size_t>(call.inputs.num_variables)});
 }
 
 }  // namespace dflow::cuda

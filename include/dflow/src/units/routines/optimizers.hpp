@@ -6,25 +6,21 @@
 
 namespace dflow::cpu {
 
-#define DFLOW_INSTANTIATE_SPARSE_UPDATES(T, Index)                                                                   \
-  template void sparse_apply_gradient_descent<T, Index>(ThreadPool&, std::int64_t, std::int64_t, T*, T, const T*,    \
-                                                        const Index*, const CpuOptions&);                            \
-  template void sparse_apply_momentum<T, Index>(ThreadPool&, std::int64_t, std::int64_t, T*, T*, T, const T*,        \
-                                                const Index*, T, bool, const CpuOptions&);                           \
-  template void sparse_apply_adam<T, Index>(ThreadPool&, std::int64_t, std::int64_t, T*, T*, T*, const AdamStep<T>&, \
-                                            const T*, const Index*, const CpuOptions&);
-#define DFLOW_INSTANTIATE_UPDATES(T)                                                                                   \
-  template void apply_gradient_descent<T>(ThreadPool&, std::int64_t, T*, T, const T*, const CpuOptions&);              \
-  template void apply_momentum<T>(ThreadPool&, std::int64_t, T*, T*, T, const T*, T, bool, const CpuOptions&);         \
-  template void apply_adam<T>(ThreadPool&, std::int64_t, T*, T*, T*, const AdamStep<T>&, const T*, const CpuOptions&); \
-  DFLOW_INSTANTIATE_SPARSE_UPDATES(T, std::int32_t)                                                                    \
-  DFLOW_INSTANTIATE_SPARSE_UPDATES(T, std::int64_t)
+#define DFLOW_INSTANTIATE_UPDATES(Rule)                                                                                \
+  template void apply_update<Rule>(ThreadPool&, std::int64_t, const UpdateArguments&, const CpuOptions&);              \
+  template void apply_update_rows<Rule, std::int32_t>(ThreadPool&, std::int64_t, std::int64_t, const UpdateArguments&, \
+                                                      const std::int32_t*, const CpuOptions&);                         \
+  template void apply_update_rows<Rule, std::int64_t>(ThreadPool&, std::int64_t, std::int64_t, const UpdateArguments&, \
+                                                      const std::int64_t*, const CpuOptions&);
 
-DFLOW_INSTANTIATE_UPDATES(float)
-DFLOW_INSTANTIATE_UPDATES(double)
-DFLOW_INSTANTIATE_UPDATES(Half)
-DFLOW_INSTANTIATE_UPDATES(BFloat16)
+DFLOW_INSTANTIATE_UPDATES(dflow::detail::GradientDescentRule)
+DFLOW_INSTANTIATE_UPDATES(dflow::detail::MomentumRule)
+DFLOW_INSTANTIATE_UPDATES(dflow::detail::AdamRule)
+DFLOW_INSTANTIATE_UPDATES(dflow::detail::AdagradRule)
+DFLOW_INSTANTIATE_UPDATES(dflow::detail::AdadeltaRule)
+DFLOW_INSTANTIATE_UPDATES(dflow::detail::FtrlRule)
+DFLOW_INSTANTIATE_UPDATES(dflow::detail::RmsPropRule)
+DFLOW_INSTANTIATE_UPDATES(dflow::detail::CenteredRmsPropRule)
 
 }  // namespace dflow::cpu
-#undef DFLOW_INSTANTIATE_SPARSE_UPDATES
 #undef DFLOW_INSTANTIATE_UPDATES
