@@ -33,7 +33,8 @@ RecordWriter::RecordWriter(FileSystem& files, std::string path, const RecordWrit
     throw_error(Status::invalid_argument(str_cat("cannot append to '", path_, "': a zlib stream has one end")));
   }
   const bool is_replaced = !options.append && !options.is_new;
-  if (is_replaced && files.exists(path_) && !files.is_directory(path_)) files.remove(path_);
+  // Empty at first, and with the permissions and the place of the file that is there.
+  if (is_replaced && files.exists(path_)) files.write_file_atomically(path_, std::string_view());
   file_ = options.is_new ? files.create_file(path_) : files.open_for_appending(path_);
   if (options.compression == RecordCompression::none) {
     if (options.append) offset_ = files.file_size(path_);

@@ -73,8 +73,8 @@ class TensorBundleReader {
 };
 
 /// Writes tensors as a checkpoint of TensorFlow's version 2 of one shard, which TensorFlow and `Saver::restore` read.
-/// Blocks. An existing checkpoint is replaced: its index is removed first and the new index is written last. In
-/// between there is no checkpoint.
+/// Blocks. An existing checkpoint is replaced: its data first, its index last. In between a tensor whose data have
+/// changed is DataLoss by its checksum.
 ///
 /// Errors: InvalidArgument for an empty name, a name that begins with a zero byte, two tensors of one name, and
 /// uninitialised tensors; errors of the file system.

@@ -331,14 +331,9 @@ void write_tensor_bundle(FileSystem& files, const std::string& prefix, std::span
     table.add(name, detail::bundle_entry_bytes(detail::append_to_bundle(data, *tensor)));
   }
   table.finish();
-  const std::string index_path = checkpoint_index_path(prefix);
-  if (files.exists(index_path)) {
-    files.remove(index_path);
-    files.sync_directory(parent_directory(index_path));
-  }
-  data.finish();
-  AtomicFile index_file(files, index_path);
+  AtomicFile index_file(files, checkpoint_index_path(prefix));
   index_file.append(index);
+  data.finish();  // with the index of the old data, its checksums are wrong
   index_file.finish();
 }
 
