@@ -129,3 +129,32 @@ TEST_CASE("a task that is told to end waits for one session of a client, and for
     CHECK(ended.get() == 0);
   }
 }
+
+TEST_CASE("a task that ends when nobody uses it has seen a session that came and went between two looks", "[net]") {
+  for (const bool has_master : {false, true}) {
+    CAPTURE(has_master);
+    dflow::testing::MemoryCluster cluster({{"ps", 1}, {"worker", 1}});
+    const std::string ending = has_master ? "worker" : "ps";
+    const auto began = std::chrono::steady_clock::now();
+    auto ended = std::async(std::launch::async,
+                            [&] { return cluster.server(ending, 0).join({.idle = std::chrono::milliseconds(200)}); });
+    // Nobody has had a session yet.
+    CHECK(ended.wait_for(std::chrono::milliseconds(500)) == std::future_status::timeout);
+    CHECK(std::chrono::steady_clock::now() - began >= std::chrono::milliseconds(500));
+    {
+      Graph graph;
+      Output<float> y;
+      {
+        const auto on = graph.device("/job:ps/task:0");
+        y = constant(graph, 1.0f) + 1.0f;
+      }
+      SessionOptions options;
+      options.target = has_master ? remote_master(cluster.spec(), "/job:worker/task:0", {}, cluster.options())
+                                  : cluster.server("worker", 0).target();
+      CHECK(Session(graph, options).run(y).scalar() == 2);
+    }
+    CHECK(ended.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
+    cluster.server(ending, 0).stop();
+    CHECK(ended.get() == 0);
+  }
+}

@@ -342,12 +342,17 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     Clock& clock = *options.clock;
     std::optional<Clock::time_point> most;  // after SIGTERM
     Clock::time_point last_used = clock.now();
-    bool was_used = false;
+    std::uint64_t num_seen = 0;
     const auto is_over = [&] {
-      const bool is_used = worker->status().num_sessions > 0 || (master != nullptr && master->num_sessions() > 0);
-      was_used |= is_used;
-      if (is_used) last_used = clock.now();
-      if (until.idle && was_used && clock.now() - last_used >= *until.idle) return true;
+      detail::SessionCount count = worker->count_sessions();
+      if (master != nullptr) {
+        const detail::SessionCount whole = master->count_sessions();
+        count = {count.now + whole.now, count.ever + whole.ever};
+      }
+      const bool is_used = count.now > 0;
+      if (is_used || count.ever != num_seen) last_used = clock.now();  // also of one that has come and gone meanwhile
+      num_seen = count.ever;
+      if (until.idle && num_seen > 0 && clock.now() - last_used >= *until.idle) return true;
       if (!termination.has_come() && !until.stop.stop_requested()) return false;
       if (!most) {
         most = clock.after(until.grace);

@@ -61,7 +61,7 @@ class Master : public std::enable_shared_from_this<Master> {
   void forget(const Visit& visit, const Status& why);
   /// Ends all sessions and steps; none begins any more.
   void stop(const Status& why);
-  std::size_t num_sessions() const;
+  detail::SessionCount count_sessions() const;
   /// Adds the sessions of clients, and their steps and partial runs, to the status of the task.
   void add_to(TaskStatus& status) const;
 

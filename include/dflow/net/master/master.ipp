@@ -311,9 +311,9 @@ void Master::drop(std::vector<std::shared_ptr<HostedSession>> sessions, const St
   options_.pool->schedule([sessions = std::move(sessions)]() mutable { sessions.clear(); });
 }
 
-std::size_t Master::num_sessions() const {
+detail::SessionCount Master::count_sessions() const {
   const std::lock_guard lock(mutex_);
-  return sessions_.size();
+  return sessions_.count();
 }
 
 void Master::add_to(TaskStatus& status) const {

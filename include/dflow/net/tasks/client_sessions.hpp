@@ -31,6 +31,11 @@ inline ByteCharge charge_graph(const Incoming& request) {
   return charge;
 }
 
+struct SessionCount {
+  std::size_t now = 0;
+  std::uint64_t ever = 0;  ///< those that have ended, too
+};
+
 /// The sessions that a task keeps for its clients, by visit and by number.
 ///
 /// Thread safety: guarded by the mutex of its owner.
@@ -47,6 +52,7 @@ class ClientSessions {
     for (const auto& [visit, sessions] : by_visit_) size += sessions.size();
     return size;
   }
+  SessionCount count() const noexcept { return {size(), num_added_}; }
   /// Null if there is none.
   std::shared_ptr<Session> find(const Visit::Id& visit, std::uint64_t number) const {
     const auto of_visit = by_visit_.find(visit);
@@ -61,6 +67,7 @@ class ClientSessions {
       throw_error(Status::resource_exhausted(str_cat("more than ", most, " sessions of one client")));
     }
     by_visit_[visit].emplace(number, std::move(session));
+    ++num_added_;
   }
   /// Null if there is none.
   std::shared_ptr<Session> take(const Visit::Id& visit, std::uint64_t number) {
@@ -94,6 +101,7 @@ class ClientSessions {
 
  private:
   ByVisit by_visit_;
+  std::uint64_t num_added_ = 0;
 };
 
 }  // namespace dflow::net::detail

@@ -59,6 +59,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   void stop(const Status& why);
   /// The present state: sessions, runs and tensors that are waited for.
   TaskStatus status() const;
+  detail::SessionCount count_sessions() const;
 
  private:
   struct ClientShares;

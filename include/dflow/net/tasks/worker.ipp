@@ -374,6 +374,11 @@ void Worker::stop(const Status& why) {
   options_.steps->cancel_all(why);
 }
 
+detail::SessionCount Worker::count_sessions() const {
+  const std::lock_guard lock(mutex_);
+  return sessions_.count();
+}
+
 TaskStatus Worker::status() const {
   const Clock::time_point now = options_.clock->now();
   const auto age_ns = [&](Clock::time_point since) {
