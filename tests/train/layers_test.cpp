@@ -547,6 +547,7 @@ TEST_CASE("An embedding gathers rows of a trained table") {
   df::Graph graph({.seed = 2});
   auto ids = df::placeholder<std::int64_t>(graph, {df::dynamic});
   auto y = df::embedding<float>(ids, 10, 4);
+  CHECK(y.node().name == "embedding/Gather");
   CHECK(y.shape() == df::PartialShape{df::dynamic, 4});
   auto train = df::train::GradientDescent(1.0f).minimize(df::reduce_sum(y));
   df::Session session(graph);

@@ -136,11 +136,11 @@ AnyOutput detail::AnyEmbedding::call(const AnyOutput& ids, const At& at) const {
   require_positive(width_, "width", name(), at);
   const Composite place(*ids.graph(), at.where);
   LayerBuilder layer(*state_, *ids.graph(), dtype_, at);
+  const ScopeGuard scope = enter_layer(*ids.graph(), *state_, at);
   if (layer.is_first_call()) {
-    const ScopeGuard scope = enter_layer(*ids.graph(), *state_, at);
     layer.make("table", dtype_, {rows_, width_}, options_.initializer, options_.regularizer);
   }
-  const AnyOutput y = dflow::detail::any_rows_of(layer.variable("table").read_edge(), ids, at);
+  const AnyOutput y = dflow::detail::any_rows_of(layer.variable("table").read_edge(), ids, {.where = at.where});
   layer.commit();
   return y;
 }
