@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "cluster_harness.hpp"
+#include "support/errors.hpp"
 
 namespace df = dflow;
 using df::testing::MemoryCluster;
@@ -203,6 +204,24 @@ TEST_CASE("a replica that has ended is not waited for when the barrier's paramet
       last_of);
   CHECK(has_restarted);
   CHECK(values == undisturbed);
+}
+
+TEST_CASE("a replica waits for parameter servers that do not come as long as its model may take to be ready") {
+  SyncedCluster synced(1, 1);
+  MemoryCluster& cluster = synced.cluster;
+  cluster.stop("ps", 0);
+  SyncedModel model(df::train::replica_device(cluster.spec_of("worker", 0)),
+                    df::train::SyncReplicasOptions{.replicas = 1, .rank = 0});
+  df::SessionOptions session{.target = cluster.server("worker", 0).target({"/job:ps"})};
+  session.startup_timeout = std::chrono::hours(1);  // or the server's
+  for (const bool is_chief : {true, false}) {
+    df::train::Supervisor supervisor(
+        model.graph, model.sync->supervised(
+                         {.session = session, .is_chief = is_chief, .ready_timeout = std::chrono::milliseconds(300)}));
+    const df::Status status = status_of([&] { supervisor.session(); });
+    CHECK(status.code() == df::Code::deadline_exceeded);
+    CHECK_THAT(status.to_string(), Catch::Contains("/job:ps/replica:0/task:0"));
+  }
 }
 
 TEST_CASE("a replica that is told to stop while it looks for the parameter servers leaves when they are there") {
