@@ -55,7 +55,7 @@ TEST_CASE("numbers are written and read back", "[strings]") {
     return session.run({{fed, some_texts({"1", "2", "no\x01"})}}, string_to_number<double>(fed));
   });
   CHECK(status.code() == Code::invalid_argument);
-  CHECK(mentions(status, "string[2] = 'no\x01' to double"));
+  CHECK(mentions(status, "string[2] = 'no\\x01' to double"));
 }
 
 TEST_CASE("NaN is written without a sign", "[strings]") {
