@@ -98,6 +98,7 @@ const std::map<std::string_view, std::vector<std::string_view>>& reasons() {
         "StalenessClock",
         "StalenessClockDropLate",
         "StalenessClockJoin",
+        "StalenessClockLead",
         "StalenessClockLeave",
         "StalenessClockTick",
         "StalenessClockWait",

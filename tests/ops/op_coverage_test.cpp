@@ -146,6 +146,7 @@ constexpr std::array<OpWithoutRows, 151> ops_without_rows{{
     {"TokenBarrierClose", "meets other steps; tests/ops/data_flow/token_barrier_test.cpp"},
     {"StalenessClock", "meets other steps; tests/ops/data_flow/staleness_clock_test.cpp"},
     {"StalenessClockJoin", "meets other steps; tests/ops/data_flow/staleness_clock_test.cpp"},
+    {"StalenessClockLead", "meets other steps; tests/ops/data_flow/staleness_clock_test.cpp"},
     {"StalenessClockWait", "meets other steps; tests/ops/data_flow/staleness_clock_test.cpp"},
     {"StalenessClockTick", "meets other steps; tests/ops/data_flow/staleness_clock_test.cpp"},
     {"StalenessClockLeave", "meets other steps; tests/ops/data_flow/staleness_clock_test.cpp"},

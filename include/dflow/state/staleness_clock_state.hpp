@@ -21,12 +21,19 @@ namespace dflow {
 /// replica. Therefore a clock that was started anew holds back nobody for replicas that have left, and a replica that
 /// joins late holds back nobody.
 ///
+/// The leader watches who has left, and holds a place as long as its process lives: a call that is cancelled when its
+/// client is lost. A call that watches ends with it (Aborted). If the leader loses the place before its replica has
+/// left, it is lost: waiting calls are told Aborted, since nobody looks after late replicas any more, and a replica
+/// joins when somebody leads again.
+///
 /// Thread safety: all functions may be called from any thread. A `done` is called once, from any thread, also with the
 /// status that its token was cancelled with.
 /// Errors: InvalidArgument for a rank that is not in [0, replicas). Aborted for a member that is present no more:
-/// another one has joined under its rank, it was given up or has left, or another clock gave its number.
+/// another one has joined under its rank, it was given up or has left, or another clock gave its number; also for a
+/// member that waits when the leader is lost.
 class StalenessClockState final : public AwaitedResource {
  public:
+  using JoinDone = UniqueFunction<void(Status, std::int64_t member)>;
   using WaitDone = UniqueFunction<void(Status, std::int64_t step)>;
   using LeaveDone = UniqueFunction<void(Status)>;
   using WatchDone = UniqueFunction<void(Status, std::vector<std::int32_t> ranks)>;
@@ -46,15 +53,26 @@ class StalenessClockState final : public AwaitedResource {
   /// A new member of that rank, which takes the place of the earlier member. A call that waits as the earlier member
   /// is told Aborted, and a call that leaves as it is told AlreadyExists.
   std::int64_t join(std::int64_t rank);
+  /// The same, when there is a leader if it is lost.
+  void join_async(std::int64_t rank, const CancellationToken& cancellation, JoinDone done);
+  /// For a replica that has no model to train yet: tells -1 when somebody leads. Errors: OutOfRange if the chief was
+  /// told to stop before it led.
+  void await_leader_async(std::int64_t rank, const CancellationToken& cancellation, JoinDone done);
+  /// `rank` leads from now on. The call is done when it is cancelled, or, with AlreadyExists, when another call holds
+  /// the leader's place.
+  void lead_async(std::int64_t rank, const CancellationToken& cancellation, LeaveDone done);
   /// Tells the member's clock, the step that it does next, as soon as that step may begin. Errors: DeadlineExceeded,
   /// naming the late replicas, when others were too late (`drop_late`).
   void wait_async(std::int64_t member, const CancellationToken& cancellation, WaitDone done);
   /// The member has finished its step.
   void tick(std::int64_t member);
-  /// The replica is waited for no more, from now on. Calls `done` when the watcher knows; at once if nobody has
-  /// watched yet, or the watcher is gone: its call was cancelled, and not because its time was over. Errors:
-  /// AlreadyExists if another one joins under its rank before that.
+  /// The replica is waited for no more, from now on. Calls `done` when the watcher knows; at once if nobody leads, or
+  /// as soon as the leader has lost its place. Errors: AlreadyExists if another one joins under its rank before that.
   void leave_async(std::int64_t rank, const CancellationToken& cancellation, LeaveDone done);
+  /// For the chief, whose rank is `rank`, if it will not lead: it has left, and replicas that wait for a leader without
+  /// a model are told OutOfRange as long as the call waits. Calls `done` when all others have joined, have left or were
+  /// told, or somebody leads. If somebody leads, it leaves.
+  void end_async(std::int64_t rank, const CancellationToken& cancellation, LeaveDone done);
   /// Tells the watcher which replicas have left or were given up, ascending, as soon as the list differs from `known`,
   /// ascending too, or holds all replicas. Known ranks that this clock has never seen have left it too: the watcher
   /// knew them from the clock before. If all have left and the watcher knew it, a watcher that calls once more with an
@@ -73,6 +91,7 @@ class StalenessClockState final : public AwaitedResource {
 
  private:
   struct State;
+  void begin_async(std::int64_t rank, bool joins, const CancellationToken& cancellation, JoinDone done);
   void require_rank(std::int64_t rank) const;
   Status not_present(std::int64_t member) const;
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <mutex>
 #include <utility>
 
@@ -31,13 +32,30 @@ struct StalenessClockState::State {
   struct Watcher {
     WatchDone done;
   };
+  struct Beginner {
+    std::int64_t rank;
+    bool joins;  ///< else it only waits for a leader
+    JoinDone done;
+  };
+  struct Leader {
+    std::int64_t rank;
+    LeaveDone done;
+  };
+  /// The chief, which does not lead.
+  struct Ender {
+    std::int64_t rank;
+    LeaveDone done;
+  };
   /// The calls to complete when the lock is released.
   struct Due {
     std::vector<Waiter> waiters, others;
     std::vector<Leaver> leavers;
     std::vector<Watcher> watchers;
+    std::vector<Beginner> told;
+    std::vector<Leader> leaders;
+    std::vector<Ender> enders;
     std::vector<std::int32_t> gone;
-    Status others_status, leavers_status;
+    Status others_status, leavers_status, watchers_status, told_status, leaders_status;
 
     Due() = default;
     Due(const Due&) = delete;
@@ -46,12 +64,17 @@ struct StalenessClockState::State {
       for (Waiter& waiter : waiters) waiter.done(Status(), waiter.clock);
       for (Waiter& waiter : others) waiter.done(others_status, waiter.clock);
       for (Leaver& leaver : leavers) leaver.done(leavers_status);
-      for (Watcher& watcher : watchers) watcher.done(Status(), gone);
+      for (Watcher& watcher : watchers) watcher.done(watchers_status, gone);
+      for (Beginner& beginner : told) beginner.done(told_status, -1);
+      for (Leader& leader : leaders) leader.done(leaders_status);
+      for (Ender& ender : enders) ender.done(Status());
     }
   };
 
-  State(std::int64_t replicas, std::int64_t most) : staleness(most), of(static_cast<std::size_t>(replicas)) {}
+  State(std::string of_clock, std::int64_t replicas, std::int64_t most)
+      : name(std::move(of_clock)), staleness(most), of(static_cast<std::size_t>(replicas)) {}
 
+  const std::string name;  ///< its description
   const std::int64_t staleness;
   mutable std::mutex mutex;
   std::vector<Replica> of;  ///< by rank
@@ -59,25 +82,35 @@ struct StalenessClockState::State {
   std::int64_t least = 0;
   std::int64_t num_changes = 0;     ///< of present replicas, and of clocks
   Status failed = Status();         ///< others were too late
-  bool is_watched = false;          ///< or is between two calls
+  bool is_leader_lost = false;      ///< and nobody leads
+  std::int64_t leader = -1;         ///< the rank that led last
   bool have_all_left = false;       ///< and the watcher knows
   std::vector<std::int32_t> known;  ///< to the watcher
   detail::WaitList<Waiter> waiters;
   detail::WaitList<Leaver> leavers;
   detail::WaitList<Watcher> watchers;
+  detail::WaitList<Beginner> beginners;
+  detail::WaitList<Leader> leaders;  ///< one at most
+  detail::WaitList<Ender> enders;
 
   void give_up(Waiter& waiter, const Status& status) { waiter.done(status, waiter.clock); }
   void give_up(Leaver& leaver, const Status& status) { leaver.done(status); }
-  void give_up(Watcher& watcher, const Status& status) {
+  void give_up(Watcher& watcher, const Status& status) { watcher.done(status, {}); }
+  void give_up(Beginner& beginner, const Status& status) { beginner.done(status, -1); }
+  void give_up(Leader& leads, const Status& status) {
     {
       Due due;
       const std::lock_guard lock(mutex);
-      if (watchers.is_empty() && status.code() != Code::deadline_exceeded) {
-        is_watched = false;
-        due.leavers = leavers.take_all();
-      }
+      if (leaders.is_empty()) lose_leader(due);
     }
-    watcher.done(status, {});
+    leads.done(status);
+  }
+  void give_up(Ender& ender, const Status& status) {
+    {
+      const std::lock_guard lock(mutex);
+      if (enders.is_empty()) begin_anew();
+    }
+    ender.done(status);
   }
 
   Replica& replica(std::int64_t rank) { return of[static_cast<std::size_t>(rank)]; }
@@ -91,10 +124,55 @@ struct StalenessClockState::State {
   bool is_known(std::int64_t rank) const {
     return std::find(known.begin(), known.end(), static_cast<std::int32_t>(rank)) != known.end();
   }
+  bool is_led() const noexcept { return !leaders.is_empty(); }
+  void lose_leader(Due& due) {
+    due.leavers = leavers.take_all();
+    due.watchers = watchers.take_all();
+    due.watchers_status = leader_is_lost();
+    if (have_all_left || replica(leader).standing == Standing::left) return;
+    is_leader_lost = true;
+    due.others = waiters.take_all();
+    due.others_status = leader_is_lost();
+  }
+  Status leader_is_lost() const {
+    return Status::aborted(str_cat(name, ": the leader, replica ", leader, ", is lost"));
+  }
+  /// The replica has left. Returns those that join now: the leader that they wait for is not lost any more.
+  std::vector<Beginner> note_left(std::int64_t rank, Due& due) {
+    replica(rank).standing = Standing::left;
+    due.others_status = Status::aborted(str_cat(name, ": replica ", rank, " has left"));
+    note_change(due);
+    if (rank != leader || !std::exchange(is_leader_lost, false)) return {};
+    return beginners.take_if([](const Beginner& one) { return one.joins; });
+  }
+  /// Nobody has trained: the replicas that were told the end may come again.
+  void begin_anew() {
+    const auto is_present = [](const Replica& one) { return one.standing == Standing::present; };
+    if (is_led() || std::any_of(of.begin(), of.end(), is_present)) return;
+    for (Replica& one : of) one.standing = Standing::unknown;
+  }
+  /// Tells the replicas that wait without a model that the training ends, and the chief when all are told.
+  void tell_end(Due& due) {
+    if (enders.is_empty()) return;
+    const std::int64_t chief = enders.front().rank;
+    due.told = beginners.take_if([](const Beginner& one) { return !one.joins; });
+    due.told_status =
+        Status::out_of_range(str_cat(name, ": the chief, replica ", chief, ", was told to stop before it led"));
+    for (const Beginner& one : due.told) replica(one.rank).standing = Standing::left;
+    if (due.others_status.ok()) due.others_status = due.told_status;
+    if (!due.told.empty()) note_change(due);
+    if (std::any_of(of.begin(), of.end(), [](const Replica& one) { return one.standing == Standing::unknown; })) return;
+    due.enders = enders.take_all();
+    begin_anew();
+  }
   bool may_begin(std::int64_t clock) const noexcept { return clock - least <= staleness; }
   std::vector<std::int32_t> gone() const {
     return detail::ranks_where(
         of, [](const Replica& one) { return one.standing == Standing::left || one.standing == Standing::given_up; });
+  }
+  template <class Call>
+  static void add(std::vector<Call>& to, std::vector<Call> calls) {
+    to.insert(to.end(), std::make_move_iterator(calls.begin()), std::make_move_iterator(calls.end()));
   }
   /// Tells the calls that are concerned: a replica joined or left, or a clock changed.
   void note_change(Due& due) {
@@ -104,10 +182,10 @@ struct StalenessClockState::State {
       if (one.standing == Standing::present && (slowest < 0 || one.clock < slowest)) slowest = one.clock;
     }
     if (slowest >= 0) least = slowest;
-    due.others = waiters.take_if([&](const Waiter& waiter) { return find(waiter.member) == nullptr; });
-    due.waiters = waiters.take_if([&](const Waiter& waiter) { return may_begin(waiter.clock); });
+    add(due.others, waiters.take_if([&](const Waiter& waiter) { return find(waiter.member) == nullptr; }));
+    add(due.waiters, waiters.take_if([&](const Waiter& waiter) { return may_begin(waiter.clock); }));
     due.gone = gone();
-    if (due.gone != known) due.watchers = watchers.take_all();
+    if (due.gone != known) add(due.watchers, watchers.take_all());
   }
 };
 
@@ -115,7 +193,7 @@ StalenessClockState::StalenessClockState(std::string name, std::int64_t replicas
     : name_(std::move(name)),
       replicas_(replicas),
       staleness_(staleness),
-      state_(std::make_shared<State>(std::max<std::int64_t>(replicas, 0), staleness)) {
+      state_(std::make_shared<State>(debug_string(), std::max<std::int64_t>(replicas, 0), staleness)) {
   if (replicas < 1 || staleness < 0) {
     throw_error(Status::invalid_argument(str_cat(debug_string(), ": not 1 <= replicas and 0 <= staleness")));
   }
@@ -148,6 +226,9 @@ void StalenessClockState::abandon(const Status& why) {
   detail::end_waiting(kept, &State::waiters, why);
   detail::end_waiting(kept, &State::leavers, why);
   detail::end_waiting(kept, &State::watchers, why);
+  detail::end_waiting(kept, &State::beginners, why);
+  detail::end_waiting(kept, &State::enders, why);
+  detail::end_waiting(kept, &State::leaders, why);
 }
 
 void StalenessClockState::require_rank(std::int64_t rank) const { detail::require_rank(rank, replicas_, *this); }
@@ -171,7 +252,47 @@ std::int64_t StalenessClockState::join(std::int64_t rank) {
   state_->have_all_left = false;
   const std::int64_t member = state_->last_member;
   state_->note_change(due);
+  state_->tell_end(due);
   return member;
+}
+
+void StalenessClockState::begin_async(std::int64_t rank, bool joins, const CancellationToken& cancellation,
+                                      JoinDone done) {
+  require_rank(rank);
+  State::Due due;
+  std::unique_lock lock(state_->mutex);
+  if (joins ? !state_->is_leader_lost : state_->is_led()) {
+    lock.unlock();
+    return done(Status(), joins ? join(rank) : -1);
+  }
+  const std::uint64_t id = state_->beginners.add(State::Beginner{rank, joins, std::move(done)});
+  state_->tell_end(due);
+  detail::wait_for(state_, &State::beginners, lock, id, cancellation);
+}
+
+void StalenessClockState::join_async(std::int64_t rank, const CancellationToken& cancellation, JoinDone done) {
+  begin_async(rank, true, cancellation, std::move(done));
+}
+
+void StalenessClockState::await_leader_async(std::int64_t rank, const CancellationToken& cancellation, JoinDone done) {
+  begin_async(rank, false, cancellation, std::move(done));
+}
+
+void StalenessClockState::lead_async(std::int64_t rank, const CancellationToken& cancellation, LeaveDone done) {
+  require_rank(rank);
+  State::Due due;
+  due.leaders_status = Status::already_exists(str_cat(debug_string(), ": somebody else leads now"));
+  std::unique_lock lock(state_->mutex);
+  due.leaders = state_->leaders.take_all();
+  due.enders = state_->enders.take_all();
+  state_->leader = rank;
+  state_->is_leader_lost = false;
+  std::vector<State::Beginner> beginners = state_->beginners.take_all();
+  const std::uint64_t id = state_->leaders.add(State::Leader{rank, std::move(done)});
+  lock.unlock();
+  for (State::Beginner& one : beginners) one.done(Status(), one.joins ? join(one.rank) : -1);
+  lock.lock();
+  detail::wait_for(state_, &State::leaders, lock, id, cancellation);
 }
 
 void StalenessClockState::wait_async(std::int64_t member, const CancellationToken& cancellation, WaitDone done) {
@@ -183,8 +304,9 @@ void StalenessClockState::wait_async(std::int64_t member, const CancellationToke
   }
   const std::int64_t clock = one->clock;
   const bool may_begin = state_->may_begin(clock);
-  if (may_begin || !state_->failed.ok()) {
-    const Status status = may_begin ? Status() : state_->failed;
+  if (may_begin || !state_->failed.ok() || state_->is_leader_lost) {
+    Status status = state_->is_leader_lost ? state_->leader_is_lost() : state_->failed;
+    if (may_begin) status = Status();
     lock.unlock();
     return done(status, clock);
   }
@@ -204,18 +326,35 @@ void StalenessClockState::tick(std::int64_t member) {
 void StalenessClockState::leave_async(std::int64_t rank, const CancellationToken& cancellation, LeaveDone done) {
   require_rank(rank);
   State::Due due;
-  due.others_status = Status::aborted(str_cat(debug_string(), ": replica ", rank, " has left"));
   std::unique_lock lock(state_->mutex);
-  State::Replica& one = state_->replica(rank);
-  const State::Standing before = std::exchange(one.standing, State::Standing::left);
+  const State::Standing before = state_->replica(rank).standing;
   const bool had_gone = before == State::Standing::left || before == State::Standing::given_up;
-  state_->note_change(due);
-  if (!state_->is_watched || state_->have_all_left || (had_gone && state_->is_known(rank))) {
+  std::vector<State::Beginner> joining = state_->note_left(rank, due);
+  state_->tell_end(due);
+  if (!state_->is_led() || state_->have_all_left || (had_gone && state_->is_known(rank))) {
     lock.unlock();
+    for (State::Beginner& beginner : joining) beginner.done(Status(), join(beginner.rank));
     return done(Status());
   }
   detail::wait_for(state_, &State::leavers, lock, state_->leavers.add(State::Leaver{rank, std::move(done)}),
                    cancellation);
+}
+
+void StalenessClockState::end_async(std::int64_t rank, const CancellationToken& cancellation, LeaveDone done) {
+  require_rank(rank);
+  State::Due due;
+  std::unique_lock lock(state_->mutex);
+  if (state_->is_led()) {
+    lock.unlock();
+    return leave_async(rank, cancellation, std::move(done));
+  }
+  std::vector<State::Beginner> joining = state_->note_left(rank, due);
+  const std::uint64_t id = state_->enders.add(State::Ender{rank, std::move(done)});
+  lock.unlock();
+  for (State::Beginner& beginner : joining) beginner.done(Status(), join(beginner.rank));
+  lock.lock();
+  state_->tell_end(due);
+  detail::wait_for(state_, &State::enders, lock, id, cancellation);
 }
 
 void StalenessClockState::watch_async(std::vector<std::int32_t> known, const CancellationToken& cancellation,
@@ -230,12 +369,10 @@ void StalenessClockState::watch_async(std::vector<std::int32_t> known, const Can
     State::Replica& one = state_->replica(rank);
     if (one.standing == State::Standing::unknown) one.standing = State::Standing::left;
   }
-  state_->is_watched = true;
   state_->known = std::move(known);
   due.leavers = state_->leavers.take_if([&](const State::Leaver& leaver) { return state_->is_known(leaver.rank); });
   std::vector<std::int32_t> gone = state_->gone();
   state_->have_all_left = gone.size() == state_->of.size() && gone == state_->known;
-  if (state_->have_all_left) state_->is_watched = false;  // its watcher calls no more
   if (gone != state_->known || state_->have_all_left) {
     lock.unlock();
     return done(Status(), std::move(gone));

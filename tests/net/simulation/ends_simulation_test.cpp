@@ -359,6 +359,11 @@ void EndingCluster::train_stale_in(Life& life) {
       life.made = step + 1;
     }
   } catch (const Error& error) {
+    if (error.status().code() == Code::out_of_range) {  // the chief was told to stop before it led
+      log(str_cat(life.name(), ": ", error.status().message()));
+      ++outcome_.num_told;
+      return;
+    }
     if (error.status().code() != Code::cancelled || !supervisor.should_stop()) throw;
   }
   stale.finish(supervisor);
@@ -551,6 +556,11 @@ EndingOutcome run_undisturbed(const EndingModel& model) {
   return EndingCluster(1, schedule, false).run(nullptr);
 }
 
+std::uint64_t number_of_environment(const char* variable, std::uint64_t otherwise) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
 /// The schedule of a seed.
 EndingSchedule draw_ends(std::uint64_t seed) {
   using What = EndingSchedule::What;
@@ -610,13 +620,9 @@ TEST_CASE(
     "tasks that train in step end in time and save all steps, whoever is told to end, killed or cut off, and when",
     "[net][simulation]") {
   using namespace dflow::testing;
-  const auto number = [](const char* variable, std::uint64_t otherwise) {
-    const char* const text = std::getenv(variable);
-    return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-  };
   constexpr std::uint64_t usual_count = is_sanitized ? 4 : 40;
-  const std::uint64_t first = number("DFLOW_SIMULATION_FIRST_SEED", 1);
-  const std::uint64_t count = number("DFLOW_SIMULATION_SEEDS", usual_count);
+  const std::uint64_t first = number_of_environment("DFLOW_SIMULATION_FIRST_SEED", 1);
+  const std::uint64_t count = number_of_environment("DFLOW_SIMULATION_SEEDS", usual_count);
   const bool is_verbose = std::getenv("DFLOW_SIMULATION_LOG") != nullptr;
   std::map<EndingModel, EndingOutcome> undisturbed;
   EndingOutcome sum;
@@ -648,15 +654,15 @@ TEST_CASE(
 TEST_CASE("tasks that train with bounded staleness end in time, whoever is told to end, killed or cut off, and when",
           "[net][simulation]") {
   using namespace dflow::testing;
-  const char* const given = std::getenv("DFLOW_SIMULATION_SEEDS");
-  const std::uint64_t count = given != nullptr ? std::strtoull(given, nullptr, 10) : is_sanitized ? 4 : 20;
-  for (std::uint64_t seed = 1; seed <= count; ++seed) {
+  const std::uint64_t first = number_of_environment("DFLOW_SIMULATION_FIRST_SEED", 1);
+  const std::uint64_t count = number_of_environment("DFLOW_SIMULATION_SEEDS", is_sanitized ? 4 : 20);
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
     EndingSchedule schedule = draw_ends(seed);
     schedule.model.is_stale = true;
     schedule.model.backups = 0;
     const EndingOutcome outcome =
         EndingCluster(seed, schedule, std::getenv("DFLOW_SIMULATION_LOG") != nullptr).run(nullptr);
-    INFO("seed " << seed);
+    INFO("DFLOW_SIMULATION_FIRST_SEED=" << seed << " DFLOW_SIMULATION_SEEDS=1 DFLOW_SIMULATION_LOG=1 shows it");
     CHECK(outcome.failure == "");
   }
 }
@@ -684,7 +690,8 @@ TEST_CASE("a chief that is told to stop before it leads ends the training of all
   schedule.model.num_ps = 2;
   schedule.starts = {{"ps1", 6s}};
   schedule.events = {{3s, EndingSchedule::What::tell, "worker0"}};
-  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    schedule.model.is_stale = seed > 5;
     const EndingOutcome outcome = EndingCluster(seed, schedule, false).run(nullptr);
     CHECK(outcome.failure == "");
     CHECK(outcome.ends == std::map<std::string, int>{{"OK", 3}});
@@ -734,5 +741,23 @@ TEST_CASE("replicas of bounded staleness go on when the chief is told to stop, a
     CHECK(dead.ends == std::map<std::string, int>{{"OK", 2}});
     CHECK_THAT(dead.waits_for, Catch::Contains("replicas 2 have not finished step"));
     CHECK(dead.took < 15s);  // of the simulation
+  }
+}
+
+TEST_CASE("replicas of bounded staleness end with an error that names the chief when it is lost for good",
+          "[net][simulation]") {
+  using namespace dflow::testing;
+  EndingSchedule schedule;
+  schedule.model.is_stale = true;
+  schedule.model.steps = 100;
+  schedule.patience = 3s;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    // Also in `finish`, between two calls that watch.
+    schedule.events = {{seed <= 3 ? 4s : 8s, EndingSchedule::What::power_off, "worker0"}};
+    if (seed > 3) schedule.model.steps = 5;
+    const EndingOutcome outcome = EndingCluster(seed, schedule, false).run(nullptr);
+    CHECK(outcome.failure == "");
+    CHECK(outcome.ends == std::map<std::string, int>{{seed <= 3 ? "DEADLINE_EXCEEDED" : "OK", seed <= 3 ? 2 : 3}});
+    CHECK(outcome.took < 45s);  // of the simulation: until it has been silent for long, and no other chief has come
   }
 }

@@ -62,6 +62,38 @@ std::shared_ptr<ClockTold> leave_clock(StalenessClockState& clock, std::int64_t 
   return told;
 }
 
+std::shared_ptr<ClockTold> lead_clock(StalenessClockState& clock, std::int64_t rank,
+                                      const CancellationToken& token = {}) {
+  auto told = std::make_shared<ClockTold>();
+  clock.lead_async(rank, token, [told](Status status) {
+    REQUIRE_FALSE(told->is_told);
+    *told = {true, std::move(status), 0, {}};
+  });
+  return told;
+}
+
+/// Joins, or waits for a leader.
+std::shared_ptr<ClockTold> begin_at_clock(StalenessClockState& clock, std::int64_t rank, bool only_awaits,
+                                          const CancellationToken& token = {}) {
+  auto told = std::make_shared<ClockTold>();
+  const auto done = [told](Status status, std::int64_t member) {
+    REQUIRE_FALSE(told->is_told);
+    *told = {true, std::move(status), member, {}};
+  };
+  only_awaits ? clock.await_leader_async(rank, token, done) : clock.join_async(rank, token, done);
+  return told;
+}
+
+std::shared_ptr<ClockTold> end_at_clock(StalenessClockState& clock, std::int64_t rank,
+                                        const CancellationToken& token = {}) {
+  auto told = std::make_shared<ClockTold>();
+  clock.end_async(rank, token, [told](Status status) {
+    REQUIRE_FALSE(told->is_told);
+    *told = {true, std::move(status), 0, {}};
+  });
+  return told;
+}
+
 }  // namespace
 
 TEST_CASE("A step begins when the slowest has finished the one that is staleness + 1 before it") {
@@ -137,6 +169,7 @@ TEST_CASE("Who waits is told that another process has its rank") {
 TEST_CASE("Who leaves is told that another process has its rank") {
   StalenessClockState clock("c", 3, 0);
   for (std::int64_t rank = 0; rank < 3; ++rank) clock.join(rank);
+  static_cast<void>(lead_clock(clock, 0));
   const auto watches = watch_clock(clock, {});
   const auto leaves = leave_clock(clock, 1), other = leave_clock(clock, 2);
   CHECK(watches->gone == GoneRanks{1});
@@ -155,7 +188,7 @@ TEST_CASE("Waiting ends when its token is cancelled") {
   const std::int64_t fast = clock.join(0);
   clock.join(1);
   clock.tick(fast);
-  static_cast<void>(watch_clock(clock, {}));
+  static_cast<void>(lead_clock(clock, 0));
   CancellationSource source;
   const auto waits = await_step(clock, fast, source.token());
   const auto watches = watch_clock(clock, {}, source.token());
@@ -173,6 +206,7 @@ TEST_CASE("Waiting ends when its token is cancelled") {
 TEST_CASE("Who leaves is told so when who watches knows, also by a clock that was started anew") {
   auto clock = std::make_unique<StalenessClockState>("c", 3, 0);
   for (std::int64_t rank = 0; rank < 3; ++rank) clock->join(rank);
+  static_cast<void>(lead_clock(*clock, 0));
   auto watches = watch_clock(*clock, {});
   auto leaves = leave_clock(*clock, 1);
   CHECK(watches->gone == GoneRanks{1});
@@ -183,6 +217,7 @@ TEST_CASE("Who leaves is told so when who watches knows, also by a clock that wa
   CHECK(leave_clock(*clock, 1)->is_told);  // once more: that is known
 
   clock = std::make_unique<StalenessClockState>("c", 3, 0);
+  static_cast<void>(lead_clock(*clock, 0));
   watches = watch_clock(*clock, {1});
   CHECK_FALSE(watches->is_told);
   clock->join(0);
@@ -210,6 +245,7 @@ TEST_CASE("Who comes back is known to be there") {
   StalenessClockState clock("c", 2, 0);
   clock.join(0);
   clock.join(1);
+  static_cast<void>(lead_clock(clock, 0));
   static_cast<void>(watch_clock(clock, {}));
   static_cast<void>(leave_clock(clock, 1));
   const auto watches = watch_clock(clock, {1});
@@ -268,25 +304,115 @@ TEST_CASE("Who has left waits for the rest no longer than for the slowest, and w
   for (int call = 0; call < 2; ++call) CHECK(leave_clock(clock, 1)->is_told);
 }
 
-TEST_CASE("replicas leave without the watcher when its call was cancelled, but not when its time was over") {
+TEST_CASE("replicas leave without a leader as soon as it has lost its place, also between two calls that watch") {
   StalenessClockState clock("c", 3, 0);
   for (std::int64_t rank = 0; rank < 3; ++rank) clock.join(rank);
-  CancellationSource late, stopped;
+  CancellationSource late, place;
+  const auto leads = lead_clock(clock, 0, place.token());
   static_cast<void>(watch_clock(clock, {}, late.token()));
   late.cancel(Status::deadline_exceeded("its time is over"));
   const auto first = leave_clock(clock, 1);
-  CHECK_FALSE(first->is_told);  // the watcher calls again
-  const auto watches = watch_clock(clock, {}, stopped.token());
-  CHECK(watches->gone == GoneRanks{1});
-  static_cast<void>(watch_clock(clock, {1}, stopped.token()));
+  CHECK_FALSE(first->is_told);  // the leader watches again
+  CHECK(watch_clock(clock, {})->gone == GoneRanks{1});
+  const auto watches = watch_clock(clock, {1});
   CHECK(first->is_told);
-  stopped.cancel();
-  CHECK(leave_clock(clock, 2)->status.ok());
-  CHECK(watch_clock(clock, {1})->gone == GoneRanks{1, 2});  // the next watcher
+  const auto second = leave_clock(clock, 2);
+  CHECK(watches->gone == GoneRanks{1, 2});
+  CHECK_FALSE(second->is_told);
+  place.cancel(Status::unavailable("its process is lost"));
+  CHECK(leads->status.code() == Code::unavailable);
+  CHECK(second->status.ok());
+  CHECK(second->is_told);
+  CHECK(leave_clock(clock, 1)->status.ok());
+
+  const auto next = lead_clock(clock, 0);
+  CHECK(watch_clock(clock, {1})->gone == GoneRanks{1, 2});
   static_cast<void>(leave_clock(clock, 0));
   CHECK(watch_clock(clock, {0, 1, 2})->gone == GoneRanks{0, 1, 2});  // it has ended
   clock.join(1);
-  CHECK(leave_clock(clock, 1)->status.ok());
+  CHECK_FALSE(next->is_told);
+  CHECK(lead_clock(clock, 1)->is_told == false);
+  CHECK(next->status.code() == Code::already_exists);
+}
+
+TEST_CASE("replicas that wait for others are told that the leader is lost, and begin again when somebody leads") {
+  StalenessClockState clock("c", 3, 0);
+  const std::int64_t a = clock.join(1);
+  clock.join(0);
+  CancellationSource place;
+  static_cast<void>(lead_clock(clock, 0, place.token()));
+  clock.tick(a);
+  const auto waits = await_step(clock, a), watches = watch_clock(clock, {});
+  CHECK_FALSE(waits->is_told);
+  place.cancel();
+  REQUIRE(waits->is_told);
+  CHECK(waits->status.code() == Code::aborted);
+  CHECK(mentions(waits->status, "the leader, replica 0, is lost"));
+  CHECK(watches->status.code() == Code::aborted);
+  CHECK(await_step(clock, a)->status.code() == Code::aborted);
+  CancellationSource stopped;
+  const auto joins = begin_at_clock(clock, 1, false), other = begin_at_clock(clock, 2, false, stopped.token());
+  CHECK_FALSE(joins->is_told);
+  stopped.cancel();
+  CHECK(other->status.code() == Code::cancelled);
+  static_cast<void>(lead_clock(clock, 0));
+  REQUIRE(joins->is_told);
+  CHECK(await_step(clock, joins->step)->status.ok());
+  CHECK(begin_at_clock(clock, 2, false)->status.ok());
+}
+
+TEST_CASE("replicas go on when the leader has left before it loses its place, or leaves after it") {
+  StalenessClockState clock("c", 2, 0);
+  const std::int64_t a = clock.join(1), chief = clock.join(0);
+  for (const bool leaves_first : {true, false}) {
+    CancellationSource place;
+    static_cast<void>(lead_clock(clock, 0, place.token()));
+    if (leaves_first) static_cast<void>(leave_clock(clock, 0));
+    place.cancel();
+    const auto joins = begin_at_clock(clock, 1, false);
+    CHECK(joins->is_told == leaves_first);
+    CHECK(leave_clock(clock, 0)->status.ok());
+    CHECK(joins->status.ok());
+    CHECK(joins->step > a);
+    CHECK(await_step(clock, joins->step)->status.ok());
+    CHECK(await_step(clock, chief)->status.code() == Code::aborted);
+    clock.join(0);
+  }
+}
+
+TEST_CASE("a chief that has not led tells the end to replicas that wait for a leader, and nobody else") {
+  StalenessClockState clock("c", 4, 0);
+  const auto first = begin_at_clock(clock, 1, true);
+  CHECK_FALSE(first->is_told);
+  const auto ends = end_at_clock(clock, 0);
+  REQUIRE(first->is_told);
+  CHECK(first->status.code() == Code::out_of_range);
+  CHECK(mentions(first->status, "the chief, replica 0, was told to stop before it led"));
+  CHECK(begin_at_clock(clock, 2, true)->status.code() == Code::out_of_range);
+  CHECK_FALSE(ends->is_told);
+  CHECK(leave_clock(clock, 3)->status.ok());
+  CHECK(ends->status.ok());
+  CHECK(ends->is_told);
+
+  // The next training begins anew, and a call whose time is over ends no longer.
+  CancellationSource late;
+  const auto again = end_at_clock(clock, 0, late.token());
+  late.cancel(Status::deadline_exceeded("its time is over"));
+  CHECK(again->status.code() == Code::deadline_exceeded);
+  const auto waits = begin_at_clock(clock, 1, true);
+  CHECK_FALSE(waits->is_told);
+  const auto third = end_at_clock(clock, 0);
+  CHECK(waits->status.code() == Code::out_of_range);
+  CHECK_FALSE(third->is_told);
+  static_cast<void>(lead_clock(clock, 0));
+  CHECK(third->status.ok());
+  CHECK(third->is_told);
+  CHECK(begin_at_clock(clock, 2, true)->status.ok());
+  const auto leaves = end_at_clock(clock, 0);  // somebody leads
+  CHECK_FALSE(leaves->is_told);
+  static_cast<void>(watch_clock(clock, {0, 1}));
+  CHECK(leaves->status.ok());
+  CHECK(leaves->is_told);
 }
 
 TEST_CASE("the slowest are only named, and nobody is told, if the watcher asks for that") {
@@ -348,6 +474,7 @@ TEST_CASE("Threads that wait, are cancelled, tick and leave are each told once, 
   std::atomic<int> num_too_early{0};
   std::vector<std::jthread> threads;
   threads.reserve(num_replicas + 1);
+  static_cast<void>(lead_clock(clock, 0));
   threads.emplace_back([&] {
     for (GoneRanks known, before{-1}; known != before;) {
       std::promise<GoneRanks> told;

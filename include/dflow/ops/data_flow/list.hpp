@@ -35,8 +35,9 @@ using TokenBarrierOps =
     TypeList<TokenBarrier, TokenBarrierOpen, TokenBarrierArrive, TokenBarrierWait, TokenBarrierCollect,
              TokenBarrierAdvance, TokenBarrierLeave, TokenBarrierDropMissing, TokenBarrierHold, TokenBarrierClose>;
 
-using StalenessClockOps = TypeList<StalenessClock, StalenessClockJoin, StalenessClockWait, StalenessClockTick,
-                                   StalenessClockLeave, StalenessClockWatch, StalenessClockDropLate>;
+using StalenessClockOps =
+    TypeList<StalenessClock, StalenessClockJoin, StalenessClockLead, StalenessClockWait, StalenessClockTick,
+             StalenessClockLeave, StalenessClockWatch, StalenessClockDropLate>;
 
 using PartitionOps = TypeList<DynamicPartition, DynamicStitch, ShardOfRow>;
 

@@ -31,11 +31,25 @@ struct StalenessClockRankAttrs {
   std::int64_t rank = 0;  ///< of the replica, in [0, replicas)
 };
 
-/// The replica begins at the step of the slowest replica: handle -> member [].
+/// The replica begins at the step of the slowest replica: handle -> member []. If the leader is lost, waits until
+/// somebody leads. If it `only_awaits`, the replica does not begin: waits until somebody leads, and gives -1. Errors of
+/// that: OutOfRange when the chief was told to stop before it led.
 struct StalenessClockJoin : StatefulOp<"StalenessClockJoin"> {
-  using Attrs = StalenessClockRankAttrs;
+  struct Attrs {
+    std::int64_t rank = 0;  ///< of the replica, in [0, replicas)
+    bool only_awaits = false;
+  };
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<std::int64_t>;
+  static void infer(InferContext& context);
+};
+
+/// The replica leads, until the step that runs this is cancelled, as when its client is lost: handle. If its replica
+/// has not left by then, replicas that wait for others get Aborted. Errors: AlreadyExists when another one leads.
+struct StalenessClockLead : StatefulOp<"StalenessClockLead"> {
+  using Attrs = StalenessClockRankAttrs;
+  using Inputs = In<ResourceHandle>;
+  using Outputs = Out<>;
   static void infer(InferContext& context);
 };
 
@@ -54,9 +68,14 @@ struct StalenessClockTick : StatefulOp<"StalenessClockTick"> {
   static void infer(InferContext& context);
 };
 
-/// The replica ends, and the others do not wait for it any more; waits until the watcher knows: handle.
+/// The replica ends, and the others do not wait for it any more; waits until the leader knows, if there is one: handle.
+/// The chief, if nobody leads, tells replicas that wait for a leader OutOfRange by `ends_all`: waits until all others
+/// have begun, have left or were told.
 struct StalenessClockLeave : StatefulOp<"StalenessClockLeave"> {
-  using Attrs = StalenessClockRankAttrs;
+  struct Attrs {
+    std::int64_t rank = 0;  ///< of the replica, in [0, replicas)
+    bool ends_all = false;
+  };
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<>;
   static void infer(InferContext& context);

@@ -13,6 +13,7 @@ void StalenessClock::infer(InferContext& context) {
   context.set_output(0, Shape{});
 }
 void StalenessClockJoin::infer(InferContext& context) { context.set_output(0, Shape{}); }
+void StalenessClockLead::infer(InferContext&) {}
 void StalenessClockWait::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   context.set_output(0, Shape{});

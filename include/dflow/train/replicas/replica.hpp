@@ -10,9 +10,11 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <span>
 #include <stop_token>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace dflow::train::detail {
 
@@ -62,13 +64,29 @@ void unless_lost(const std::function<void()>& end);
 /// Begins the step `leave`, and does not wait for its end.
 void leave_at_once(Session& session, const Operation& leave);
 
-/// The options of a Supervisor with `begin` and `lead` of `replicas`; with their global step if the options have
-/// none.
+/// Ends a step that runs as long as this object lives, and holds a place where replicas meet.
+struct Lease {
+  std::stop_source ends;
+
+  Lease() = default;
+  Lease(Session& session, std::span<const Operation> hold);
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+  ~Lease() { ends.request_stop(); }
+};
+
+/// The options of a Supervisor with `begin` and `lead` of `replicas`, whose steps `leave` and `await_chief` are; with
+/// their global step if the options have none.
 template <class Replicas>
-SupervisorOptions supervised_by(const Replicas& replicas, SupervisorOptions options) {
+SupervisorOptions supervised_by(const Replicas& replicas, SupervisorOptions options, const Operation& leave,
+                                const Operation& await_chief) {
   if (!options.global_step) options.global_step = replicas.global_step();
   options.begin = [replicas](Session& session, const std::stop_token& stop) { replicas.begin(session, stop); };
   options.lead = [replicas](const Leading& with) { replicas.lead(with); };
+  options.leave = [leave](Session& session) { leave_at_once(session, leave); };
+  options.await_chief = [await_chief](Session& session, const std::stop_token& stop) {
+    session.run(RunOptions{.stop = stop}, {}, await_chief);
+  };
   return options;
 }
 

@@ -30,6 +30,10 @@ void detail::leave_at_once(Session& session, const Operation& leave) {
   session.run_async_erased({}, {}, {}, {&leave, 1}, {});
 }
 
+detail::Lease::Lease(Session& session, std::span<const Operation> hold) {
+  session.run_async_erased(RunOptions{.stop = ends.get_token()}, {}, {}, hold, {});
+}
+
 AnyVariable detail::number_of_replica(const AnyOutput& loss, std::string_view name, std::int64_t rank) {
   GraphStore& graph = *loss.graph();
   GraphStore::Scope scope = graph.scope();

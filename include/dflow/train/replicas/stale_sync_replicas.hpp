@@ -52,6 +52,11 @@ struct StaleSyncReplicasOptions {
 /// processes have one rank, the process that began last counts. If a process does not count any more, its step ends
 /// with Aborted and its gradients are not applied. Under a Supervisor it begins again.
 ///
+/// The chief holds a place at the clock as long as its process lives. If it loses the place
+/// before it has left, the steps of replicas that wait for others fail with Aborted, and replicas begin again when a
+/// chief leads: they wait for that for `ready_timeout`. If the chief is told to stop before it leads, replicas that
+/// wait for the model get OutOfRange from `Supervisor::run`: nobody trains.
+///
 /// Thread safety: `minimize` builds, see Graph; the functions on a session may be called from any thread after it.
 /// Errors: InvalidArgument unless 0 <= staleness and 0 <= rank < replicas; FailedPrecondition from functions that
 /// need a `minimize` first, and from a second `minimize`.
@@ -72,19 +77,21 @@ class StaleSyncReplicas {
   /// Number of steps of all replicas together.
   const Variable<std::int64_t>& global_step() const;
 
-  /// Every replica calls this once per session, before it trains.
+  /// Every replica calls this once per session, before it trains. If the leader is lost, blocks until another one
+  /// leads.
   void begin(Session& session, const std::stop_token& stop = {}) const;
   /// For the chief alone: gives up late replicas (`LateReplicas::drop`), or ends the steps of waiting replicas with
   /// DeadlineExceeded, naming the late ones (`LateReplicas::fail`). Blocks until all replicas have left or were given
-  /// up, or `stop` is requested. If `save` is given, calls it before a replica that has left is told that the leader
-  /// knows. Errors: DeadlineExceeded, naming the late replicas, with `LateReplicas::fail`.
+  /// up, or `stop` is requested; waiting replicas then get Aborted. If `save` is given, calls it before a replica that
+  /// has left is told that the leader knows. Errors: DeadlineExceeded, naming the late replicas, with
+  /// `LateReplicas::fail`.
   void lead(Session& session, const std::stop_token& stop = {}, const std::function<void()>& save = nullptr) const;
   /// The same for a Supervisor. Says which replicas the others have waited for.
   void lead(const Leading& with) const;
   /// Ends the training of this replica; the others go on without it. It may come back by `begin`. If there is a
-  /// leader, blocks until the leader knows, also if the clock's task is started anew meanwhile; not if the leader was
-  /// stopped or its process is lost. Errors: AlreadyExists
-  /// if another process begins as this replica before that. DeadlineExceeded and Cancelled as the options say.
+  /// leader, blocks until the leader knows, also if the clock's task is started anew meanwhile, or has lost its place.
+  /// Errors: AlreadyExists if another process begins as this replica before that. DeadlineExceeded and Cancelled as the
+  /// options say.
   void leave(Session& session, const RunOptions& options = {}) const;
 
   /// The options of a Supervisor with this `begin`, `lead` and `leave`; with this global step if the options have none.

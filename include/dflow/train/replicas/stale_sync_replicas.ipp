@@ -7,8 +7,11 @@
 #include <dflow/train/replicas/replica.hpp>
 #include <dflow/train/replicas/stale_sync_replicas.hpp>
 
+#include <algorithm>
+#include <atomic>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace dflow::train {
@@ -16,12 +19,15 @@ namespace dflow::train {
 /// The nodes that `minimize` has built.
 struct StaleSyncReplicas::Built {
   Variable<std::int64_t> global_step;
-  Operation begin, leave;
-  Output<std::int32_t> known;  ///< fed
+  Operation await_chief, begin;
+  std::vector<Operation> lead;  ///< last as long as this replica leads, and all tasks with variables live
+  Operation leave, end_all;     ///< the end of this replica, and that of a chief that was told to stop and has not led
+  Output<std::int32_t> known;   ///< fed
   Output<std::int32_t> gone;
   Output<std::int64_t> since;  ///< fed
   Output<std::int64_t> dropped, named;
   mutable detail::RememberedRanks remembered;  ///< replicas that have left or were given up
+  mutable std::atomic<bool> has_led{false};
 };
 
 StaleSyncReplicas::StaleSyncReplicas(std::shared_ptr<const Optimizer> optimizer,
@@ -64,7 +70,6 @@ Operation StaleSyncReplicas::minimize(const AnyOutput& loss, const MinimizeOptio
     return AnyOutput(build<StalenessClock>(graph, {}, {.replicas = options_.replicas, .staleness = options_.staleness},
                                            {.name = "clock"}));
   }();
-  const StalenessClockRankAttrs rank{.rank = options_.rank};
   const auto wait = [&] {
     const ScopeGuard there = beside_step();
     return Operation(build<StalenessClockWait>({clock, member.read_edge()}));
@@ -89,8 +94,12 @@ Operation StaleSyncReplicas::minimize(const AnyOutput& loss, const MinimizeOptio
   }();
 
   const ScopeGuard there = beside_step();
-  built->begin = member.assign(AnyOutput(build<StalenessClockJoin>({clock}, rank)), {.name = "begin"});
-  built->leave = build<StalenessClockLeave>({clock}, rank, {.name = "leave"});
+  const std::int64_t own = options_.rank;
+  built->await_chief = build<StalenessClockJoin>({clock}, {.rank = own, .only_awaits = true}, {.name = "await_chief"});
+  built->begin = member.assign(AnyOutput(build<StalenessClockJoin>({clock}, {.rank = own})), {.name = "begin"});
+  built->lead.emplace_back(build<StalenessClockLead>({clock}, {.rank = own}, {.name = "lead"}));
+  built->leave = build<StalenessClockLeave>({clock}, {.rank = own}, {.name = "leave"});
+  built->end_all = build<StalenessClockLeave>({clock}, {.rank = own, .ends_all = true}, {.name = "end_all"});
   built->known = Output<std::int32_t>::unchecked(
       dflow::detail::any_placeholder(graph, DType::int32, {dynamic}, {.name = "known"}));
   built->gone = Output<std::int32_t>::unchecked(build<StalenessClockWatch>({clock, built->known}));
@@ -126,11 +135,21 @@ void StaleSyncReplicas::lead(const Leading& with) const {
   const auto look = [&, &in = session](const Output<std::int64_t>& how) {
     return in.run({{nodes.since, Tensor<std::int64_t>(since)}}, how).scalar();
   };
-  for (;;) {
+  const auto watch = [&, &in = session](const Tensor<std::int32_t>& known, const std::stop_token& ended) {
+    return in.run(RunOptions{.deadline = patience, .stop = ended}, {{nodes.known, known}}, nodes.gone);
+  };
+  const auto leave_first = [&] {  // a leader that has not left is lost when its place is
+    detail::leave_at_once(session, nodes.leave);
+    Tensor<std::int32_t> gone = nodes.remembered.get();
+    while (std::find(gone.begin(), gone.end(), options_.rank) == gone.end()) gone = watch(gone, {});
+  };
+  const detail::Lease place(session, nodes.lead);
+  for (bool leads = false;;) {
     try {
+      if (!std::exchange(leads, true)) session.run(RunOptions{.stop = stop}, {}, nodes.await_chief);
+      nodes.has_led = true;
       const Tensor<std::int32_t> before = nodes.remembered.get();
-      const Tensor<std::int32_t> gone =
-          session.run(RunOptions{.deadline = patience, .stop = stop}, {{nodes.known, before}}, nodes.gone);
+      const Tensor<std::int32_t> gone = watch(before, stop);
       if (gone.num_elements() == options_.replicas && before.num_elements() == options_.replicas) {
         return nodes.remembered.clear();
       }
@@ -141,7 +160,7 @@ void StaleSyncReplicas::lead(const Leading& with) const {
       if (code == Code::cancelled && stop.stop_requested()) {
         if (!ends.stop_requested()) return;
         if (save) save();
-        return detail::leave_at_once(session, nodes.leave);
+        return detail::unless_lost(leave_first);
       }
       if (code != Code::deadline_exceeded) throw;
       std::int64_t now = since;
@@ -157,8 +176,7 @@ void StaleSyncReplicas::lead(const Leading& with) const {
 }
 
 SupervisorOptions StaleSyncReplicas::supervised(SupervisorOptions options) const {
-  options.leave = [leave = built().leave](Session& session) { detail::leave_at_once(session, leave); };
-  return detail::supervised_by(*this, std::move(options));
+  return detail::supervised_by(*this, std::move(options), built().leave, built().await_chief);
 }
 
 void StaleSyncReplicas::finish(Supervisor& supervisor) const {
@@ -170,11 +188,14 @@ void StaleSyncReplicas::finish(Supervisor& supervisor) const {
   } catch (const Error& error) {
     if (error.status().code() != Code::cancelled || !supervisor.should_stop()) throw;
   }
+  const Built& nodes = built();
   if (!supervisor.should_stop()) return;
   if (supervisor.is_chief()) detail::unless_lost([&] { supervisor.wait_for_lead(); });  // saves
+  const Operation end = supervisor.is_chief() && !nodes.has_led.exchange(false) ? nodes.end_all : nodes.leave;
   detail::unless_lost([&] {
-    supervisor.run_stopped(options_.patience.value_or(detail::usual_end_patience),
-                           [this](Session& session, Duration left) { leave(session, {.deadline = left}); });
+    supervisor.run_stopped(
+        options_.patience.value_or(detail::usual_end_patience),
+        [&](Session& session, Duration left) { session.run(RunOptions{.deadline = left}, {}, end); });
   });
 }
 

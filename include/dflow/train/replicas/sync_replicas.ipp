@@ -87,16 +87,6 @@ class GatheredGradient {
   Operation apply_;
 };
 
-/// Ends a step that runs as long as this object lives.
-struct Lease {
-  std::stop_source ends;
-
-  Lease() = default;
-  Lease(const Lease&) = delete;
-  Lease& operator=(const Lease&) = delete;
-  ~Lease() { ends.request_stop(); }
-};
-
 /// Sets a flag as long as this object lives.
 struct Flag {
   std::atomic<bool>& flag;
@@ -140,7 +130,8 @@ struct SyncReplicas::Built {
   Output<std::int32_t> collected;  ///< the ranks that have arrived
   Output<std::int32_t> left;       ///< the ranks that have left
   Output<std::int32_t> ranks;      ///< fed: the ranks whose gradients make the step
-  Operation hold, hold_lead;       ///< last as long as this replica's process, and as it leads
+  Operation hold;                  ///< lasts as long as this replica's process
+  std::vector<Operation> lead;     ///< last as long as this replica leads, and all tasks with variables live
   Output<std::int64_t> opened;     ///< the step, when `open` has run
   Output<std::int32_t> missing, dropped, dropped_lost;
   Operation close_late, close_done, close_stopped, close_lost;
@@ -327,7 +318,7 @@ void SyncReplicas::Built::build_lead(const AnyOutput& barrier, std::span<const d
   open = build<TokenBarrierOpen>({barrier, now, leader, known}, {}, {.name = "open"});
   const ScopeGuard when_open = enter_control_dependencies(graph, {&open, 1});
   opened = Output<std::int64_t>::unchecked(build<Identity>({now}));
-  hold_lead = build<TokenBarrierHold>({barrier, leader}, {.rank = -1}, {.name = "hold_lead"});
+  lead.emplace_back(build<TokenBarrierHold>({barrier, leader}, {.rank = -1}, {.name = "hold_lead"}));
 }
 
 void SyncReplicas::Built::build_end(const AnyOutput& barrier, std::int64_t rank) {
@@ -346,9 +337,7 @@ void SyncReplicas::Built::build_end(const AnyOutput& barrier, std::int64_t rank)
 void SyncReplicas::begin(Session& session, const std::stop_token& stop) const {
   const Built& nodes = built();
   session.run(RunOptions{.stop = stop}, {}, nodes.begin);
-  auto place = std::make_unique<detail::Lease>();
-  const Operation hold = nodes.hold;
-  session.run_async_erased(RunOptions{.stop = place->ends.get_token()}, {}, {}, {&hold, 1}, {});
+  auto place = std::make_unique<detail::Lease>(session, std::span(&nodes.hold, 1));
   const std::lock_guard lock(nodes.place_mutex);
   nodes.place = std::move(place);
 }
@@ -377,9 +366,8 @@ void SyncReplicas::lead(const Leading& with) const {
   // Two fetches, of which one is never taken: taking the last one would wait until the leader leads no more.
   const std::array<AnyOutput, 2> fed{nodes.leader, nodes.known};
   const std::array<AnyOutput, 2> fetched{nodes.opened, nodes.global_step.any_variable().read_edge()};
-  const Operation hold = nodes.hold_lead;
   PartialRun leads =
-      session.partial_run_erased(RunOptions{.stop = place.ends.get_token()}, nullptr, fed, fetched, {&hold, 1});
+      session.partial_run_erased(RunOptions{.stop = place.ends.get_token()}, nullptr, fed, fetched, nodes.lead);
   leads.feed_erased({{nodes.leader, leader.tensor}, {nodes.known, nodes.remembered.get()}});
   leads.fetch(nodes.opened);
   nodes.has_ended_all = false;
@@ -436,12 +424,7 @@ void SyncReplicas::lead(const Leading& with) const {
 }
 
 SupervisorOptions SyncReplicas::supervised(SupervisorOptions options) const {
-  options.leave = [stop = built().stop](Session& session) { detail::leave_at_once(session, stop); };
-  options = detail::supervised_by(*this, std::move(options));
-  options.await_chief = [await_chief = built().await_chief](Session& session, const std::stop_token& stop) {
-    session.run(RunOptions{.stop = stop}, {}, await_chief);
-  };
-  return options;
+  return detail::supervised_by(*this, std::move(options), built().stop, built().await_chief);
 }
 
 /// Says which replicas the step has waited for.

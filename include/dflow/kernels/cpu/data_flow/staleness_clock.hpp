@@ -26,9 +26,13 @@ struct Kernel<StalenessClock, Cpu>
 
 template <>
 struct Kernel<StalenessClockJoin, Cpu> {
-  static constexpr bool splits = false;
+  StalenessClockJoin::Attrs attrs;
+  void run_async(KernelContext& context, AsyncKernel::Done done) const;
+};
+template <>
+struct Kernel<StalenessClockLead, Cpu> {
   StalenessClockRankAttrs attrs;
-  void operator()(KernelContext& context) const;
+  void run_async(KernelContext& context, AsyncKernel::Done done) const;
 };
 template <>
 struct Kernel<StalenessClockWait, Cpu> {
@@ -41,7 +45,7 @@ struct Kernel<StalenessClockTick, Cpu> {
 };
 template <>
 struct Kernel<StalenessClockLeave, Cpu> {
-  StalenessClockRankAttrs attrs;
+  StalenessClockLeave::Attrs attrs;
   void run_async(KernelContext& context, AsyncKernel::Done done) const;
 };
 template <>

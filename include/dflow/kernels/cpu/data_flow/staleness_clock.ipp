@@ -19,22 +19,35 @@ void set_number(KernelContext& context, std::int64_t number) {
   *context.allocate_output<std::int64_t>(0, {}).data() = number;
 }
 
+/// Ends the kernel with the number that a clock tells.
+auto done_with_number(KernelContext& context, AsyncKernel::Done done) {
+  return [&context, done = std::move(done)](Status status, std::int64_t number) mutable {
+    try {
+      if (status.ok()) set_number(context, number);
+    } catch (...) {
+      status = status_of_current_exception();
+    }
+    done(std::move(status));
+  };
+}
+
 }  // namespace detail
 
-void Kernel<StalenessClockJoin, Cpu>::operator()(KernelContext& context) const {
-  detail::set_number(context, detail::clock_input(context).join(attrs.rank));
+void Kernel<StalenessClockJoin, Cpu>::run_async(KernelContext& context, AsyncKernel::Done done) const {
+  StalenessClockState& clock = detail::clock_input(context);
+  const CancellationToken& cancellation = context.step().cancellation;
+  auto joined = detail::done_with_number(context, std::move(done));
+  if (attrs.only_awaits) return clock.await_leader_async(attrs.rank, cancellation, std::move(joined));
+  clock.join_async(attrs.rank, cancellation, std::move(joined));
+}
+
+void Kernel<StalenessClockLead, Cpu>::run_async(KernelContext& context, AsyncKernel::Done done) const {
+  detail::clock_input(context).lead_async(attrs.rank, context.step().cancellation, std::move(done));
 }
 
 void Kernel<StalenessClockWait, Cpu>::run_async(KernelContext& context, AsyncKernel::Done done) const {
   detail::clock_input(context).wait_async(detail::number_input(context), context.step().cancellation,
-                                          [&context, done = std::move(done)](Status status, std::int64_t step) mutable {
-                                            try {
-                                              if (status.ok()) detail::set_number(context, step);
-                                            } catch (...) {
-                                              status = status_of_current_exception();
-                                            }
-                                            done(std::move(status));
-                                          });
+                                          detail::done_with_number(context, std::move(done)));
 }
 
 void Kernel<StalenessClockTick, Cpu>::operator()(KernelContext& context) const {
@@ -42,7 +55,10 @@ void Kernel<StalenessClockTick, Cpu>::operator()(KernelContext& context) const {
 }
 
 void Kernel<StalenessClockLeave, Cpu>::run_async(KernelContext& context, AsyncKernel::Done done) const {
-  detail::clock_input(context).leave_async(attrs.rank, context.step().cancellation, std::move(done));
+  StalenessClockState& clock = detail::clock_input(context);
+  const CancellationToken& cancellation = context.step().cancellation;
+  if (attrs.ends_all) return clock.end_async(attrs.rank, cancellation, std::move(done));
+  clock.leave_async(attrs.rank, cancellation, std::move(done));
 }
 
 void Kernel<StalenessClockWatch, Cpu>::run_async(KernelContext& context, AsyncKernel::Done done) const {
