@@ -761,3 +761,22 @@ TEST_CASE("replicas of bounded staleness end with an error that names the chief 
     CHECK(outcome.took < 45s);  // of the simulation: until it has been silent for long, and no other chief has come
   }
 }
+
+TEST_CASE("a chief that waits for others learns that a task was lost whose variables it does not need meanwhile",
+          "[net][simulation]") {
+  using namespace dflow::testing;
+  using What = EndingSchedule::What;
+  for (std::uint64_t seed = 1; seed <= 24; ++seed) {
+    EndingSchedule schedule;
+    schedule.model.is_stale = seed % 2 == 0;
+    schedule.model.num_ps = 2;
+    schedule.model.steps = 40;
+    const std::string lost = seed % 4 < 2 ? "ps0" : "ps1";
+    schedule.events = {{3s + 10ms * static_cast<int>(seed), What::kill, lost}, {5s, What::restart, lost}};
+    const EndingOutcome outcome = EndingCluster(seed, schedule, false).run(nullptr);
+    CAPTURE(seed);
+    CHECK(outcome.failure == "");
+    CHECK(outcome.ends == std::map<std::string, int>{{"OK", 3}});
+    CHECK(outcome.took < 30s);  // of the simulation
+  }
+}

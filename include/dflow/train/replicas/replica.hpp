@@ -64,6 +64,10 @@ void unless_lost(const std::function<void()>& end);
 /// Begins the step `leave`, and does not wait for its end.
 void leave_at_once(Session& session, const Operation& leave);
 
+/// Operations that each wait, on one of the tasks with variables, until their step ends: a step with them fails when
+/// one of these tasks is lost, also if it needs nothing of the task.
+std::vector<Operation> waits_of_tasks(GraphStore& graph);
+
 /// Ends a step that runs as long as this object lives, and holds a place where replicas meet.
 struct Lease {
   std::stop_source ends;

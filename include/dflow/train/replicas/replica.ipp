@@ -2,8 +2,11 @@
 
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/data_flow/queue.hpp>
 #include <dflow/train/replicas/replica.hpp>
+#include <dflow/train/saving/savable_resources.hpp>
 
+#include <set>
 #include <string>
 
 namespace dflow::train {
@@ -28,6 +31,29 @@ void detail::unless_lost(const std::function<void()>& end) {
 
 void detail::leave_at_once(Session& session, const Operation& leave) {
   session.run_async_erased({}, {}, {}, {&leave, 1}, {});
+}
+
+std::vector<Operation> detail::waits_of_tasks(GraphStore& graph) {
+  const ScopeGuard names = enter_name_scope(graph, "tasks");
+  std::set<std::string> tasks;
+  for (const NodeId variable : graph.collection("variables")) {
+    tasks.insert(processor_of_task(graph, Operation(&graph, variable)));
+  }
+  tasks.erase("");
+  std::vector<Operation> waits;
+  waits.reserve(tasks.size());
+  for (const std::string& task : tasks) {
+    GraphStore::Scope scope = graph.scope();
+    scope.control_inputs.clear();
+    scope.colocate({});
+    scope.device = task;
+    const ScopeGuard there = graph.enter(scope);
+    // Nobody puts anything in.
+    const AnyOutput queue = build<FIFOQueue>(graph, {}, {.component_types = {DType::boolean}, .capacity = 1});
+    graph.add_to_collection("not_saved", queue.node_id());
+    waits.emplace_back(build<QueueDequeue>({queue}, {.component_types = {DType::boolean}}));
+  }
+  return waits;
 }
 
 detail::Lease::Lease(Session& session, std::span<const Operation> hold) {

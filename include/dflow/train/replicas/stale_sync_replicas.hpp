@@ -52,7 +52,7 @@ struct StaleSyncReplicasOptions {
 /// processes have one rank, the process that began last counts. If a process does not count any more, its step ends
 /// with Aborted and its gradients are not applied. Under a Supervisor it begins again.
 ///
-/// The chief holds a place at the clock as long as its process lives. If it loses the place
+/// The chief holds a place at the clock as long as its process and all tasks with variables live. If it loses the place
 /// before it has left, the steps of replicas that wait for others fail with Aborted, and replicas begin again when a
 /// chief leads: they wait for that for `ready_timeout`. If the chief is told to stop before it leads, replicas that
 /// wait for the model get OutOfRange from `Supervisor::run`: nobody trains.

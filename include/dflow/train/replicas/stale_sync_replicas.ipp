@@ -97,6 +97,7 @@ Operation StaleSyncReplicas::minimize(const AnyOutput& loss, const MinimizeOptio
   const std::int64_t own = options_.rank;
   built->await_chief = build<StalenessClockJoin>({clock}, {.rank = own, .only_awaits = true}, {.name = "await_chief"});
   built->begin = member.assign(AnyOutput(build<StalenessClockJoin>({clock}, {.rank = own})), {.name = "begin"});
+  built->lead = detail::waits_of_tasks(graph);
   built->lead.emplace_back(build<StalenessClockLead>({clock}, {.rank = own}, {.name = "lead"}));
   built->leave = build<StalenessClockLeave>({clock}, {.rank = own}, {.name = "leave"});
   built->end_all = build<StalenessClockLeave>({clock}, {.rank = own, .ends_all = true}, {.name = "end_all"});

@@ -318,6 +318,7 @@ void SyncReplicas::Built::build_lead(const AnyOutput& barrier, std::span<const d
   open = build<TokenBarrierOpen>({barrier, now, leader, known}, {}, {.name = "open"});
   const ScopeGuard when_open = enter_control_dependencies(graph, {&open, 1});
   opened = Output<std::int64_t>::unchecked(build<Identity>({now}));
+  lead = detail::waits_of_tasks(graph);
   lead.emplace_back(build<TokenBarrierHold>({barrier, leader}, {.rank = -1}, {.name = "hold_lead"}));
 }
 

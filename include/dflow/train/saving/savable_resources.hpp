@@ -3,6 +3,7 @@
 #include <dflow/core/dtype.hpp>
 #include <dflow/graph/graph.hpp>
 
+#include <string>
 #include <vector>
 
 namespace dflow::train {
@@ -15,5 +16,10 @@ struct SavableNode {
 
 /// All queues, accumulators, barriers and clocks of the graph now, except nodes in its collection "not_saved".
 std::vector<SavableNode> savable_nodes_of(GraphStore& graph);
+
+namespace detail {
+/// The processor of the task that a node was put on; "" where nobody has said which task.
+std::string processor_of_task(const GraphStore& graph, const Operation& home);
+}  // namespace detail
 
 }  // namespace dflow::train

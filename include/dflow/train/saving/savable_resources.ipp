@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/core/device_name.hpp>
 #include <dflow/core/sum_type.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/data_flow/accumulator.hpp>
@@ -35,6 +36,16 @@ bool is_reader(const Node& node) {
   return node.op == &op_def<WholeFileReaderOp> || node.op == &op_def<TextLineReaderOp> ||
          node.op == &op_def<FixedLengthRecordReaderOp> || node.op == &op_def<TFRecordReaderOp> ||
          node.op == &op_def<IdentityReaderOp>;
+}
+
+std::string processor_of_task(const GraphStore& graph, const Operation& home) {
+  const Node* node = &home.node();
+  while (node->colocated_with.is_valid()) node = &graph.node(node->colocated_with);
+  DeviceName device = DeviceName::parse(node->device);
+  if (!device.job && !device.task) return {};
+  device.type = "CPU";
+  device.id = 0;
+  return device.to_string();
 }
 
 /// The saved types of the resource that the node gives a handle to; empty if it is not saved.

@@ -3,7 +3,6 @@
 #include <dflow/base/files/file_systems.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/base/system_seed.hpp>
-#include <dflow/core/device_name.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/io/checkpoint/own/checkpoint_index.hpp>
 #include <dflow/io/checkpoint/own/checkpoint_reader.hpp>
@@ -57,17 +56,6 @@ Item item_of(std::string name, const AnyVariable& variable, std::string slice) {
   return {{{std::move(name), variable.read_edge(), variable.shape(), std::move(slice)}},
           variable.handle().operation(),
           [variable](std::span<const AnyOutput> values) { return variable.assign(values[0]); }};
-}
-
-/// The processor of the task that a node was put on; "" where nobody has said which task.
-std::string processor_of_task(const GraphStore& graph, const Operation& home) {
-  const Node* node = &home.node();
-  while (node->colocated_with.is_valid()) node = &graph.node(node->colocated_with);
-  DeviceName device = DeviceName::parse(node->device);
-  if (!device.job && !device.task) return {};
-  device.type = "CPU";
-  device.id = 0;
-  return device.to_string();
 }
 
 AnyOutput text_list(GraphStore& graph, const std::vector<std::string>& texts) {
