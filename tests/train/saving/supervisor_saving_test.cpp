@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -23,6 +24,7 @@
 #include <mutex>
 #include <optional>
 #include <source_location>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -595,4 +597,47 @@ TEST_CASE("events that cannot be written are no lost task, whatever the disk say
   // A failed writer gives the same error for each summary.
   REQUIRE(told.size() == 1);
   CHECK(contains(told[0], "Input/output error"));
+}
+
+TEST_CASE("files that the saver itself cannot reach are no lost task, whatever the disk says") {
+  struct FailingFiles final : df::testing::ChangedFiles {
+    std::string failing;  // the end of a path
+    void require(const std::string& path) const {
+      if (!failing.empty() && path.ends_with(failing)) df::throw_error(df::Status::unavailable("Input/output error"));
+    }
+    void write_file_atomically(const std::string& path, std::span<const std::byte> content) override {
+      require(path);
+      ChangedFiles::write_file_atomically(path, content);
+    }
+    bool exists(const std::string& path) override {
+      require(path);
+      return ChangedFiles::exists(path);
+    }
+  };
+  const auto files = std::make_shared<FailingFiles>();
+  CountedTraining training(std::make_shared<df::MemoryFileSystem>());
+  df::set_device_files(training.device->context(), files);
+  df::train::SupervisorOptions options = training.options();
+  options.saver_options.files = files;
+  options.save_every_steps = 1;
+  df::train::Supervisor supervisor(training.graph, options);
+  training.train(supervisor);
+  REQUIRE(training.errors.empty());
+  for (const std::string failing : {"/d/checkpoint", "/d/model-3.index"}) {
+    files->failing = failing;
+    training.train(supervisor);
+    CAPTURE(failing);
+    CHECK(supervisor.num_recoveries() == 0);
+    REQUIRE(training.errors.size() == 1);
+    CHECK(training.errors[0].code() == df::Code::unavailable);
+    CHECK(contains(training.errors[0].message(), "Input/output error"));
+    training.errors.clear();
+  }
+  CHECK_THROWS_WITH(supervisor.save(), Catch::Contains("Input/output error"));
+  CHECK(supervisor.run([&](df::Session& session) {
+    supervisor.save_what_is_new(session);
+    return session.run(training.step).scalar();
+  }) == 3);
+  CHECK(supervisor.num_recoveries() == 0);
+  CHECK(training.errors.size() == 1);
 }

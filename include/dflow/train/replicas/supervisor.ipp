@@ -33,7 +33,7 @@ namespace detail {
 /// The time between two checks for a signal, because a signal's handler can wake no thread.
 inline constexpr Duration signal_interval = std::chrono::milliseconds(100);
 
-/// An error of a file on disk does not mean that a task is lost.
+/// An error of a file on disk, and of what a Saver does in this process, does not mean that a task is lost.
 bool is_lost_task(const Status& status) noexcept {
   const std::string_view op = status.op();
   if (op == SaveV2::name || op == RestoreV2::name || op == MergeV2Checkpoints::name) return false;

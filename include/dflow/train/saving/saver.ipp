@@ -71,6 +71,17 @@ std::string hex_of(std::uint64_t bits) {
 
 std::string file_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
+/// Calls `work`, which uses files and no session. Its errors have the context of the step that saves or restores:
+/// what a disk says is no loss of a task.
+template <class Work>
+auto with_own_files(std::string_view op, const Work& work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    throw_error(error.status().with_node(op, {}));
+  }
+}
+
 inline constexpr std::string_view save_mark = ".save-";
 
 /// If the file is of a save to "BASE" or "BASE-STEP" under a number of its own, the prefix it was saved to, else "".
@@ -509,18 +520,24 @@ bool Saver::has_shard_indices(const std::string& shard_prefix) const noexcept {
 std::string Saver::save(Session& session, const std::string& prefix, std::optional<std::int64_t> step) {
   if (detail::file_name(prefix).empty()) throw_error(Status::invalid_argument("a checkpoint needs a name"));
   std::string path = step ? str_cat(prefix, "-", *step) : prefix;
-  if (const std::string directory = parent_directory(path); directory != directory_) read_state(directory);
+  const auto with_files = [](const auto& work) { return detail::with_own_files(SaveV2::name, work); };
+  if (const std::string directory = parent_directory(path); directory != directory_) {
+    with_files([&] { read_state(directory); });
+  }
   // The files have a name of their own: leftovers of an interrupted save never become part of this one.
   const std::string shards = str_cat(path, detail::save_mark, detail::hex_of(system_seed()));
   FileSystem& files = *options_.files;
   try {
-    std::vector<Feed> feeds{{nodes_->prefix, files.absolute_path(shards)},
+    const std::vector<Feed> feeds = with_files([&] {
+      std::vector<Feed> fed{{nodes_->prefix, files.absolute_path(shards)},
                             {nodes_->destination, files.absolute_path(path)}};
-    for (std::size_t i = 0; i < options_.states.size(); ++i) {
-      feeds.push_back({nodes_->states[i], options_.states[i].state()});
-    }
+      for (std::size_t i = 0; i < options_.states.size(); ++i) {
+        fed.push_back({nodes_->states[i], options_.states[i].state()});
+      }
+      return fed;
+    });
     session.run_erased({}, nullptr, feeds, {}, std::span(&nodes_->save, 1), {});
-    if (!files.exists(checkpoint_index_path(path))) {
+    if (!with_files([&] { return files.exists(checkpoint_index_path(path)); })) {
       throw_error(
           Status::not_found(str_cat("checkpoint '", path,
                                     "' has been written by another task, and is not here: the tasks do not see one "
@@ -531,14 +548,14 @@ std::string Saver::save(Session& session, const std::string& prefix, std::option
     throw;
   }
   note_saved(join_path(directory_, detail::file_name(path)));
-  write_state();
+  with_files([&] { write_state(); });
   remove_what_is_due();
   if (may_have_leftovers_ || has_shard_indices(shards)) remove_leftovers(prefix);
   return path;
 }
 
 std::optional<std::string> Saver::latest(const std::string& directory) const {
-  return latest_checkpoint(*options_.files, directory);
+  return detail::with_own_files(RestoreV2::name, [&] { return latest_checkpoint(*options_.files, directory); });
 }
 
 /// Returns the functions that set the states to the states of a checkpoint.
@@ -551,17 +568,21 @@ std::vector<std::function<void()>> Saver::read_states(Session& session, const Fe
     try {
       set.push_back(options_.states[i].restore(read[i].span<std::string>()[0]));
     } catch (const Error& error) {
-      throw_error(error.status().with_prefix(str_cat("checkpoint: '", options_.states[i].name, "': ")));
+      const Status what = error.status().with_prefix(str_cat("checkpoint: '", options_.states[i].name, "': "));
+      throw_error(what.with_node(RestoreV2::name, {}));
     }
   }
   return set;
 }
 
 void Saver::restore(Session& session, const std::string& path) {
-  const Feed prefix(nodes_->prefix, options_.files->absolute_path(path));
+  const auto with_files = [](const auto& work) { return detail::with_own_files(RestoreV2::name, work); };
+  const Feed prefix = with_files([&] { return Feed(nodes_->prefix, options_.files->absolute_path(path)); });
   const std::vector<std::function<void()>> states = read_states(session, prefix);
   session.run({prefix}, nodes_->restore);
-  for (const std::function<void()>& set : states) set();
+  with_files([&] {
+    for (const std::function<void()>& set : states) set();
+  });
 }
 
 }  // namespace dflow::train
