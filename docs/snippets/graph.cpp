@@ -145,6 +145,24 @@ void scopes() {
   require(graph.find("encoder/dense/kernel").is_valid(), "scoped names");
 }
 
+void checks() {
+  df::Graph graph;
+  // [checks]
+  auto weights = df::placeholder<float>(graph, df::PartialShape::unknown(), {.name = "weights"});
+  auto rows = df::assert_rank(weights, 2, "weights of the classes");  // the rank is known from here on
+  auto shares = df::assert_less_equal(df::assert_non_negative(rows), 1.0f, "shares");
+  auto y = df::reduce_sum(shares, 1);
+  // [checks]
+  df::Session session(graph);
+  require(session.run({{weights, df::Tensor<float>({1, 2}, {0.5f, 0.25f})}}, y)(0) == 0.75f, "checks that hold");
+  try {
+    session.run({{weights, df::Tensor<float>({1, 2}, {0.5f, 1.5f})}}, y);
+    require(false, "a check that does not hold");
+  } catch (const df::Error& error) {
+    require(error.status().code() == df::Code::invalid_argument, "the code of a check");
+  }
+}
+
 void devices() {
   // [devices]
   df::Graph graph;
@@ -563,6 +581,7 @@ int main() {
     outputs();
     build_errors();
     scopes();
+    checks();
     devices();
     variables();
     random_streams();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/type_list.hpp>
+#include <dflow/ops/control/assertions.hpp>
 #include <dflow/ops/control/check.hpp>
 #include <dflow/ops/control/cond.hpp>
 #include <dflow/ops/control/dependencies.hpp>

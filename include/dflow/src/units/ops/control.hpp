@@ -2,6 +2,7 @@
 
 /// Bodies of the ops of family control.
 
+#include <dflow/ops/control/assertions.ipp>
 #include <dflow/ops/control/check.ipp>
 #include <dflow/ops/control/dependencies.ipp>
 #include <dflow/ops/control/frames.ipp>
