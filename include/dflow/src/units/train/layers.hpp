@@ -7,6 +7,7 @@
 #include <dflow/train/initializers.ipp>
 #include <dflow/train/layer.ipp>
 #include <dflow/train/layers.ipp>
+#include <dflow/train/metrics.ipp>
 #include <dflow/train/minibatches.ipp>
 #include <dflow/train/optimizer.ipp>
 #include <dflow/train/optimizers.ipp>
