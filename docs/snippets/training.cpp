@@ -95,6 +95,31 @@ void load_weights(df::Session& session, df::Graph& graph, df::FileSystem& files,
 }
 // [load]
 
+void streaming_metrics() {
+  df::Graph graph({.seed = 1});
+  auto x = df::placeholder<float>(graph, {df::dynamic, 2});
+  auto labels = df::placeholder<bool>(graph, {df::dynamic});
+  auto weights = df::placeholder<float>(graph, {df::dynamic});
+  const auto batches =
+      df::data::from_tensors(df::Tensor<float>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}),
+                             df::Tensor<bool>({4}, {true, false, true, true}), df::Tensor<float>({4}, {1, 1, 2, 0.5f}))
+          .batch(2);
+  // [metrics]
+  auto scores = df::sigmoid(df::squeeze(df::dense(x, 1), 1));
+  auto auc = df::metrics::auc(labels, scores);
+  auto recall = df::metrics::recall(labels, scores > 0.5f, {.weights = weights});
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  session.run(df::group({auc.reset, recall.reset}));
+  for (auto& [batch, truth, weight] : batches) {
+    session.run({{x, batch}, {labels, truth}, {weights, weight}}, auc.update, recall.update);
+  }
+  auto [area, share] = session.run(auc.value, recall.value);
+  // [metrics]
+  require(area.scalar() >= 0 && area.scalar() <= 1.000001 && share.scalar() >= 0 && share.scalar() <= 1,
+          "streaming metrics");
+}
+
 void training() {
   const df::LabelledImages data = bright_rows(256), test = bright_rows(64);
   df::MemoryFileSystem files;
@@ -402,6 +427,7 @@ void in_parts(const std::string& folder) {
 int main() {
   try {
     functions();
+    streaming_metrics();
     training();
     shared_by_name();
     fed_training();

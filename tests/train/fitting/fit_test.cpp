@@ -10,6 +10,7 @@
 #include <dflow/ops/reduction/reduce.hpp>
 #include <dflow/session/session.hpp>
 #include <dflow/train/fitting/accumulated_gradients.hpp>
+#include <dflow/train/metrics.hpp>
 #include <dflow/train/optimizers.hpp>
 
 #include <cmath>
@@ -143,6 +144,47 @@ TEST_CASE("validation may have a loss and metrics of its own, and a placeholder 
   CHECK(history.last("validation_loss") == Approx(2 * off * off * 7.5).epsilon(1e-4));
   CHECK(df::train::evaluate(model.session, step, line(4).batch(1)).at("absolute") == Approx(off * 2.5).epsilon(1e-4));
   CHECK(history.epochs[0].values.count("absolute") == 0);
+}
+
+TEST_CASE("a streaming metric is that of the epoch so far, and of the validation data") {
+  Line model;
+  const auto root = df::metrics::root_mean_squared_error(model.y, model.x * model.a);
+  const auto absolute = df::metrics::mean(df::abs(model.x * model.a - model.y));
+  std::vector<double> seen;
+  Hook watch{.on_step = [&](Fitting& fitting) { seen.push_back(fitting.values().at("absolute")); }};
+  const auto step = model.step({.metrics = {{"root", root}, {"absolute", absolute}, {"mean", model.absolute}}});
+  const History history = df::train::fit(model.session, step, line(5).batch(2),
+                                         {.epochs = 2, .validation = line(3).batch(2), .hooks = {watch}});
+
+  // The same by hand: a fit is one epoch after another.
+  Line other;
+  const auto off = df::abs(other.x * other.a - other.y);
+  std::size_t number = 0;
+  for (std::size_t epoch = 0; epoch < 2; ++epoch) {
+    double squares = 0, sum = 0, rows = 0;
+    for (auto& [x, y] : line(5).batch(2)) {
+      const auto [errors, l] = other.session.run({{other.x, x}, {other.y, y}}, off, other.loss, other.train);
+      for (const float error : errors) {
+        squares += static_cast<double>(error) * static_cast<double>(error);
+        sum += static_cast<double>(error);
+        rows += 1;
+      }
+      CHECK(seen.at(number++) == Approx(sum / rows));
+    }
+    const df::train::EpochResult& result = history.epochs[epoch];
+    CHECK(result.value("root") == Approx(std::sqrt(squares / 5)));
+    CHECK(result.value("absolute") == Approx(sum / 5));
+    CHECK(result.value("mean") == Approx(sum / 5));
+    const double left = std::abs(3 - static_cast<double>(other.slope()));
+    CHECK(result.value("validation_root") == Approx(left * std::sqrt(14.0 / 3)).epsilon(1e-4));
+    CHECK(result.value("validation_absolute") == Approx(left * 2).epsilon(1e-4));
+  }
+  CHECK(df::train::evaluate(model.session, step, line(3).batch(1)).at("root") ==
+        Approx(history.last("validation_root")));
+  CHECK(code_of([&] {
+          model.step({.metrics = {{"matrix",
+                                   df::metrics::confusion_matrix(df::cast<int>(model.x), df::cast<int>(model.y), 2)}}});
+        }) == df::Code::invalid_argument);
 }
 
 TEST_CASE("batches of one tensor, of pairs and of any tensors are fed as they come") {

@@ -10,7 +10,10 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
+#include <functional>
 #include <limits>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -19,20 +22,26 @@ namespace dflow::train {
 namespace detail {
 
 /// Means of values over batches, each weighed by its rows. A batch without rows has values that are no numbers, and no
-/// weight.
+/// weight. A streaming metric has its last value.
 class Means {
  public:
+  explicit Means(const std::set<std::string, std::less<>>& streaming) : streaming_(streaming) {}
+
   void add(const Values& values, double rows) {
     rows_ += rows;
-    for (const auto& [name, value] : values) sums_[name] += rows == 0 ? 0 : rows * value;
+    for (const auto& [name, value] : values) {
+      double& sum = sums_[name];
+      sum = streaming_.contains(name) ? value : sum + (rows == 0 ? 0 : rows * value);
+    }
   }
   Values values() const {
     Values means = sums_;
-    for (auto& each : means) each.second = plain_nan(each.second / rows_);
+    for (auto& [name, value] : means) value = plain_nan(streaming_.contains(name) ? value : value / rows_);
     return means;
   }
 
  private:
+  const std::set<std::string, std::less<>>& streaming_;
   Values sums_;
   double rows_ = 0;
 };
@@ -50,6 +59,9 @@ class BatchStep {
     for (const Metric& metric : metrics) {
       names_.push_back(metric.name);
       edges_.push_back(metric.value);
+      if (!metric.reset.is_valid()) continue;
+      streaming_.insert(metric.name);
+      resets_.push_back(metric.reset);
     }
     if (trains) targets_.push_back(step.train);
     if (trains && options.run_update_ops) {
@@ -61,6 +73,12 @@ class BatchStep {
     num_tensors_ = step.feeds.size();
     tensors_.resize(num_tensors_);
     results_.resize(edges_.size());
+  }
+
+  /// The names of the streaming metrics.
+  const std::set<std::string, std::less<>>& streaming() const { return streaming_; }
+  void reset_metrics() {
+    if (!resets_.empty()) session_.run_erased({}, nullptr, {}, {}, resets_, {});
   }
 
   /// Adds an edge that the next `run` fetches too; returns its number among these edges.
@@ -106,7 +124,8 @@ class BatchStep {
   Session& session_;
   std::vector<std::string> names_;
   std::vector<AnyOutput> edges_;
-  std::vector<Operation> targets_;
+  std::vector<Operation> targets_, resets_;
+  std::set<std::string, std::less<>> streaming_;
   std::vector<Feed> feeds_;
   std::size_t num_tensors_ = 0;
   std::vector<AnyTensor> tensors_, results_;
@@ -138,8 +157,9 @@ Values evaluate(Session& session, const AnyTrainStep& step, const ValidationData
   BatchStep each(session, step, false);
   data::AnyIterator batches(data.recipe(), 0);
   data::Item batch;
-  Means means;
+  Means means(each.streaming());
   Values values;
+  each.reset_metrics();
   while (next_batch(batches, batch, "validation, ")) {
     const double rows = each.run(batch, values);
     each.release();
@@ -204,9 +224,10 @@ class FitLoop {
     fitting_.values_.clear();
     call(&Hook::on_epoch_begin);
     EpochResult result{.epoch = fitting_.epoch_};
-    detail::Means means;
+    detail::Means means(each_.streaming());
     data::Item batch;
     bool has_ended = false;
+    each_.reset_metrics();
     while (!is_over() && !has_ended) {
       has_ended = !detail::next_batch(batches_, batch, "");
       if (!has_ended) train(batch, means, result);

@@ -3,18 +3,35 @@
 #include <dflow/data/dataset.hpp>
 #include <dflow/session/session.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <source_location>
 #include <string>
 #include <utility>
 #include <vector>
 
+namespace dflow::metrics {
+struct StreamingMetric;
+}
+
 namespace dflow::train {
 
-/// A scalar that is a mean over a batch, under a name.
+/// A scalar under a name: a mean over a batch, or a streaming metric (`metrics::auc`).
 struct Metric {
+  Metric(std::string of_name, const AnyOutput& mean) : name(std::move(of_name)), value(mean) {}
+  /// Each batch updates the metric. `fit` resets it at the beginning of each epoch and of each validation, so its
+  /// value is that of the epoch so far.
+  template <std::same_as<metrics::StreamingMetric> M>
+  Metric(std::string of_name, const M& metric) : name(std::move(of_name)) {
+    set(metric);
+  }
+
   std::string name;
-  AnyOutput value;  ///< float or double []
+  AnyOutput value;  ///< float or double []; of a streaming metric, its `updated`
+  Operation reset;  ///< of a streaming metric
+
+ private:
+  void set(const metrics::StreamingMetric& metric);
 };
 
 struct TrainStepOptions {

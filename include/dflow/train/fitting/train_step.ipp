@@ -2,10 +2,16 @@
 
 #include <dflow/base/str_cat.hpp>
 #include <dflow/train/fitting/train_step.hpp>
+#include <dflow/train/metrics.hpp>
 
 #include <set>
 
 namespace dflow::train {
+
+void Metric::set(const metrics::StreamingMetric& metric) {
+  value = metric.updated;
+  reset = metric.reset;
+}
 
 void AnyTrainStep::check(std::source_location where) const {
   const auto reject = [&](const std::string& message) {
