@@ -69,7 +69,8 @@ struct AssertKernel {
     for (int i = 1; i < context.num_inputs(); ++i) {
       const AnyTensor& tensor = context.input(i);
       const std::int64_t shown = attrs.summarize < 0 ? tensor.num_elements() : attrs.summarize;
-      message += str_cat(" [", tensor.to_string(shown), "]");
+      const bool is_text = tensor.dtype() == DType::string && tensor.rank() == 0;
+      message += str_cat(" [", is_text ? tensor.as<std::string>().scalar() : tensor.to_string(shown), "]");
     }
     context.fail(std::move(message));
   }

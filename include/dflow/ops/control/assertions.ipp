@@ -203,9 +203,13 @@ AnyOutput any_assert_relation(CheckedRelation relation, const AnyOutput& x, cons
   assertions::Claim claim{
       str_cat(names[which], ": ", assertions::quoted(x), " is not ", says[which], " ", assertions::quoted(y)),
       {},
-      {},
-      {x, y}};
-  claim.elements = {{assertions::quoted(x), x}, {assertions::quoted(y), y}};
+      {{assertions::quoted(x), x}},
+      {x}};
+  const AnyTensor* const limit = constant_value(y);
+  if (limit == nullptr || limit->rank() != 0) {  // the text has the value of a scalar
+    claim.elements.emplace_back(assertions::quoted(y), y);
+    claim.shapes.push_back(y);
+  }
   return assertions::require_relation(relation, x, y, std::move(claim), x, message, names[which], at);
 }
 
