@@ -151,6 +151,10 @@ const std::map<std::string_view, std::vector<std::string_view>>& reasons() {
         "StringToNumber",
         "Substr",
         "TensorSummaryV2"}},
+      {"goes through runs of rows, one after the other",
+       {"Cumprod", "Cumsum", "LinearScan", "SegmentMax", "SegmentMean", "SegmentMin", "SegmentProd", "SegmentSum",
+        "SparseSegmentMean", "SparseSegmentMeanGrad", "SparseSegmentSqrtN", "SparseSegmentSqrtNGrad",
+        "SparseSegmentSum", "SparseSegmentSumGrad"}},
       {"keeps what a checkpoint saves on the host",
        {"AssignResourceState", "CountUpTo", "RandomStreamHandle", "ReadResourceState"}},
   };

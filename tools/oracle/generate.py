@@ -21,6 +21,7 @@ FAMILIES = [
     "linalg",
     "fourier",
     "reduce",
+    "scan",
     "conv",
     "pool",
     "norm",

@@ -4,3 +4,5 @@
 
 #include <dflow/kernels/contract/library_kernel.hpp>
 #include <dflow/kernels/cpu/reduction/list.hpp>
+#include <dflow/kernels/cpu/reduction/scan.ipp>
+#include <dflow/kernels/cpu/reduction/sorted_segment.ipp>
