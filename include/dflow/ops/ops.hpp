@@ -11,6 +11,9 @@
 #include <dflow/ops/data_flow/staging.hpp>
 #include <dflow/ops/io/files.hpp>
 #include <dflow/ops/io/reader.hpp>
+#include <dflow/ops/linalg/products.hpp>
+#include <dflow/ops/math/formulas.hpp>
 #include <dflow/ops/operators.hpp>
+#include <dflow/ops/reduction/statistics.hpp>
 #include <dflow/ops/standard_ops.hpp>
 #include <dflow/ops/state/typed_variable.hpp>

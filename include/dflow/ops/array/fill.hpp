@@ -3,6 +3,7 @@
 #include <dflow/op/build.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/index_list.hpp>
+#include <dflow/ops/math/binary.hpp>
 
 namespace dflow {
 
@@ -26,6 +27,7 @@ namespace detail {
 AnyOutput any_fill(GraphStore& graph, const IndexList& dims, AnyTensor value, const At& at);
 /// 0, 1, ..., n - 1 as int32, for an int32 scalar n.
 AnyOutput counting(const AnyOutput& n, const At& at = {});
+AnyOutput any_linspace(const AnyOutput& start, const AnyOutput& stop, const AnyOutput& num, const At& at);
 
 /// The number of elements of a Range. Throws InvalidArgument if delta is 0 or leads away from limit.
 std::int64_t range_size(const AnyTensor& start, const AnyTensor& limit, const AnyTensor& delta);
@@ -83,6 +85,25 @@ template <AllowedFor<Range> T>
 Output<T> range(Graph& graph, T start, T limit, T delta = T(1), const At& at = {}) {
   const At here{.where = at.where};
   return apply<Range>(constant(graph, start, here), constant(graph, limit, here), constant(graph, delta, here), {}, at);
+}
+
+/// `num` values from start to stop, evenly spaced: TensorFlow's LinSpace. start and stop are scalars of floats, num a
+/// scalar of int32 or int64. The last value is `stop` exactly. One value is `start`, and none is an empty vector.
+///
+/// ```cpp
+/// auto ticks = df::linspace(graph, 0.0f, 1.0f, 11);
+/// ```
+/// Errors: InvalidArgument if num is negative, or an argument is not a scalar.
+template <class A, class B, class C>
+  requires Accepts<Sub, A, B> && contains_v<ElementFor<Sub, A, B>, FloatTypes> && detail::ArgumentOf<C, IndexTypes>
+Output<ElementFor<Sub, A, B>> linspace(const A& start, const B& stop, const C& num, const At& at = {}) {
+  const auto ends = detail::edges_for<Sub>(at, start, stop);
+  return Output<ElementFor<Sub, A, B>>::unchecked(
+      detail::any_linspace(ends[0], ends[1], detail::edge_beside<IndexTypes>(ends[0], num, at), at));
+}
+template <std::floating_point T>
+Output<T> linspace(Graph& graph, T start, T stop, std::int64_t num, const At& at = {}) {
+  return linspace(constant(graph, start, {.where = at.where}), stop, num, at);
 }
 
 }  // namespace dflow

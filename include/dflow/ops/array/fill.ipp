@@ -1,15 +1,21 @@
 #pragma once
 
 #include <dflow/base/checked.hpp>
+#include <dflow/graph/graph_store.hpp>
 #include <dflow/op/expr.hpp>
 #include <dflow/ops/array/fill.hpp>
+#include <dflow/ops/array/like.hpp>
 #include <dflow/ops/array/shape.hpp>
+#include <dflow/ops/math/binary.hpp>
+#include <dflow/ops/math/cast.hpp>
+#include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/math/select.hpp>
 #include <dflow/ops/reduction/reduce.hpp>
 
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <initializer_list>
 #include <limits>
 #include <span>
 #include <string>
@@ -107,6 +113,19 @@ AnyOutput detail::any_select(const std::array<AnyOutput, 3>& inputs, const At& a
     }
   }
   return build<Select>(std::span<const AnyOutput>(same), {}, at);
+}
+
+AnyOutput detail::any_linspace(const AnyOutput& start, const AnyOutput& stop, const AnyOutput& num, const At& at) {
+  GraphStore& graph = graph_of(std::initializer_list<AnyOutput>{start, stop, num}, "LinSpace", at);
+  const Composite place(graph, at.where);
+  const Expr count = cast_to(num, DType::int32), first = widened(start), end = widened(stop);
+  const Expr last = count - 1, i = counting(count);
+  const AnyOutput steps = build<Maximum>({last, scalar_like(last, 1)});
+  const Expr step = (end - first) / Expr(cast_to(steps, first.dtype()));
+  const AnyOutput inner = first + Expr(cast_to(i, first.dtype())) * step;
+  // A single value is the first one.
+  const AnyOutput value_of_last = any_select({build<Greater>({last, scalar_like(last, 0)}), end, first}, {});
+  return cast_or_name(any_select({build<Less>({i, last}), inner, value_of_last}, {}), start.dtype(), at);
 }
 
 }  // namespace dflow

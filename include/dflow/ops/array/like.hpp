@@ -28,6 +28,11 @@ struct StopGradient : StandardOp<"StopGradient", AllTypes> {
   static void infer(InferContext& context);
 };
 
+namespace detail {
+/// x in the type `to` as the last node of a builder, which has the name of `at`.
+AnyOutput cast_or_name(const AnyOutput& x, DType to, const At& at);
+}  // namespace detail
+
 /// A tensor of zeros (false, empty strings) with the shape of x.
 template <AllowedFor<ZerosLike> T>
 Output<T> zeros_like(const Output<T>& x, const At& at = {}) {

@@ -2,6 +2,7 @@
 
 #include <dflow/op/build.hpp>
 #include <dflow/ops/array/concat.hpp>
+#include <dflow/ops/math/binary.hpp>
 
 #include <array>
 #include <cstdint>
@@ -117,6 +118,29 @@ Output<T> dynamic_stitch(const std::vector<Output<std::int32_t>>& indices, const
                          const At& at = {}) {
   return Output<T>::unchecked(
       detail::any_dynamic_stitch({indices.begin(), indices.end()}, {data.begin(), data.end()}, at));
+}
+
+namespace detail {
+/// weights: empty for ones of int32.
+AnyOutput any_bincount(const AnyOutput& values, const AnyOutput& size, const AnyOutput& weights, const At& at);
+}  // namespace detail
+
+/// How often each of the numbers 0 ... size - 1 stands in `values`, [size]: TensorFlow's Bincount. values: int32 of any
+/// shape, size: a scalar of int32. Numbers from `size` on are left out.
+///
+/// Errors: InvalidArgument in the step, if a value or the size is negative.
+template <class A, class B>
+  requires Accepts<Mod, A, B> && std::same_as<ElementFor<Mod, A, B>, std::int32_t>
+Output<std::int32_t> bincount(const A& values, const B& size, const At& at = {}) {
+  const auto edges = detail::edges_for<Mod>(at, values, size);
+  return Output<std::int32_t>::unchecked(detail::any_bincount(edges[0], edges[1], {}, at));
+}
+/// The same with the weights of each number added up, in place of ones: weights of any numbers, in the shape of values.
+template <class A, class B, AllowedFor<Add> T>
+  requires Accepts<Mod, A, B> && std::same_as<ElementFor<Mod, A, B>, std::int32_t>
+Output<T> bincount(const A& values, const B& size, const Output<T>& weights, const At& at = {}) {
+  const auto edges = detail::edges_for<Mod>(at, values, size);
+  return Output<T>::unchecked(detail::any_bincount(edges[0], edges[1], weights, at));
 }
 
 }  // namespace dflow

@@ -1,15 +1,24 @@
 #pragma once
 
+#include <dflow/graph/graph_store.hpp>
 #include <dflow/op/expr.hpp>
+#include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/fill.hpp>
 #include <dflow/ops/array/gather.hpp>
 #include <dflow/ops/array/index_list.hpp>
 #include <dflow/ops/array/reshape.hpp>
 #include <dflow/ops/array/shape.hpp>
+#include <dflow/ops/control/check.hpp>
+#include <dflow/ops/control/dependencies.hpp>
 #include <dflow/ops/data_flow/partition.hpp>
+#include <dflow/ops/math/compare.hpp>
+#include <dflow/ops/math/select.hpp>
+#include <dflow/ops/reduction/reduce.hpp>
+#include <dflow/ops/reduction/segment.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <initializer_list>
 #include <limits>
 #include <string>
 
@@ -151,6 +160,26 @@ AnyOutput detail::any_dynamic_stitch(std::vector<AnyOutput> indices, const std::
   const auto count = static_cast<std::int64_t>(indices.size());
   indices.insert(indices.end(), data.begin(), data.end());
   return build<DynamicStitch>(std::span<const AnyOutput>(indices), {.N = count}, at);
+}
+
+AnyOutput detail::any_bincount(const AnyOutput& values, const AnyOutput& size, const AnyOutput& weights, const At& at) {
+  GraphStore& graph = graph_of(std::initializer_list<AnyOutput>{values, size}, "Bincount", at);
+  const Composite place(graph, at.where);
+  Operation check;
+  {
+    // The check need not be made where the values are, which may be a device without strings.
+    GraphStore::Scope anywhere = graph.scope();
+    anywhere.colocate({});
+    const ScopeGuard outside = graph.enter(std::move(anywhere));
+    const AnyOutput is_valid = any_reshape(build<GreaterEqual>({values, scalar_like(values, 0)}), {-1}, {});
+    const AnyOutput message = any_constant(graph, Tensor<std::string>("Bincount: a value is negative"), {});
+    check = build<Assert>({build<All>({is_valid, int32_constant(graph, 0)}), message, values});
+  }
+  const AnyOutput checked = any_with_dependencies({&check, 1}, values, {});
+  const AnyOutput none = scalar_like(values, -1);
+  const AnyOutput ids = any_select({build<Less>({checked, size}), checked, none}, {});
+  const AnyOutput ones = weights.is_valid() ? weights : AnyOutput(ones_like(values));
+  return build<UnsortedSegmentSum>({ones, ids, size}, {}, at);
 }
 
 }  // namespace dflow

@@ -79,4 +79,25 @@ Output<T> l2_loss(const Output<T>& x, const At& at = {}) {
   return apply<L2Loss>(x, {}, at);
 }
 
+namespace detail {
+AnyOutput any_weighted_cross_entropy(const AnyOutput& logits, const AnyOutput& targets, const AnyOutput& pos_weight,
+                                     const At& at);
+}  // namespace detail
+
+/// The loss of sigmoid_cross_entropy_with_logits with the terms of positive targets times `pos_weight`, so that a
+/// weight above 1 trades precision for recall: targets * -log(sigmoid(logits)) * pos_weight + (1 - targets) * -log(1 -
+/// sigmoid(logits)), in the form (1 - z) x + (1 + (q - 1) z) (log(1 + exp(-|x|)) + max(-x, 0)) of TensorFlow, which
+/// does not overflow. Shapes broadcast; the arguments are in TensorFlow 0.8's order.
+template <class A, class B, class C>
+  requires Accepts<SigmoidCrossEntropyWithLogits, A, B> && Accepts<SigmoidCrossEntropyWithLogits, A, C>
+Output<ElementFor<SigmoidCrossEntropyWithLogits, A, B>> weighted_cross_entropy_with_logits(const A& logits,
+                                                                                           const B& targets,
+                                                                                           const C& pos_weight,
+                                                                                           const At& at = {}) {
+  const auto edges = detail::edges_for<SigmoidCrossEntropyWithLogits>(at, logits, targets);
+  const auto weight = detail::edges_for<SigmoidCrossEntropyWithLogits>(at, logits, pos_weight)[1];
+  return Output<ElementFor<SigmoidCrossEntropyWithLogits, A, B>>::unchecked(
+      detail::any_weighted_cross_entropy(edges[0], edges[1], weight, at));
+}
+
 }  // namespace dflow

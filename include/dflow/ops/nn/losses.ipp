@@ -1,8 +1,12 @@
 #pragma once
 
+#include <dflow/graph/graph_store.hpp>
 #include <dflow/op/expr.hpp>
+#include <dflow/ops/array/like.hpp>
 #include <dflow/ops/array/reshape.hpp>
+#include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/math/unary.hpp>
+#include <dflow/ops/nn/activation.hpp>
 #include <dflow/ops/nn/losses.hpp>
 #include <dflow/ops/nn/softmax.hpp>
 
@@ -71,5 +75,15 @@ void SigmoidCrossEntropyWithLogits::gradient(GradientContext& context) {
 void L2Loss::infer(InferContext& context) { context.set_output(0, PartialShape{}); }
 
 void L2Loss::gradient(GradientContext& context) { context.set_dx(0, context.input(0) * context.dy()); }
+
+AnyOutput detail::any_weighted_cross_entropy(const AnyOutput& logits, const AnyOutput& targets,
+                                             const AnyOutput& pos_weight, const At& at) {
+  const Composite place(graph_of({&logits, 1}, "weighted_cross_entropy_with_logits", at), at.where);
+  const Expr x = widened(logits), z = widened(targets), q = widened(pos_weight);
+  const Expr weight = 1.0 + (q - 1.0) * z;
+  // log(1 + exp(-|x|)) + max(-x, 0) is log(1 + exp(-x)).
+  const Expr softplus = AnyOutput(build<Softplus>({-x}));
+  return cast_or_name((1.0 - z) * x + weight * softplus, logits.dtype(), at);
+}
 
 }  // namespace dflow

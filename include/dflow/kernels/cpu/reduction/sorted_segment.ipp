@@ -114,12 +114,11 @@ void combine_runs(ThreadPool& pool, const SegmentWork& work) {
     });
   };
   if (work.indices == nullptr) return all([](std::int64_t r) { return r; });
-  if (work.indices->dtype() == DType::int32) {
-    return all([at = static_cast<const std::int32_t*>(work.indices->raw_data())](std::int64_t r) -> std::int64_t {
-      return at[r];
+  if constexpr (std::is_same_v<Combine, Add>) {  // only sums are of named rows
+    visit_dtype<IndexTypes>(work.indices->dtype(), [&]<class I>() {
+      all([at = static_cast<const I*>(work.indices->raw_data())](std::int64_t r) -> std::int64_t { return at[r]; });
     });
   }
-  all([at = static_cast<const std::int64_t*>(work.indices->raw_data())](std::int64_t r) { return at[r]; });
 }
 
 /// Fails for an index outside [0, limit).

@@ -6,4 +6,5 @@
 #include <dflow/ops/linalg/decompose.ipp>
 #include <dflow/ops/linalg/fourier.ipp>
 #include <dflow/ops/linalg/matrix_expr.ipp>
+#include <dflow/ops/linalg/products.ipp>
 #include <dflow/ops/linalg/solve.ipp>

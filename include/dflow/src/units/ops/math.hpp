@@ -8,6 +8,7 @@
 #include <dflow/ops/math/cast.ipp>
 #include <dflow/ops/math/compare.ipp>
 #include <dflow/ops/math/elementwise_op.ipp>
+#include <dflow/ops/math/formulas.ipp>
 #include <dflow/ops/math/matmul.ipp>
 #include <dflow/ops/math/select.ipp>
 #include <dflow/ops/math/special.ipp>

@@ -8,3 +8,4 @@
 #include <dflow/ops/reduction/scan.ipp>
 #include <dflow/ops/reduction/segment.ipp>
 #include <dflow/ops/reduction/sorted_segment.ipp>
+#include <dflow/ops/reduction/statistics.ipp>
