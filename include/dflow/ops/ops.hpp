@@ -11,6 +11,7 @@
 #include <dflow/ops/data_flow/staging.hpp>
 #include <dflow/ops/io/files.hpp>
 #include <dflow/ops/io/reader.hpp>
+#include <dflow/ops/linalg/einsum.hpp>
 #include <dflow/ops/linalg/products.hpp>
 #include <dflow/ops/math/formulas.hpp>
 #include <dflow/ops/operators.hpp>
