@@ -99,15 +99,17 @@ void outputs() {
 
   auto i = df::constant(graph, 2);
   // [parts]
-  auto row = df::gather(w, i);                // row i, an Output<std::int32_t> []: shape [2]
-  auto rows = df::slice(w, {1, 0}, {2, -1});  // rows 1 and 2: [2, 2]
-  auto column = df::reshape(df::slice(w, {0, 1}, {-1, 1}), {3});
-  std::vector<df::Output<float>> all = df::unpack(w, 3);  // each row, where it is known how many there are
+  auto row = df::gather(w, i);                                         // row i, an Output<std::int32_t> []: shape [2]
+  auto rows = df::slice(w, {1, 0}, {2, -1});                           // rows 1 and 2: [2, 2]
+  auto column = w(df::slice(), 1);                                     // NumPy's w[:, 1]: shape [3]
+  auto around = w(df::slice({}, {}, -1), df::ellipsis, df::new_axis);  // w[::-1, ..., numpy.newaxis]: [3, 2, 1]
+  std::vector<df::Output<float>> all = df::unpack(w, 3);               // each row, where it is known how many there are
   // [parts]
   const auto [one, second, last] = session.run(row, column, all[2]);
   require(std::ranges::equal(one.span(), last.span()), "row");
   require(std::ranges::equal(second.span(), std::array{2.0f, 4.0f, 6.0f}), "column");
   require(std::ranges::equal(session.run(rows).span(), std::array{3.0f, 4.0f, 5.0f, 6.0f}), "rows");
+  require(session.run(around).to_string() == "float[3,2,1] [[[5], [6]], [[3], [4]], [[1], [2]]]", "around");
 }
 
 void build_errors() {

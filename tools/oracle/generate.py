@@ -15,6 +15,7 @@ from case_file import CaseFile
 
 FAMILIES = [
     "array",
+    "array_moves",
     "math_unary",
     "math_binary",
     "matmul",

@@ -5,6 +5,7 @@
 #include <dflow/graph/graph_reference.hpp>
 #include <dflow/graph/node.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <iosfwd>
 #include <source_location>
@@ -14,6 +15,7 @@
 namespace dflow {
 
 class GraphStore;
+class SliceIndex;
 
 /// A name for the node (made unique inside the current name scope when empty) and the place in the user's program. It
 /// is the last parameter of every builder: `matmul(x, w, {}, {.name = "logits"})`. If a scope of the graph has a place
@@ -119,6 +121,12 @@ class Output : public AnyOutput {
   Output() = default;
   /// Throws InvalidArgument if the edge has another element type.
   explicit Output(const AnyOutput& output) : AnyOutput(output) { detail::require_dtype(output, dtype_of<T>); }
+
+  /// The part that the indices name, as `strided_slice` makes it: `x(df::slice(1, -1), df::ellipsis, 0)`. It needs
+  /// `ops/array/strided_slice.hpp`.
+  template <class... More>
+    requires(std::convertible_to<const More&, SliceIndex> && ...)
+  Output operator()(const SliceIndex& first, const More&... more) const;
 
   /// For builders that have checked the element type at compile time.
   static Output unchecked(const AnyOutput& output) noexcept {

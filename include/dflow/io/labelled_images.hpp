@@ -5,6 +5,7 @@
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/core/tensor.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -32,6 +33,10 @@ LabelledImages read_mnist(FileSystem& files, const std::string& directory, std::
 LabelledImages read_digits(FileSystem& files, const std::string& path);
 
 /// The images [begin, end), sharing their elements.
-LabelledImages slice(const LabelledImages& images, std::int64_t begin, std::int64_t end);
+/// The first argument is no `{}`, which is the begin of a range of positions (`ops/array/strided_slice.hpp`).
+template <std::same_as<LabelledImages> Images>
+LabelledImages slice(const Images& images, std::int64_t begin, std::int64_t end) {
+  return {images.images.slice(begin, end), images.labels.slice(begin, end)};
+}
 
 }  // namespace dflow

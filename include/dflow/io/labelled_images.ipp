@@ -78,8 +78,4 @@ LabelledImages read_digits(FileSystem& files, const std::string& path) {
   return result;
 }
 
-LabelledImages slice(const LabelledImages& images, std::int64_t begin, std::int64_t end) {
-  return {images.images.slice(begin, end), images.labels.slice(begin, end)};
-}
-
 }  // namespace dflow

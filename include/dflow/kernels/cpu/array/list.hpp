@@ -11,5 +11,6 @@
 #include <dflow/kernels/cpu/array/reshape.hpp>
 #include <dflow/kernels/cpu/array/shape.hpp>
 #include <dflow/kernels/cpu/array/slice.hpp>
+#include <dflow/kernels/cpu/array/strided_slice.hpp>
 #include <dflow/kernels/cpu/array/transpose.hpp>
 #include <dflow/ops/array/list.hpp>

@@ -6,10 +6,21 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace dflow {
 
 namespace detail {
+
+/// Whether a part of a tensor has dimensions of 1, then one dimension that may be cut, then whole dimensions.
+inline bool is_contiguous_part(std::span<const std::int64_t> part, const Shape& whole) {
+  std::size_t i = 0;
+  while (i < part.size() && part[i] == 1) ++i;
+  for (++i; i < part.size(); ++i) {
+    if (part[i] != whole[static_cast<int>(i)]) return false;
+  }
+  return true;
+}
 
 struct SliceKernel : SplitsUnlessStrings {
   double cost_ns(const KernelInit& init) const { return move_cost_ns(init); }
@@ -21,22 +32,11 @@ struct SliceKernel : SplitsUnlessStrings {
     const auto strides = row_major_strides(x.shape());
     std::int64_t first = 0;
     for (int i = 0; i < shape.rank(); ++i) first += begin[i] * strides[static_cast<std::size_t>(i)];
-    if (shape.num_elements() == 0 || is_contiguous(shape, x.shape())) {
+    if (shape.num_elements() == 0 || is_contiguous_part(shape.dims(), x.shape())) {
       return set_contiguous_part(context, 0, x, shape.num_elements() == 0 ? 0 : first, shape);
     }
     AnyTensor& y = context.allocate_output(0, shape);
     strided_copy(context, x.dtype(), shape.dims(), element(x, first), strides, y.raw_data(), row_major_strides(shape));
-  }
-
- private:
-  /// Whether the part has dimensions of 1, then one dimension that may be cut, then whole dimensions.
-  static bool is_contiguous(const Shape& part, const Shape& whole) {
-    int i = 0;
-    while (i < part.rank() && part[i] == 1) ++i;
-    for (++i; i < part.rank(); ++i) {
-      if (part[i] != whole[i]) return false;
-    }
-    return true;
   }
 };
 

@@ -12,4 +12,5 @@
 #include <dflow/ops/array/reshape.ipp>
 #include <dflow/ops/array/shape.ipp>
 #include <dflow/ops/array/slice.ipp>
+#include <dflow/ops/array/strided_slice.ipp>
 #include <dflow/ops/array/transpose.ipp>

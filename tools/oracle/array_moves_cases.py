@@ -1,0 +1,112 @@
+"""Array ops that move elements: strided slices, tiles, reversals, and views of bits."""
+
+from array_cases import KINDS, fractions, moves, numbers
+from case_file import fixed
+from element_types import FLOATS, REALS
+
+MASKS = ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
+PLAIN_KINDS = [k for k in KINDS if k[0] != "strings"]
+
+
+def add(f):
+    _strided_slices(f)
+
+
+def _masks(**given):
+    return {name + "_mask": given.pop(name, 0) for name in MASKS} | given
+
+
+def _strided_slices(f):
+    bounds = {"begin": fixed([1, -1]), "end": fixed([3, 0]), "strides": fixed([1, -2])}
+    moves(f, "StridedSlice", "a corner", lambda make: {"input": make(3, 5), **bounds}, attrs=_masks())
+    moves(
+        f,
+        "StridedSliceGrad",
+        "a corner",
+        lambda make: {"shape": fixed([3, 5]), **bounds, "dy": make(2, 2)},
+        kinds=PLAIN_KINDS,
+        attrs=_masks(),
+    )
+    cases = [
+        ("whole", (3, 4), [0, 0], [3, 4], [1, 1], {}),
+        ("no entries", (3, 4), [], [], [], {}),
+        ("rank 0", (), [], [], [], {}),
+        ("rows alone", (4, 3), [1], [3], [1], {}),
+        ("every second row", (5, 3), [0], [5], [2], {}),
+        ("reversed by masks", (5, 3), [1, 1], [2, 2], [-1, -1], {"begin": 3, "end": 3}),
+        ("backwards by twos", (7,), [5], [0], [-2], {}),
+        ("beyond both ends", (5,), [-9], [9], [3], {}),
+        ("backwards beyond both ends", (5,), [9], [-9], [-3], {}),
+        ("nothing", (5,), [3], [1], [1], {}),
+        ("nothing backwards", (5,), [1], [3], [-1], {}),
+        ("nothing at the end", (5, 2), [5], [9], [1], {}),
+        ("of empty", (0, 4), [0, 1], [5, 3], [1, 1], {}),
+        ("largest numbers", (5,), [1], [2**31 - 1], [2**31 - 1], {}),
+        ("smallest numbers", (5,), [3], [-(2**31)], [-(2**31)], {}),
+        ("a row", (3, 4), [1], [2], [1], {"shrink_axis": 1}),
+        ("the last row", (3, 4), [-1], [0], [1], {"shrink_axis": 1}),
+        ("an element", (3, 4), [2, -2], [0, 0], [1, 1], {"shrink_axis": 3}),
+        ("a column", (3, 4), [0, 1], [0, 0], [1, 1], {"begin": 1, "end": 1, "shrink_axis": 2}),
+        ("a position of a large stride", (3, 4), [1], [2], [7], {"shrink_axis": 1}),
+        ("a new axis in front", (2, 3), [0], [0], [1], {"new_axis": 1}),
+        ("new axes around", (2, 3), [0, 0, 0], [0, 0, 0], [1, 1, 1], {"new_axis": 5, "ellipsis": 2}),
+        ("a new axis and a position", (2, 3), [1, 0], [2, 0], [1, 1], {"new_axis": 2, "shrink_axis": 1}),
+        ("a new axis wins over a position", (2, 3), [1], [2], [1], {"new_axis": 1, "shrink_axis": 1}),
+        ("ellipsis at the end", (2, 3, 2), [1, 0], [2, 0], [1, 1], {"ellipsis": 2}),
+        ("ellipsis in front", (2, 3, 4), [0, 1], [0, 3], [1, 1], {"ellipsis": 1}),
+        ("ellipsis of nothing", (2, 3), [0, 0, 1], [2, 0, 3], [1, 1, 1], {"ellipsis": 2}),
+        ("ellipsis alone", (2, 3), [0], [0], [0], {"ellipsis": 1}),
+        ("all at once", (8, 2, 3, 4), [1, 0, 0, 0], [-1, 0, 0, 1], [2, 1, 1, 1], {"ellipsis": 2, "new_axis": 4, "shrink_axis": 8}),
+        ("masks beyond the entries", (3, 4), [1], [2], [1], {"begin": 62, "end": 62, "shrink_axis": 4}),
+        ("rank 5", (2, 3, 2, 3, 2), [0, 2, 0, 0, 1], [2, 0, 1, 3, 2], [1, -1, 1, 2, 1], {}),
+        ("rank 8", (2, 1, 2, 1, 2, 1, 2, 2), [1, 0], [0, 1], [-1, 1], {"end": 1}),
+        ("long rows backwards", (2, 37), [0, 36], [2, 0], [1, -1], {"end": 2}),
+        ("one row of many", (3, 37), [1, 0], [2, 37], [1, 1], {}),
+    ]
+    for name, shape, begin, end, strides, masks in cases:
+        bounds = {"begin": fixed(begin), "end": fixed(end), "strides": fixed(strides)}
+        attrs = _masks(**masks)
+        f.raw("StridedSlice", name, {"input": fractions(*shape), **bounds}, FLOATS, attrs=attrs, gradient=True)
+        size = f.cases[-1]["outputs"][0]["shape"]
+        arguments = {"shape": fixed(shape), **bounds, "dy": fractions(*size)}
+        f.raw("StridedSliceGrad", name, arguments, FLOATS, attrs=attrs, gradient=True)
+    wide = {"begin": fixed([1, 0], "int64"), "end": fixed([4, 9], "int64"), "strides": fixed([2, 1], "int64")}
+    f.raw("StridedSlice", "int64 bounds", {"input": numbers(4, 3), **wide}, REALS, attrs=_masks(), gradient=True)
+    f.raw(
+        "StridedSliceGrad",
+        "int64 bounds",
+        {"shape": fixed([4, 3], "int64"), **wide, "dy": numbers(2, 3)},
+        REALS,
+        attrs=_masks(),
+        gradient=True,
+    )
+
+    def refused(name, shape, begin, end, strides, when, **masks):
+        inputs = [numbers(*shape), fixed(begin), fixed(end), fixed(strides)]
+        f.error("StridedSlice", name, inputs, when, attrs=_masks(**masks))
+
+    refused("stride 0", (3, 4), [0, 0], [3, 4], [1, 0], "run")
+    refused("position too large", (3, 4), [3], [4], [1], "run", shrink_axis=1)
+    refused("position too small", (3, 4), [-4], [0], [1], "run", shrink_axis=1)
+    refused("position in nothing", (0, 4), [0], [1], [1], "run", shrink_axis=1)
+    refused("position with a negative stride", (3, 4), [1], [0], [-1], "run", shrink_axis=1)
+    refused("two ellipses", (3, 4), [0, 0], [0, 0], [1, 1], "build", ellipsis=3)
+    refused("more entries than dimensions", (3, 4), [0, 0, 0], [1, 1, 1], [1, 1, 1], "build")
+    refused("too many beside an ellipsis", (3,), [0, 0, 0], [1, 0, 1], [1, 1, 1], "build", ellipsis=2)
+    refused("lengths that differ", (3, 4), [0, 0], [1], [1, 1], "build")
+    refused("bounds of rank 2", (3, 4), [[0]], [[1]], [[1]], "build")
+    refused("more dimensions than eight", (1,) * 8, [0], [0], [1], "build", new_axis=1)
+    f.error(
+        "StridedSliceGrad",
+        "gradient of another shape",
+        [fixed([3, 4]), fixed([0]), fixed([2]), fixed([1]), numbers(3, 4)],
+        "run",
+        attrs=_masks(),
+    )
+    f.error(
+        "StridedSliceGrad",
+        "negative extent",
+        [fixed([-3, 4]), fixed([0]), fixed([2]), fixed([1]), numbers(2, 4)],
+        "run",
+        attrs=_masks(),
+    )
