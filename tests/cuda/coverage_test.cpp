@@ -155,7 +155,8 @@ const std::map<std::string_view, std::vector<std::string_view>>& reasons() {
        {"Cumprod", "Cumsum", "LinearScan", "SegmentMax", "SegmentMean", "SegmentMin", "SegmentProd", "SegmentSum",
         "SparseSegmentMean", "SparseSegmentMeanGrad", "SparseSegmentSqrtN", "SparseSegmentSqrtNGrad",
         "SparseSegmentSum", "SparseSegmentSumGrad"}},
-      {"moves elements, which no model that trains on a GPU does here yet", {"StridedSlice", "StridedSliceGrad"}},
+      {"moves elements, which no model that trains on a GPU does here yet",
+       {"ReverseSequence", "StridedSlice", "StridedSliceGrad", "Tile"}},
       {"keeps what a checkpoint saves on the host",
        {"AssignResourceState", "CountUpTo", "RandomStreamHandle", "ReadResourceState"}},
   };

@@ -1,7 +1,9 @@
 """Array ops that move elements: strided slices, tiles, reversals, and views of bits."""
 
+import numpy as np
+
 from array_cases import KINDS, fractions, moves, numbers
-from case_file import fixed
+from case_file import NUMPY, element, fixed
 from element_types import FLOATS, REALS
 
 MASKS = ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
@@ -10,6 +12,8 @@ PLAIN_KINDS = [k for k in KINDS if k[0] != "strings"]
 
 def add(f):
     _strided_slices(f)
+    _tiles(f)
+    _reversed_sequences(f)
 
 
 def _masks(**given):
@@ -110,3 +114,77 @@ def _strided_slices(f):
         "run",
         attrs=_masks(),
     )
+
+
+def _tiles(f):
+    moves(f, "Tile", "matrix", lambda make: {"input": make(2, 3), "multiples": fixed([2, 3])})
+    for name, shape, multiples in [
+        ("vector", (3,), [4]),
+        ("once", (2, 3), [1, 1]),
+        ("rows", (2, 3), [3, 1]),
+        ("columns", (2, 3), [1, 2]),
+        ("rank 0", (), []),
+        ("none", (2, 3), [2, 0]),
+        ("of empty", (0, 3), [2, 2]),
+        ("dimensions of 1", (1, 3, 1), [2, 1, 4]),
+        ("rank 4", (2, 1, 2, 3), [1, 2, 3, 2]),
+        ("rank 5", (2, 2, 2, 2, 2), [2, 2, 2, 2, 2]),
+        ("rank 8", (2, 1, 1, 2, 1, 1, 1, 2), [1, 2, 1, 2, 1, 1, 2, 1]),
+        ("odd rows", (2, 17), [1, 3]),
+    ]:
+        f.raw("Tile", name, {"input": fractions(*shape), "multiples": fixed(multiples)}, FLOATS, gradient=True)
+    shape, multiples = (2,) * 7, [2] * 7  # TensorFlow's kernel has no rank 6 and more
+    f.case(
+        "Tile",
+        "seven dimensions",
+        [numbers(*shape), fixed(multiples)],
+        [element(np.tile(numbers(*shape).array, multiples))],
+        ["float64", "int32"],
+        f"{NUMPY}: tile",
+    )
+    arguments = {"input": fractions(2, 3), "multiples": fixed([2, 1], "int64")}
+    f.raw("Tile", "int64 multiples", arguments, FLOATS, gradient=True)
+    f.error("Tile", "negative", [numbers(2, 3), fixed([-1, 1])], "run")
+    f.error("Tile", "too few", [numbers(2, 3), fixed([2])], "build")
+    f.error("Tile", "multiples of rank 2", [numbers(2, 3), fixed([[2, 2]])], "build")
+    f.error("Tile", "too many elements", [numbers(2, 3), fixed([2**62, 2**62], "int64")], "run")
+    f.error("Tile", "a dimension too large", [numbers(2, 3), fixed([2**62, 0], "int64")], "run")
+
+
+def _reversed_sequences(f):
+    moves(
+        f,
+        "ReverseSequence",
+        "rows",
+        lambda make: {"input": make(3, 4), "seq_lengths": fixed([2, 0, 4])},
+        attrs={"seq_dim": 1, "batch_dim": 0},
+    )
+    for name, shape, lengths, seq, batch in [
+        ("columns", (4, 3), [3, 1, 4], 0, 1),
+        ("inner elements", (2, 3, 2), [2, 3], 1, 0),
+        ("inner batch", (3, 2, 2), [1, 3], 0, 1),
+        ("far apart", (2, 3, 2, 4), [4, 2, 3], 3, 1),
+        ("batch behind", (2, 3, 2), [2, 1], 0, 2),
+        ("no batch", (0, 3), [], 1, 0),
+        ("no time", (2, 0), [0, 0], 1, 0),
+        ("no elements", (2, 3, 0), [1, 3], 1, 0),
+        ("odd rows", (2, 19), [17, 19], 1, 0),
+    ]:
+        arguments = {"input": fractions(*shape), "seq_lengths": fixed(lengths)}
+        attrs = {"seq_dim": seq, "batch_dim": batch}
+        f.raw("ReverseSequence", name, arguments, FLOATS, attrs=attrs, gradient=True)
+    arguments = {"input": numbers(2, 3), "seq_lengths": fixed([3, 2], "int64")}
+    f.raw("ReverseSequence", "int64 lengths", arguments, REALS, attrs={"seq_dim": 1, "batch_dim": 0}, gradient=True)
+
+    def refused(name, shape, lengths, seq, batch, when, match=None):
+        attrs = {"seq_dim": seq, "batch_dim": batch}
+        f.error("ReverseSequence", name, [numbers(*shape), fixed(lengths)], when, attrs=attrs, match=match)
+
+    refused("length too large", (2, 3), [3, 4], 1, 0, "run", match="lengths[1] = 4")
+    refused("negative length", (2, 3), [-1, 3], 1, 0, "run", match="lengths[0] = -1")
+    refused("too few lengths", (2, 3), [3], 1, 0, "build")
+    refused("lengths of rank 2", (2, 3), [[3, 3]], 1, 0, "build")
+    refused("the same dimension", (2, 3), [3, 3], 0, 0, "build")
+    refused("the same dimension, from behind", (2, 3), [3, 3], -2, 0, "build")
+    refused("no such dimension", (2, 3), [3, 3], 2, 0, "build")
+    refused("no such batch", (2, 3), [3, 3], 1, -3, "build")

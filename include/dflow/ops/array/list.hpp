@@ -8,16 +8,19 @@
 #include <dflow/ops/array/like.hpp>
 #include <dflow/ops/array/one_hot.hpp>
 #include <dflow/ops/array/reshape.hpp>
+#include <dflow/ops/array/reverse.hpp>
 #include <dflow/ops/array/shape.hpp>
 #include <dflow/ops/array/slice.hpp>
 #include <dflow/ops/array/strided_slice.hpp>
+#include <dflow/ops/array/tile.hpp>
 #include <dflow/ops/array/transpose.hpp>
 
 namespace dflow {
 
 /// The family's ops in the standard table.
-using ArrayOps = TypeList<Const, Placeholder, ZerosLike, OnesLike, Identity, StopGradient, ShapeOf, RankOf, SizeOf,
-                          Reshape, ExpandDims, Squeeze, Fill, Range, OneHot, Slice, StridedSlice, StridedSliceGrad, Pad,
-                          Concat, ConcatOffset, Split, Pack, Unpack, Transpose, InvertPermutation, Gather>;
+using ArrayOps =
+    TypeList<Const, Placeholder, ZerosLike, OnesLike, Identity, StopGradient, ShapeOf, RankOf, SizeOf, Reshape,
+             ExpandDims, Squeeze, Fill, Range, OneHot, Slice, StridedSlice, StridedSliceGrad, Pad, Concat, ConcatOffset,
+             Split, Pack, Unpack, Transpose, InvertPermutation, ReverseSequence, Tile, Gather>;
 
 }  // namespace dflow

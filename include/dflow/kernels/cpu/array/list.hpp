@@ -9,8 +9,10 @@
 #include <dflow/kernels/cpu/array/like.hpp>
 #include <dflow/kernels/cpu/array/one_hot.hpp>
 #include <dflow/kernels/cpu/array/reshape.hpp>
+#include <dflow/kernels/cpu/array/reverse.hpp>
 #include <dflow/kernels/cpu/array/shape.hpp>
 #include <dflow/kernels/cpu/array/slice.hpp>
 #include <dflow/kernels/cpu/array/strided_slice.hpp>
+#include <dflow/kernels/cpu/array/tile.hpp>
 #include <dflow/kernels/cpu/array/transpose.hpp>
 #include <dflow/ops/array/list.hpp>

@@ -10,7 +10,9 @@
 #include <dflow/ops/array/like.ipp>
 #include <dflow/ops/array/one_hot.ipp>
 #include <dflow/ops/array/reshape.ipp>
+#include <dflow/ops/array/reverse.ipp>
 #include <dflow/ops/array/shape.ipp>
 #include <dflow/ops/array/slice.ipp>
 #include <dflow/ops/array/strided_slice.ipp>
+#include <dflow/ops/array/tile.ipp>
 #include <dflow/ops/array/transpose.ipp>
