@@ -151,6 +151,7 @@ const std::map<std::string_view, std::vector<std::string_view>>& reasons() {
         "StringToNumber",
         "Substr",
         "TensorSummaryV2"}},
+      {"takes complex numbers apart, which the host does so far", {"Angle", "Complex", "ComplexAbs", "Imag", "Real"}},
       {"goes through runs of rows, one after the other",
        {"Cumprod", "Cumsum", "LinearScan", "SegmentMax", "SegmentMean", "SegmentMin", "SegmentProd", "SegmentSum",
         "SparseSegmentMean", "SparseSegmentMeanGrad", "SparseSegmentSqrtN", "SparseSegmentSqrtNGrad",

@@ -23,6 +23,7 @@ FAMILIES = [
     "fourier",
     "reduce",
     "scan",
+    "complex",
     "conv",
     "pool",
     "norm",

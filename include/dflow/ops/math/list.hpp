@@ -6,6 +6,7 @@
 #include <dflow/ops/math/broadcast.hpp>
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/math/compare.hpp>
+#include <dflow/ops/math/complex.hpp>
 #include <dflow/ops/math/matmul.hpp>
 #include <dflow/ops/math/select.hpp>
 #include <dflow/ops/math/special.hpp>
@@ -22,6 +23,6 @@ using ProductOps = TypeList<MatMul, BatchMatMul>;
 
 /// The family's ops in the standard table.
 using MathOps = concat_t<UnaryOps, UnaryGradientOps, TrigonometricOps, SpecialOps, BinaryOps, PowerOps, ComparisonOps,
-                         LogicalOps, ConversionOps, ProductOps>;
+                         LogicalOps, ConversionOps, ComplexOps, ProductOps>;
 
 }  // namespace dflow

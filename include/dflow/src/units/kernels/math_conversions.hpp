@@ -7,5 +7,6 @@
 namespace dflow {
 
 DFLOW_INSTANTIATE_KERNELS(ConversionOps, Cpu);
+DFLOW_INSTANTIATE_KERNELS(ComplexOps, Cpu);
 
 }  // namespace dflow

@@ -7,6 +7,7 @@
 #include <dflow/ops/math/broadcast.ipp>
 #include <dflow/ops/math/cast.ipp>
 #include <dflow/ops/math/compare.ipp>
+#include <dflow/ops/math/complex.ipp>
 #include <dflow/ops/math/elementwise_op.ipp>
 #include <dflow/ops/math/formulas.ipp>
 #include <dflow/ops/math/matmul.ipp>
