@@ -4,7 +4,7 @@ import numpy as np
 
 from array_cases import KINDS, fractions, moves, numbers
 from case_file import NUMPY, element, fixed
-from element_types import FLOATS, REALS
+from element_types import COMPLEX, FLOATS, REALS
 
 MASKS = ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
 PLAIN_KINDS = [k for k in KINDS if k[0] != "strings"]
@@ -14,6 +14,8 @@ def add(f):
     _strided_slices(f)
     _tiles(f)
     _reversed_sequences(f)
+    _bitcasts(f)
+    _defaults(f)
 
 
 def _masks(**given):
@@ -188,3 +190,78 @@ def _reversed_sequences(f):
     refused("the same dimension, from behind", (2, 3), [3, 3], -2, 0, "build")
     refused("no such dimension", (2, 3), [3, 3], 2, 0, "build")
     refused("no such batch", (2, 3), [3, 3], 1, -3, "build")
+
+
+def _bitcasts(f):
+    """TensorFlow's bytes are those of a little-endian processor, as NumPy's are here."""
+    bits = {1: "uint8", 2: "int16", 4: "int32", 8: "uint64", 16: "complex128"}
+
+    def bitcast(name, source, target, values):
+        outputs = None if target in ("bfloat16", source) else ["fixed"]
+        f.raw(
+            "Bitcast",
+            f"{name}, {source} to {target}",
+            {"input": element(values, source)},
+            [source],
+            attrs={"type": target},
+            output_roles=outputs,
+        )
+
+    for source in REALS + COMPLEX:
+        if source == "bfloat16":
+            continue  # NumPy has no such array: below
+        size = np.dtype(source).itemsize
+        values = [[1, 2, 3], [40, 50, 100]]
+        bitcast("bytes", source, "uint8" if source != "uint8" else "int8", values)
+        bitcast("all of an element", source, bits[size] if bits[size] != source else "int" + str(8 * size), values) if (
+            size != 16
+        ) else bitcast("halves", source, "float64", values)
+        bitcast("no elements", source, "int8" if source != "int8" else "uint8", np.zeros((2, 0)))
+        if size > 1:
+            count = size
+            joined = [[(7 * i + 1) % 63 for i in range(count)], [(5 * i + 2) % 63 for i in range(count)]]
+            bitcast(f"of {source}", "uint8", source, joined)
+    bitcast("one number", "float32", "uint32", -0.0)
+    bitcast("a number of parts", "int32", "float64", [0, 0x3FF00000])
+    bitcast("no rows", "uint16", "uint32", np.zeros((0, 2)))
+    pairs = [[0x80, 0x3F], [0x20, 0xC1]]
+    f.case(
+        "Bitcast",
+        "bytes to bfloat16",
+        [element(pairs, "uint8")],
+        [fixed([1, -10], "bfloat16")],
+        ["uint8"],
+        f"{NUMPY}: bfloat16 is the upper half of float32",
+        attrs={"type": "bfloat16"},
+    )
+    f.case(
+        "Bitcast",
+        "bfloat16 to bytes",
+        [element([1, -10], "bfloat16")],
+        [fixed(pairs, "uint8")],
+        ["bfloat16"],
+        f"{NUMPY}: bfloat16 is the upper half of float32",
+        attrs={"type": "uint8"},
+    )
+    for name, shape, target, when in [
+        ("too few parts", (2, 3), "float64", "build"),
+        ("a scalar", (), "float64", "build"),
+        ("more dimensions than eight", (1,) * 8, "uint8", "build"),
+    ]:
+        f.error("Bitcast", name, [fixed(np.zeros(shape), "float32")], when, attrs={"type": target})
+
+
+def _defaults(f):
+    """An open shape is not among these: a device of its own could not allocate the output by the shape function."""
+    for kind, make, types in KINDS:
+        f.raw(
+            "PlaceholderWithDefault",
+            kind,
+            {"input": make(2, 3)},
+            types,
+            attrs={"shape": [2, 3]},
+            gradient=kind == "fractions",
+        )
+    f.raw("PlaceholderWithDefault", "rank 0", {"input": fractions()}, FLOATS, attrs={"shape": []}, gradient=True)
+    for name, shape in [("another dimension", [2, 4]), ("another rank", [2, 3, 1])]:
+        f.error("PlaceholderWithDefault", name, [numbers(2, 3)], "build", attrs={"shape": shape})

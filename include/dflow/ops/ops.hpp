@@ -2,6 +2,7 @@
 
 /// Public: the builders of every op.
 
+#include <dflow/ops/array/blocks.hpp>
 #include <dflow/ops/collective/collective.hpp>
 #include <dflow/ops/data_flow/barrier.hpp>
 #include <dflow/ops/data_flow/embedding.hpp>

@@ -5,6 +5,7 @@
 #include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/kernels/contract/kernel.hpp>
 #include <dflow/kernels/contract/kernel_context.hpp>
+#include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/control/check.hpp>
 
 #include <array>
@@ -25,6 +26,18 @@ struct NoOpKernel {
 struct ForwardKernel {
   double cost_ns(const KernelInit&) const { return 50; }
   void operator()(KernelContext& context) const { context.set_output(0, context.input(0)); }
+};
+
+/// The same, where the op's shape function accepts the shape.
+struct PlaceholderWithDefaultKernel {
+  PlaceholderWithDefault::Attrs attrs;
+
+  double cost_ns(const KernelInit&) const { return 50; }
+  void operator()(KernelContext& context) const {
+    const AnyTensor& x = context.input(0);
+    if (!attrs.shape.is_compatible_with(x.shape())) refuse_shapes(context);
+    context.set_output(0, x);
+  }
 };
 
 /// Output 0 is input 0 in the shape that the op infers, its elements shared.

@@ -36,6 +36,16 @@ struct Placeholder : StatefulOp<"Placeholder", AllTypes> {
   static void infer(InferContext& context);
 };
 
+/// The input, unless the caller feeds another tensor of an allowed shape in its place.
+struct PlaceholderWithDefault : StandardOp<"PlaceholderWithDefault", AllTypes> {
+  struct Attrs {
+    PartialShape shape;
+  };
+  static constexpr std::array<std::string_view, 1> type_names{"dtype"};
+  static void infer(InferContext& context);
+  static void gradient(GradientContext& context);
+};
+
 /// The shape of a placeholder: `{df::dynamic, 784}`. A list that is not a shape is InvalidArgument; the error names
 /// the line of the list.
 class PlaceholderShape {
@@ -114,6 +124,18 @@ Output<std::string> constant(Graph& graph, const V& text, const At& at = {}) {
 template <Element T>
 Output<T> placeholder(Graph& graph, const PlaceholderShape& shape = PartialShape::unknown(), const At& at = {}) {
   return Output<T>::unchecked(detail::any_placeholder(*graph.store(), dtype_of<T>, shape.shape(), at));
+}
+
+/// An edge that carries `value` in each step that feeds it no other tensor. `shape` is what a feed must fit.
+///
+/// ```cpp
+/// auto keep_prob = df::placeholder_with_default(df::constant(graph, 1.0f), {});  // training feeds 0.5f
+/// ```
+/// Errors: InvalidArgument if the value does not fit the shape, or when a step feeds a tensor that does not.
+template <AllowedFor<PlaceholderWithDefault> T>
+Output<T> placeholder_with_default(const Output<T>& value, const PlaceholderShape& shape = PartialShape::unknown(),
+                                   const At& at = {}) {
+  return apply<PlaceholderWithDefault>(value, {.shape = shape.shape()}, at);
 }
 
 }  // namespace dflow

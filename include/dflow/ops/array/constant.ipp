@@ -16,6 +16,14 @@ void Const::infer(InferContext& context) {
 
 void Placeholder::infer(InferContext& context) { context.set_output(0, context.attrs<Placeholder>().shape); }
 
+void PlaceholderWithDefault::infer(InferContext& context) {
+  const PartialShape& shape = context.attrs<PlaceholderWithDefault>().shape;
+  static_cast<void>(context.merge(shape, context.input(0)));
+  context.set_output(0, shape);
+}
+
+void PlaceholderWithDefault::gradient(GradientContext& context) { context.set_dx(0, context.dy()); }
+
 PlaceholderShape::PlaceholderShape(std::initializer_list<std::int64_t> dims, std::source_location where) {
   try {
     shape_ = PartialShape(dims);

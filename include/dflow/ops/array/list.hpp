@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/type_list.hpp>
+#include <dflow/ops/array/bitcast.hpp>
 #include <dflow/ops/array/concat.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/fill.hpp>
@@ -18,9 +19,9 @@
 namespace dflow {
 
 /// The family's ops in the standard table.
-using ArrayOps =
-    TypeList<Const, Placeholder, ZerosLike, OnesLike, Identity, StopGradient, ShapeOf, RankOf, SizeOf, Reshape,
-             ExpandDims, Squeeze, Fill, Range, OneHot, Slice, StridedSlice, StridedSliceGrad, Pad, Concat, ConcatOffset,
-             Split, Pack, Unpack, Transpose, InvertPermutation, ReverseSequence, Tile, Gather>;
+using ArrayOps = TypeList<Const, Placeholder, PlaceholderWithDefault, ZerosLike, OnesLike, Identity, StopGradient,
+                          ShapeOf, RankOf, SizeOf, Reshape, ExpandDims, Squeeze, Fill, Range, OneHot, Slice,
+                          StridedSlice, StridedSliceGrad, Pad, Concat, ConcatOffset, Split, Pack, Unpack, Transpose,
+                          InvertPermutation, ReverseSequence, Tile, Bitcast, Gather>;
 
 }  // namespace dflow

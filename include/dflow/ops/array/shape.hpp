@@ -2,6 +2,8 @@
 
 #include <dflow/op/build.hpp>
 
+#include <vector>
+
 namespace dflow {
 
 /// The extents of the input's dimensions.
@@ -32,6 +34,19 @@ struct SizeOf : StandardOp<"Size", AllTypes> {
 template <AllowedFor<ShapeOf> T>
 Output<std::int32_t> shape(const Output<T>& x, const At& at = {}) {
   return apply<ShapeOf>(x, {}, at);
+}
+
+namespace detail {
+std::vector<Output<std::int32_t>> shape_n(const std::vector<AnyOutput>& xs, const At& at);
+}  // namespace detail
+
+/// The shape of each of the xs. TensorFlow's ShapeN, as many Shape nodes; a name is given to the first one, and with
+/// the number behind it, `name_1`, to each other one.
+///
+/// Errors: as `shape`.
+template <AllowedFor<ShapeOf> T>
+std::vector<Output<std::int32_t>> shape_n(const std::vector<Output<T>>& xs, const At& at = {}) {
+  return detail::shape_n(std::vector<AnyOutput>(xs.begin(), xs.end()), at);
 }
 
 /// The rank of x, a scalar.

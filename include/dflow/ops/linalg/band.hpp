@@ -36,6 +36,8 @@ struct MatrixSetDiag : StandardOp<"MatrixSetDiag", PlainTypes> {
 
 namespace detail {
 Expr any_band_part(const AnyOutput& x, std::int64_t num_lower, std::int64_t num_upper, const At& at = {});
+AnyOutput any_diag(const AnyOutput& x, const At& at);
+AnyOutput any_diag_part(const AnyOutput& x, const At& at);
 }  // namespace detail
 
 /// x: [...batch, m, n] gives the same shape. `matrix_band_part(x, -1, 0)` is the lower triangle.
@@ -60,6 +62,25 @@ Output<T> matrix_diag(const Output<T>& diagonal, const At& at = {}) {
 template <AllowedFor<MatrixDiagPart> T>
 Output<T> matrix_diag_part(const Output<T>& x, const At& at = {}) {
   return apply<MatrixDiagPart>(x, {}, at);
+}
+
+/// x: [d1, ..., dk] gives [d1, ..., dk, d1, ..., dk], where element (i, i) is x(i), for i of k positions, and all
+/// others are zeros (false). TensorFlow's Diag, as a MatrixDiag between reshapes. k is at most 4.
+///
+/// Errors: InvalidArgument if x has more than 4 dimensions.
+template <AllowedFor<MatrixDiag> T>
+Output<T> diag(const Output<T>& x, const At& at = {}) {
+  return Output<T>::unchecked(detail::any_diag(x, at));
+}
+
+/// x: [d1, ..., dk, d1, ..., dk] gives its elements (i, i), [d1, ..., dk]. TensorFlow's DiagPart, as a MatrixDiagPart
+/// between reshapes.
+///
+/// Errors: InvalidArgument if the rank of x is unknown or odd, or its two halves differ; in the step if these are known
+/// only there.
+template <AllowedFor<MatrixDiagPart> T>
+Output<T> diag_part(const Output<T>& x, const At& at = {}) {
+  return Output<T>::unchecked(detail::any_diag_part(x, at));
 }
 
 /// x: [...batch, m, n], diagonal: [...batch, min(m, n)] gives the shape of x.

@@ -2,9 +2,13 @@
 
 #include <dflow/kernels/cpu/array/element_copy.hpp>
 #include <dflow/kernels/shared/forward_kernels.hpp>
+#include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/like.hpp>
 
 namespace dflow {
+
+template <>
+struct Kernel<PlaceholderWithDefault, Cpu> : detail::PlaceholderWithDefaultKernel {};
 
 template <>
 struct Kernel<ZerosLike, Cpu> {

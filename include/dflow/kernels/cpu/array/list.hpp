@@ -2,6 +2,7 @@
 
 /// The kernels of the family's ops.
 
+#include <dflow/kernels/cpu/array/bitcast.hpp>
 #include <dflow/kernels/cpu/array/concat.hpp>
 #include <dflow/kernels/cpu/array/element_copy.hpp>
 #include <dflow/kernels/cpu/array/fill.hpp>

@@ -2,6 +2,7 @@
 
 #include <dflow/kernels/cuda/routines/copies.hpp>
 #include <dflow/kernels/shared/forward_kernels.hpp>
+#include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/like.hpp>
 
 #include <bit>
@@ -12,6 +13,9 @@ template <>
 struct Kernel<Identity, Cuda> : detail::ForwardKernel {};
 template <>
 struct Kernel<StopGradient, Cuda> : detail::ForwardKernel {};
+
+template <>
+struct Kernel<PlaceholderWithDefault, Cuda> : detail::PlaceholderWithDefaultKernel {};
 
 template <>
 struct Kernel<ZerosLike, Cuda> : cuda::NoStrings {

@@ -2,6 +2,8 @@
 
 /// Bodies of the ops of family array.
 
+#include <dflow/ops/array/bitcast.ipp>
+#include <dflow/ops/array/blocks.ipp>
 #include <dflow/ops/array/concat.ipp>
 #include <dflow/ops/array/constant.ipp>
 #include <dflow/ops/array/fill.ipp>
