@@ -21,7 +21,7 @@ struct OpWithoutRows {
   std::string_view op, reason;
 };
 
-constexpr std::array<OpWithoutRows, 151> ops_without_rows{{
+constexpr auto ops_without_rows = std::to_array<OpWithoutRows>({
     {"Function", "begins a body; tests/session/control_flow/control_flow_test.cpp"},
     {"FunctionArgument", "stands in a body; tests/session/control_flow/control_flow_test.cpp"},
     {"FunctionResults", "ends a body; tests/session/control_flow/control_flow_test.cpp"},
@@ -174,7 +174,7 @@ constexpr std::array<OpWithoutRows, 151> ops_without_rows{{
     {"RandomStreamHandle", "gives a handle; tests/kernels/cpu/checkpoint/resource_state_test.cpp"},
     {"ReadResourceState", "tells what ran before; tests/kernels/cpu/checkpoint/resource_state_test.cpp"},
     {"AssignResourceState", "changes what runs later; tests/kernels/cpu/checkpoint/resource_state_test.cpp"},
-}};
+});
 
 /// Ops that pass a row's inputs through the harness: each row is an expectation of theirs, too.
 constexpr std::array<std::string_view, 3> carriers{"Placeholder", "Variable", "ReadVariable"};

@@ -52,10 +52,10 @@ bool nearly(const Runs& got, const Runs& expected, double tolerance) {
   return got.size() == expected.size();
 }
 
-struct Moments {
+struct SampleMoments {
   double mean, variance, skewness, kurtosis, low, high;
 };
-Moments moments(std::span<const float> x) {
+SampleMoments sample_moments(std::span<const float> x) {
   double sum = 0, second = 0, third = 0, fourth = 0;
   for (const float v : x) sum += v;
   const auto n = static_cast<double>(x.size());
@@ -172,19 +172,19 @@ TEST_CASE("a million draws have the moments of their distribution") {
   Session session(graph, {.num_threads = 2});
   const auto [u, g, t] = session.run(uniform, normal, truncated);
   // Bounds are five standard errors or more.
-  const Moments mu = moments(u.span());
+  const SampleMoments mu = sample_moments(u.span());
   CHECK(mu.mean == Catch::Approx(0.5).margin(0.0015));
   CHECK(mu.variance == Catch::Approx(1.0 / 12).margin(0.0005));
   CHECK(mu.kurtosis == Catch::Approx(1.8).margin(0.01));
   CHECK(mu.low >= 0);
   CHECK(mu.high < 1);
-  const Moments mg = moments(g.span());
+  const SampleMoments mg = sample_moments(g.span());
   CHECK(mg.mean == Catch::Approx(3).margin(0.01));
   CHECK(mg.variance == Catch::Approx(4).margin(0.03));
   CHECK(mg.skewness == Catch::Approx(0).margin(0.0125));
   CHECK(mg.kurtosis == Catch::Approx(3).margin(0.025));
   // Cut at 2 sigma the variance is 1 - 4 phi(2) / (2 Phi(2) - 1) = 0.77374.
-  const Moments mt = moments(t.span());
+  const SampleMoments mt = sample_moments(t.span());
   CHECK(mt.mean == Catch::Approx(0).margin(0.0005));
   CHECK(mt.variance == Catch::Approx(0.0077374).margin(0.00005));
   CHECK(mt.low > -0.2f);
