@@ -57,12 +57,26 @@ inline constexpr std::int64_t streamed_bytes = std::int64_t{4} << 20;
 struct CopyPosition {
   std::int64_t from = 0;
   std::int64_t to = 0;
-  CopyPosition(const CopyNest& nest, std::size_t inner, std::int64_t iteration) {
-    for (std::size_t i = nest.rank - inner; i-- > 0;) {
-      const std::int64_t index = iteration % nest.dims[i];
+  std::int64_t index[max_copy_rank] = {};
+  std::size_t outer;  ///< number of loops
+
+  CopyPosition(const CopyNest& nest, std::size_t inner, std::int64_t iteration) : outer(nest.rank - inner) {
+    for (std::size_t i = outer; i-- > 0;) {
+      index[i] = iteration % nest.dims[i];
       iteration /= nest.dims[i];
-      from += index * nest.from[i];
-      to += index * nest.to[i];
+      from += index[i] * nest.from[i];
+      to += index[i] * nest.to[i];
+    }
+  }
+  /// Goes on to the next iteration without a division: a run may be as short as an element.
+  void advance(const CopyNest& nest) {
+    for (std::size_t i = outer; i-- > 0;) {
+      from += nest.from[i];
+      to += nest.to[i];
+      if (++index[i] < nest.dims[i]) return;
+      from -= nest.dims[i] * nest.from[i];
+      to -= nest.dims[i] * nest.to[i];
+      index[i] = 0;
     }
   }
 };
@@ -125,8 +139,8 @@ inline void NestCopy::runs(const CopyNest& nest) const {
   const auto run = static_cast<std::size_t>(size * nest.dims[last]);
   pool.parallel_for(nest.outer_count(1), 5 + element_ns() * static_cast<double>(nest.dims[last]),
                     [&](std::int64_t begin, std::int64_t end) {
-                      for (std::int64_t i = begin; i < end; ++i) {
-                        const CopyPosition at(nest, 1, i);
+                      CopyPosition at(nest, 1, begin);
+                      for (std::int64_t i = begin; i < end; ++i, at.advance(nest)) {
                         std::memcpy(to + at.to * size, from + at.from * size, run);
                       }
                     });
@@ -167,8 +181,8 @@ inline void NestCopy::elements(CopyNest nest, std::size_t inner) const {
   std::swap(nest.to[inner], nest.to[last]);
   pool.parallel_for(nest.outer_count(1), 10 + 5 * element_ns() * static_cast<double>(nest.dims[last]),
                     [&](std::int64_t begin, std::int64_t end) {
-                      for (std::int64_t i = begin; i < end; ++i) {
-                        const CopyPosition at(nest, 1, i);
+                      CopyPosition at(nest, 1, begin);
+                      for (std::int64_t i = begin; i < end; ++i, at.advance(nest)) {
                         copy.strided(nest.dims[last], from + at.from * size, nest.from[last], to + at.to * size,
                                      nest.to[last]);
                       }
