@@ -16,7 +16,7 @@ namespace df = dflow;
 
 namespace {
 
-using Real = df::Output<float>;
+using Real32 = df::Output<float>;
 using Whole = df::Output<std::int32_t>;
 
 struct PublishedProgram {
@@ -26,17 +26,17 @@ struct PublishedProgram {
   std::vector<float> wanted;
 };
 
-Real number(df::Graph& graph, float of) { return df::constant(graph, of); }
-Real numbers(df::Graph& graph, std::vector<float> of) {
+Real32 number(df::Graph& graph, float of) { return df::constant(graph, of); }
+Real32 numbers(df::Graph& graph, std::vector<float> of) {
   return df::constant(graph, df::Tensor<float>({static_cast<std::int64_t>(of.size())}, of));
 }
 
 /// v = v * v while it is below 100.
-Real squared(const Real& v) {
+Real32 squared(const Real32& v) {
   return df::while_loop([](auto x) { return x < 100.0f; }, [](auto x) { return df::square(x); }, v);
 }
 /// v = v * 2, `count` times.
-Real doubled(df::Graph& graph, const Real& v, int count) {
+Real32 doubled(df::Graph& graph, const Real32& v, int count) {
   return std::get<1>(df::while_loop([&](auto i, auto) { return i < count; },
                                     [](auto i, auto x) {
                                       return std::tuple{i + 1, x * 2.0f};
@@ -66,7 +66,7 @@ std::vector<PublishedProgram> published_gradients_of_loops() {
     auto x = df::identity(numbers(graph, {3, 4}));
     auto r = std::get<1>(df::while_loop([](auto i, auto) { return i < 5; },
                                         [&](auto i, auto v) {
-                                          return std::tuple{i + 1, Real(x * v)};
+                                          return std::tuple{i + 1, Real32(x * v)};
                                         },
                                         std::tuple{df::constant(graph, 0), numbers(graph, {2})},
                                         {.shapes = {df::Shape{}, {df::dynamic}}}));
@@ -74,7 +74,7 @@ std::vector<PublishedProgram> published_gradients_of_loops() {
   });
   add("WhileGrad_BaseShape", {2, 4}, [](df::Graph& graph) {
     auto x = numbers(graph, {1, 2});
-    auto r = df::while_loop([&](auto) { return df::constant(graph, false); }, [&](auto v) { return Real(v * x); },
+    auto r = df::while_loop([&](auto) { return df::constant(graph, false); }, [&](auto v) { return Real32(v * x); },
                             numbers(graph, {2, 2}));
     const Edges ys{r, df::square(x)}, xs{x};
     return Edges{df::densify(df::gradients(ys, xs)[0], x)};
@@ -82,7 +82,7 @@ std::vector<PublishedProgram> published_gradients_of_loops() {
   for (const std::int64_t parallel : {1, 10}) {
     add("WhileGrad_Mul", {216, 81}, [parallel](df::Graph& graph) {
       auto a = number(graph, 3), v = number(graph, 2);
-      auto r = df::while_loop([](auto x) { return x < 100.0f; }, [&](auto x) { return Real(x * a); }, v,
+      auto r = df::while_loop([](auto x) { return x < 100.0f; }, [&](auto x) { return Real32(x * a); }, v,
                               {.parallel_iterations = parallel});
       auto [da, dv] = df::gradients(r, a, v);
       return Edges{da, dv};
@@ -92,11 +92,11 @@ std::vector<PublishedProgram> published_gradients_of_loops() {
     auto x = number(graph, 3), y = number(graph, 2);
     auto [rx, ry] = df::while_loop([](auto u, auto) { return u < 100.0f; },
                                    [](auto u, auto v) {
-                                     const Real sum = u + v;
-                                     return std::tuple{Real(u * sum), sum};
+                                     const Real32 sum = u + v;
+                                     return std::tuple{Real32(u * sum), sum};
                                    },
                                    std::tuple{x, y});
-    auto [both_x, both_y] = df::gradients(Real(rx + ry), x, y);
+    auto [both_x, both_y] = df::gradients(Real32(rx + ry), x, y);
     auto [first_x, first_y] = df::gradients(rx, x, y);
     return Edges{both_x, both_y, first_x, first_y};
   });
@@ -131,7 +131,7 @@ std::vector<PublishedProgram> published_gradients_of_loops() {
     auto x = number(graph, 1), y = number(graph, 1);
     auto [i, last_x, last_y] = df::while_loop([](auto i, auto, auto) { return i < 1; },
                                               [](auto i, auto u, auto v) {
-                                                return std::tuple{i + 1, df::identity(u), Real(u + v)};
+                                                return std::tuple{i + 1, df::identity(u), Real32(u + v)};
                                               },
                                               std::tuple{df::constant(graph, 0), x, y});
     const auto after = graph.control_dependencies({last_x.operation()});
@@ -140,7 +140,7 @@ std::vector<PublishedProgram> published_gradients_of_loops() {
   });
   add("NestedWhileGrad_Simple", {8}, [](df::Graph& graph) {
     auto v = number(graph, 1);
-    const auto inner = [](const Real& s) {
+    const auto inner = [](const Real32& s) {
       return df::while_loop([](auto x) { return x < 4.0f; }, [](auto x) { return x * 2.0f; }, s);
     };
     auto r = df::while_loop([](auto x) { return x < 2.0f; }, [&](auto x) { return inner(x) * 2.0f; }, v);
@@ -160,7 +160,7 @@ std::vector<PublishedProgram> published_gradients_of_loops() {
         df::while_loop([&](auto x) { return x < n; },
                        [&](auto x) {
                          return df::cond(
-                             df::constant(graph, true), [&] { return df::square(x); }, [&] { return Real(x - one); });
+                             df::constant(graph, true), [&] { return df::square(x); }, [&] { return Real32(x - one); });
                        },
                        v);
     return Edges{df::gradients(r, v)};
@@ -171,7 +171,7 @@ std::vector<PublishedProgram> published_gradients_of_loops() {
     return Edges{std::get<1>(df::while_loop([](auto i, auto) { return i < 10; },
                                             [&](auto i, auto x) {
                                               auto data = numbers(graph, {1, 2, 3}) * square;
-                                              return std::tuple{i + 1, Real(x + df::gradients(data, params))};
+                                              return std::tuple{i + 1, Real32(x + df::gradients(data, params))};
                                             },
                                             std::tuple{df::constant(graph, 0), number(graph, 0)}))};
   });
@@ -179,8 +179,8 @@ std::vector<PublishedProgram> published_gradients_of_loops() {
     auto x = number(graph, 3), y = number(graph, 2);
     auto r = std::get<0>(df::while_loop([](auto u, auto) { return u < 100.0f; },
                                         [](auto u, auto v) {
-                                          const Real next = df::stop_gradient(df::square(v));
-                                          return std::tuple{Real(df::square(u) + next), next};
+                                          const Real32 next = df::stop_gradient(df::square(v));
+                                          return std::tuple{Real32(df::square(u) + next), next};
                                         },
                                         std::tuple{x, y}));
     auto [dy, dx] = df::gradients(r, y, x);
@@ -197,9 +197,9 @@ std::vector<PublishedProgram> published_branches() {
   };
   add("Cond_1, Cond_2, Cond_3", {11, 9, 12}, [](df::Graph& graph) {
     auto x = number(graph, 10), one = number(graph, 1);
-    const auto more = [&] { return Real(x + 1.0f); };
-    const auto less = [&] { return Real(x - 1.0f); };
-    const auto nested = [&] { return Real(df::cond(one < 2.0f, more, less) + 1.0f); };
+    const auto more = [&] { return Real32(x + 1.0f); };
+    const auto less = [&] { return Real32(x - 1.0f); };
+    const auto nested = [&] { return Real32(df::cond(one < 2.0f, more, less) + 1.0f); };
     return Edges{df::cond(one < 2.0f, more, less), df::cond(one < 0.0f, more, less),
                  df::cond(one < 2.0f, nested, less)};
   });
@@ -223,7 +223,7 @@ std::vector<PublishedProgram> published_branches() {
     auto [a, b] = df::cond(
         number(graph, 1) < 2.0f,
         [&] {
-          return std::tuple{Real(x + 1.0f), Real(x + 2.0f)};
+          return std::tuple{Real32(x + 1.0f), Real32(x + 2.0f)};
         },
         [&] {
           return std::tuple{y, y};
@@ -236,7 +236,7 @@ std::vector<PublishedProgram> published_branches() {
     Edges slopes{df::gradients(df::cond(number(graph, 1) < 2.0f, same, same), x)};
     for (const float c : {1.0f, 3.0f}) {
       auto r = df::cond(
-          df::identity(number(graph, c)) < 2.0f, [&] { return Real(x * 42.0f); }, [&] { return Real(x * 3.0f); });
+          df::identity(number(graph, c)) < 2.0f, [&] { return Real32(x * 42.0f); }, [&] { return Real32(x * 3.0f); });
       slopes.push_back(df::gradients(r, x));
     }
     return slopes;
@@ -312,8 +312,8 @@ std::vector<PublishedProgram> published_loops() {
     auto [i, sum, rows] = df::while_loop(
         [](auto i, auto, auto) { return i < 6; },
         [&](auto i, auto sum, auto rows) {
-          const Real row = df::gather(x, df::expand_dims(i, 0));
-          return std::tuple{i + 1, Real(sum + 2.0f * df::gather(x, i)), df::concat(0, {rows, row})};
+          const Real32 row = df::gather(x, df::expand_dims(i, 0));
+          return std::tuple{i + 1, Real32(sum + 2.0f * df::gather(x, i)), df::concat(0, {rows, row})};
         },
         std::tuple{zero, number(graph, 0), numbers(graph, {0})}, {.shapes = {df::Shape{}, df::Shape{}, {df::dynamic}}});
     return Edges{sum, rows};
@@ -348,7 +348,7 @@ std::vector<PublishedProgram> published_loops() {
     auto [a, b, c, d, e] = df::while_loop(
         [](auto a, auto, auto, auto, auto) { return a < 100.0f; },
         [](auto a, auto b, auto c, auto d, auto e) {
-          return std::tuple{Real(a + 1.0f), b, Real(c + 1.0f), d, Real(e + 2.0f)};
+          return std::tuple{Real32(a + 1.0f), b, Real32(c + 1.0f), d, Real32(e + 2.0f)};
         },
         std::tuple{number(graph, 0), number(graph, 1), number(graph, 2), number(graph, 3), number(graph, 4)});
     return Edges{a, b, c, d, e};
@@ -372,15 +372,15 @@ std::vector<PublishedProgram> published_loops() {
   // gradient.
   add("foldl, foldr", {208, 880, 450, 1282}, [](df::Graph& graph) {
     auto x = numbers(graph, {1, 2, 3, 4, 5, 6});
-    const auto f = [](auto a, auto e) { return Real((a + e) * 2.0f); };
+    const auto f = [](auto a, auto e) { return Real32((a + e) * 2.0f); };
     return Edges{df::foldl(f, numbers(graph, {2, 3, 4, 5, 6}), number(graph, 1)), df::foldl(f, x, number(graph, 10)),
                  df::foldr(f, numbers(graph, {1, 2, 3, 4, 5}), number(graph, 6)), df::foldr(f, x, number(graph, 10))};
   });
   add("map, scan", {8, 10, 12, 14, 16, 18, 2, 4, 12, 48, 240, 1440, 873}, [](df::Graph& graph) {
     auto x = numbers(graph, {1, 2, 3, 4, 5, 6});
     auto v = number(graph, 2);
-    auto products = df::scan([](auto a, auto e) { return Real(a * e); }, x, v);
-    return Edges{df::map([](auto e) { return Real((e + 3.0f) * 2.0f); }, x), products, df::gradients(products, v)};
+    auto products = df::scan([](auto a, auto e) { return Real32(a * e); }, x, v);
+    return Edges{df::map([](auto e) { return Real32((e + 3.0f) * 2.0f); }, x), products, df::gradients(products, v)};
   });
   return all;
 }
@@ -460,7 +460,7 @@ TEST_CASE("loops update variables and fill queues as TensorFlow's tests publish"
     auto taken = queue.dequeue();
     // WhileGrad_Variable
     auto grown =
-        df::while_loop([](auto x) { return x < 100.0f; }, [&](auto x) { return Real(x * factor); }, number(graph, 2));
+        df::while_loop([](auto x) { return x < 100.0f; }, [&](auto x) { return Real32(x * factor); }, number(graph, 2));
     auto slope = df::gradients(grown, factor);
     df::Session session(graph, {.passes = passes});
     const auto anew = [&] { session.run(df::initialize_variables(graph)); };
