@@ -346,7 +346,7 @@ TEST_CASE("a fed keep_prob that is no probability fails the step") {
       [&] {
         session.run({{half_x, Tensor<Half>::zeros({8})}, {half_keep, Half(1.5f)}}, half_y);
       },
-      "(0, 1], got\"] [half[] 1.5]");
+      "(0, 1], got] [half[] 1.5]");
   for (const float value : run(0.5f)) CHECK((value == 0.0f || std::fmod(value, 2.0f) == 0.0f));
   CHECK(bitwise_equal(run(1.0f), iota<float>({8})));
 }
