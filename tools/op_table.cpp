@@ -200,7 +200,7 @@ std::string snake_case(std::string_view name) {
 /// For each op its header, below include/dflow/ops/, and before that the functions there that build it: those that name
 /// the op's struct, else the one that is named like the op.
 std::map<std::string, std::string> builders(const std::filesystem::path& include) {
-  static const std::regex op(R"re(struct (\w+)\s*:\s*\w+<(?:\w+, )?"(\w+)")re");
+  static const std::regex op(R"re(struct (\w+)\s*:\s*[\w:]+<(?:\w+, )?"(\w+)")re");
   const std::filesystem::path root = include / "dflow" / "ops";
   std::map<std::string, std::string> found;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {

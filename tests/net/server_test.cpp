@@ -146,12 +146,14 @@ TEST_CASE("a task that ends when nobody uses it has seen a session that came and
       Output<float> y;
       {
         const auto on = graph.device("/job:ps/task:0");
-        y = constant(graph, 1.0f) + 1.0f;
+        y = Variable<float>(graph, 1.0f) + 1.0f;
       }
       SessionOptions options;
       options.target = has_master ? remote_master(cluster.spec(), "/job:worker/task:0", {}, cluster.options())
                                   : cluster.server("worker", 0).target();
-      CHECK(Session(graph, options).run(y).scalar() == 2);
+      Session session(graph, options);
+      session.run(initialize_variables(graph));
+      CHECK(session.run(y).scalar() == 2);
     }
     CHECK(ended.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
     cluster.server(ending, 0).stop();

@@ -126,7 +126,9 @@ class Output : public AnyOutput {
   /// `ops/array/strided_slice.hpp`.
   template <class... More>
     requires(std::convertible_to<const More&, SliceIndex> && ...)
-  Output operator()(const SliceIndex& first, const More&... more) const;
+  Output operator()(const SliceIndex& first, const More&... more) const {
+    return slice_at(*this, first, more...);
+  }
 
   /// For builders that have checked the element type at compile time.
   static Output unchecked(const AnyOutput& output) noexcept {

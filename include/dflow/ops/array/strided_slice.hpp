@@ -155,11 +155,10 @@ Output<T> strided_slice(const Output<T>& x, const IndexList& begin, const IndexL
   return Output<T>::unchecked(detail::any_strided_slice(x, begin, end, strides, masks, at));
 }
 
-template <Element T>
-template <class... More>
-  requires(std::convertible_to<const More&, SliceIndex> && ...)
-Output<T> Output<T>::operator()(const SliceIndex& first, const More&... more) const {
-  return strided_slice(*this, {first, SliceIndex(more)...}, {.where = first.where()});
+/// What a call of an edge is: `x(first, more...)`.
+template <Element T, class... More>
+Output<T> slice_at(const Output<T>& x, const SliceIndex& first, const More&... more) {
+  return strided_slice(x, {first, SliceIndex(more)...}, {.where = first.where()});
 }
 
 }  // namespace dflow
