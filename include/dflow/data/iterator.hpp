@@ -68,9 +68,9 @@ class AnyIterator {
 ///
 /// Thread safety: one thread at a time. `next` blocks until there is an element.
 /// Errors: all errors that sources and functions throw, with the type that they were thrown with. An `Error` and an
-/// exception of <stdexcept> get "in step map, element 17: " before their text. After an error each call of `next`
-/// throws the same error, until another epoch begins or a state is restored. FailedPrecondition if the iterator was
-/// moved from.
+/// exception of the header stdexcept get "in step map, element 17: " before their text. After an error each call of
+/// `next` throws the same error, until another epoch begins or a state is restored. FailedPrecondition if the iterator
+/// was moved from.
 template <class E>
 class Iterator {
  public:

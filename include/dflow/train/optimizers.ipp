@@ -154,13 +154,13 @@ class UpdatesBy : public Base {
 
 std::unique_ptr<Optimizer::Updates> GradientDescent::start(GraphStore& graph) const {
   using By = detail::UpdatesBy<Updates, ApplyGradientDescent, SparseApplyGradientDescent>;
-  return std::make_unique<By>(graph, std::vector<By::Slot>(), std::initializer_list{learning_rate_});
+  return std::make_unique<By>(graph, std::vector<By::Slot>(), std::initializer_list<Hyperparameter>{learning_rate_});
 }
 
 std::unique_ptr<Optimizer::Updates> Momentum::start(GraphStore& graph) const {
   using By = detail::UpdatesBy<Updates, ApplyMomentum, SparseApplyMomentum>;
   return std::make_unique<By>(graph, std::vector<By::Slot>{{"Momentum"}},
-                              std::initializer_list{learning_rate_, momentum_},
+                              std::initializer_list<Hyperparameter>{learning_rate_, momentum_},
                               options_.use_nesterov || options_.nesterov);
 }
 
@@ -212,7 +212,7 @@ Adagrad::Adagrad(Hyperparameter learning_rate, double initial_accumulator_value,
 std::unique_ptr<Optimizer::Updates> Adagrad::start(GraphStore& graph) const {
   using By = detail::UpdatesBy<Updates, ApplyAdagrad, SparseApplyAdagrad>;
   return std::make_unique<By>(graph, std::vector<By::Slot>{{"Adagrad", initial_accumulator_value_}},
-                              std::initializer_list{learning_rate_});
+                              std::initializer_list<Hyperparameter>{learning_rate_});
 }
 
 std::unique_ptr<Optimizer::Updates> Adadelta::start(GraphStore& graph) const {

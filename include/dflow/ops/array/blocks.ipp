@@ -32,8 +32,8 @@ class BlockShapes {
   BlockShapes(std::string_view op, const AnyOutput& x, const At& at)
       : op_(op), x_(x), graph_(graph_of({&x, 1}, op, at)), at_{.name = {}, .where = at.where} {}
 
-  [[noreturn]] void fail(std::string message) const {
-    throw_error(Status::invalid_argument(str_cat(std::move(message), "; the input has shape ", x_.shape().to_string()))
+  [[noreturn]] void fail(std::string_view message) const {
+    throw_error(Status::invalid_argument(str_cat(message, "; the input has shape ", x_.shape().to_string()))
                     .with_node(op_, "")
                     .with_location(at_.where));
   }
