@@ -75,10 +75,12 @@ class BlockShapes {
     const auto num_unknown = std::ranges::count_if(dims, is_unknown);
     if (num_unknown == 0 || (num_unknown == 1 && !has_zero && std::ranges::find_if(dims, is_unknown)->is_batch)) {
       std::vector<std::int64_t> numbers;
+      numbers.reserve(dims.size());
       for (const BlockDim& dim : dims) numbers.push_back(dim.number);
       return any_reshape(y, numbers, at);
     }
     std::vector<AnyOutput> scalars;
+    scalars.reserve(dims.size());
     for (const BlockDim& dim : dims) scalars.push_back(is_unknown(dim) ? dim.edge : scalar(dim.number));
     return build<Reshape>({y, build<Pack>(std::span<const AnyOutput>(scalars), {}, at_)}, {}, at);
   }

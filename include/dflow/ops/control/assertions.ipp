@@ -147,6 +147,7 @@ std::string say_broken(CheckedRelation relation, const AnyTensor& x, const AnyTe
       if (has_relation<T>(relation, left, right)) continue;
       const auto strides = row_major_strides(shape);
       std::vector<std::int64_t> index;
+      index.reserve(static_cast<std::size_t>(shape.rank()));
       for (int k = 0; k < shape.rank(); ++k) index.push_back(i / strides[static_cast<std::size_t>(k)] % shape[k]);
       return str_cat(" at ", dims_to_string(index), ": ", Tensor<T>(left).to_string(), " and ",
                      Tensor<T>(right).to_string(), ", of shapes ", x.shape().to_string(), " and ",
