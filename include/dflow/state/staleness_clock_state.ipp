@@ -66,7 +66,7 @@ struct StalenessClockState::State {
       for (Leaver& leaver : leavers) leaver.done(leavers_status);
       for (Watcher& watcher : watchers) watcher.done(watchers_status, gone);
       for (Beginner& beginner : told) beginner.done(told_status, -1);
-      for (Leader& leader : leaders) leader.done(leaders_status);
+      for (Leader& each : leaders) each.done(leaders_status);
       for (Ender& ender : enders) ender.done(Status());
     }
   };
