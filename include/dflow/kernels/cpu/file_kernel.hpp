@@ -7,9 +7,9 @@
 
 namespace dflow::detail {
 
-/// A kernel that blocks on files, in a thread of the device's file threads: the step's threads go on meanwhile. All
-/// such kernels of a device share these threads, which are started when they are needed. Readers are not among them: a
-/// reader that waits for its queue keeps its thread.
+/// A kernel that blocks on files, in one of the device's file threads. The threads of the step go on meanwhile. The
+/// file kernels of a device share its file threads, which start when a kernel needs them. A reader has a thread of its
+/// own, since it keeps the thread while it waits for its queue.
 ///
 /// Thread safety: const after construction; runs may be concurrent.
 class FileKernel {

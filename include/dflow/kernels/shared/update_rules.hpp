@@ -4,10 +4,10 @@
 
 namespace dflow::detail {
 
-// The rules of optimizers, one body for all devices. `C` is the type that an element is computed in; `Math` has its
-// `sqrt`, `abs` and `pow`. A rule is made of its factors, in the order of the inputs of its op, and is called with one
-// element of the gradient, of the variable and of each slot. A `flag` is the same for all elements: a loop may be made
-// for each of its values. `ops/state/update.hpp` has the formulas.
+// The rules of optimizers, one body for all devices. An element is computed in type `C`, and `Math` has the functions
+// `sqrt`, `abs` and `pow`. A rule is made of its factors, in the order of the inputs of its op. A call takes one
+// element of the gradient, of the variable and of each slot. A `flag` is the same for all elements: a caller may have
+// one loop for each value of the flag. `ops/state/update.hpp` has the formulas.
 
 template <class C, class Math>
 struct GradientDescentRule {

@@ -14,7 +14,8 @@ namespace dflow {
 
 namespace detail {
 
-/// The box of whole tensor `x` whose begin, end and strides are the inputs from 1 on, with its place in the elements.
+/// The box in a tensor of shape `x`, and the place of the box in the elements. Inputs 1, 2 and 3 of the kernel are
+/// begin, end and strides.
 struct StridedPlace {
   StridedBox box;
   std::array<std::int64_t, max_rank> strides{};  ///< in elements of x

@@ -24,7 +24,7 @@ struct TileKernel : SplitsUnlessStrings {
     AnyTensor& y = context.allocate_output(0, shape);
     if (shape.num_elements() == 0) return;
     const Loops loops(x.shape(), SmallIntegers(context.input(1)), shape);
-    // A copy takes max_rank loops; the ones outside of them are walked here.
+    // A copy takes max_rank loops. This function walks the outer loops beyond that number.
     const std::size_t outside = loops.count > max_rank ? loops.count - max_rank : 0, inside = loops.count - outside;
     std::int64_t copies = 1;
     for (std::size_t i = 0; i < outside; ++i) copies *= loops.extents[i];

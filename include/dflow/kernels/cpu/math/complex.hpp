@@ -14,7 +14,7 @@ namespace cpu {
 
 namespace detail {
 
-/// What an op makes of the elements of its inputs.
+/// The value of an op for one element of each input.
 template <class O>
 struct ComplexFunction;
 template <>

@@ -11,7 +11,7 @@ enum class SegmentRule : std::uint8_t { sum, mean, sum_by_root, product, minimum
 
 /// The kernel of the reductions of sorted segments. If it is sparse, input 1 names the rows.
 void reduce_segments(KernelContext& context, SegmentRule rule, bool is_sparse);
-/// That of the gradients of the sparse ones.
+/// The kernel of the gradients of sparse reductions.
 void segment_gradient(KernelContext& context, SegmentRule rule);
 
 template <SegmentRule rule, bool is_sparse = false>

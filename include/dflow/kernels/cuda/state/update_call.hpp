@@ -15,7 +15,7 @@ struct VariableUpdateCall {
   bool use_nesterov = false;
 };
 
-/// That of op `O`.
+/// The call of an op `O` that updates variables.
 template <class O>
 constexpr VariableUpdateCall update_call(const typename O::Attrs& attrs) {
   if constexpr (requires { O::update; }) {
