@@ -309,7 +309,7 @@ TEST_CASE("recall at k takes several labels, ties as top_k does, and labels that
   session.run(of_two.reset);
   CHECK(session.run({{labels, other}, {scores, s}}, of_two.updated).scalar() == Approx(1.0 / 3));
   CHECK(code_of([&] {
-          session.run({{labels, Tensor<std::int32_t>({2, 2})}, {scores, s}}, of_two.update);
+          session.run({{labels, Tensor<std::int32_t>::full({2, 2}, 0)}, {scores, s}}, of_two.update);
         }) == Code::invalid_argument);
 }
 
@@ -336,7 +336,7 @@ TEST_CASE("a confusion matrix counts pairs of label and prediction, and a class 
   CHECK(contains(error, "int64[1] [1]"));
   CHECK(in.session.run(matrix.value).to_string() == counts.to_string());
   CHECK(code_of([&] {
-          in.session.run({{in.labels, labels}, {in.predictions, Tensor<std::uint8_t>({1})}}, matrix.update);
+          in.session.run({{in.labels, labels}, {in.predictions, Tensor<std::uint8_t>::full({1}, 0)}}, matrix.update);
         }) == Code::invalid_argument);
 }
 
@@ -373,13 +373,13 @@ TEST_CASE("metrics refuse other element types, other shapes and scores outside o
   for (const float wrong : {-0.001f, 1.5f, std::numeric_limits<float>::quiet_NaN()}) {
     const std::string error = error_of(
         [&] {
-          in.after(roc, Tensor<bool>({1, 2}), Tensor<float>({1, 2}, {0.5f, wrong}));
+          in.after(roc, Tensor<bool>::full({1, 2}, true), Tensor<float>({1, 2}, {0.5f, wrong}));
         },
         Code::invalid_argument);
     CHECK(contains(error, "auc: 'predictions' is not in [0, 1]"));
     CHECK(contains(error, "int64[2] [0, 1]"));
   }
-  CHECK(code_of([&] { in.after(squares, Tensor<bool>({2}), Tensor<float>({1, 2})); }) == Code::invalid_argument);
+  CHECK(code_of([&] { in.after(squares, Tensor<bool>::full({2}, true), Tensor<float>::full({1, 2}, 0.5f)); }) == Code::invalid_argument);
   CHECK(code_of([&] { metrics::merged({roc, squares}); }) == Code::invalid_argument);
 }
 

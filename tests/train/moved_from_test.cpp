@@ -145,7 +145,7 @@ TEST_CASE("an empty callback is one that does nothing") {
     of.fetch_async_erased(std::move(values), {}, false, nullptr);
   };
   auto partial = session.partial_run(df::feeds(x), df::fetches(x));
-  run(partial, {{x, df::Tensor<float>({2})}});
+  run(partial, {{x, df::Tensor<float>::full({2}, 1.0f)}});
   run(partial, {{x, df::Tensor<float>(3.0f)}});
   CHECK(partial.fetch(x).scalar() == 3.0f);
   const auto moved = std::move(partial);
