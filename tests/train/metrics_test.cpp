@@ -379,7 +379,9 @@ TEST_CASE("metrics refuse other element types, other shapes and scores outside o
     CHECK(contains(error, "auc: 'predictions' is not in [0, 1]"));
     CHECK(contains(error, "int64[2] [0, 1]"));
   }
-  CHECK(code_of([&] { in.after(squares, Tensor<bool>::full({2}, true), Tensor<float>::full({1, 2}, 0.5f)); }) == Code::invalid_argument);
+  CHECK(code_of([&] {
+          in.after(squares, Tensor<bool>::full({2}, true), Tensor<float>::full({1, 2}, 0.5f));
+        }) == Code::invalid_argument);
   CHECK(code_of([&] { metrics::merged({roc, squares}); }) == Code::invalid_argument);
 }
 

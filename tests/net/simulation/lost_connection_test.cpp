@@ -42,6 +42,7 @@ struct SimulatedPsAndWorker {
     const auto on = graph.device("/job:ps/task:0");
     x = df::placeholder<float>(graph, {});
     doubled = x * 2.0f;
+    large = df::fill({1 << 19}, x);
     parks = df::apply<Parked>(x);
     df::SessionOptions options;
     options.ops = parked_ops;
@@ -87,7 +88,7 @@ struct SimulatedPsAndWorker {
   std::map<std::string, std::shared_ptr<df::net::SimulatedProcess>> processes;
   std::map<std::string, std::unique_ptr<df::net::Server>> servers;
   df::Graph graph;
-  df::Output<float> x, doubled, parks;
+  df::Output<float> x, doubled, large, parks;
   std::unique_ptr<df::Session> session;
 };
 
@@ -145,6 +146,39 @@ TEST_CASE("a step of a session runs again when a task has not noticed yet that t
     if (status.code() == df::Code::unavailable) status = cluster.run();
     INFO(status.to_string());
     CHECK(status.ok());
+  }
+}
+
+TEST_CASE("a step that a task has forgotten with a lost connection is told Unavailable", "[net]") {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    INFO("seed " << seed);
+    SimulatedPsAndWorker cluster(seed);
+    const df::Tensor<float> one(1.0f);
+    cluster.session->run({{cluster.x, one}}, cluster.large);  // opens the connection for large tensors
+    int num_done = 0;
+    df::Status last;
+    const auto run = [&] {
+      cluster.session->run_async({{cluster.x, one}}, cluster.doubled,
+                                 [&](const df::Status& status, const df::Tensor<float>&) {
+                                   CHECK((status.ok() || status.code() == df::Code::unavailable));
+                                   last = status;
+                                   ++num_done;
+                                 });
+    };
+    // No new connection can be made, until the step goes over the one for large tensors that is left.
+    cluster.network.block("ps0", "worker0");
+    cluster.network.forget("worker0", "ps0", 0.5);
+    for (int i = 0; i < 4; ++i) {
+      run();
+      cluster.simulation.run_for(4s + std::chrono::milliseconds(cluster.simulation.random_below(2000)));
+      if (i == 1) cluster.network.heal();
+    }
+    REQUIRE(cluster.simulation.run_until([&] { return num_done == 4; }, cluster.simulation.after(100s)));
+    for (int i = 0; i < 4 && (i == 0 || !last.ok()); ++i) {
+      run();
+      REQUIRE(cluster.simulation.run_until([&] { return num_done == 5 + i; }, cluster.simulation.after(100s)));
+    }
+    CHECK(last.ok());
   }
 }
 

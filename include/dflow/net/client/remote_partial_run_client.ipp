@@ -110,7 +110,7 @@ class RemotePartialRunClient final : public RemotePartialRun,
     // The call is not given up when the step is cancelled: a run that has begun must be ended.
     connection->call(std::move(call), [self = shared_from_this(), connection, number = begin.session](
                                           Status status, const std::string& body) {
-      if (status.code() == Code::not_found && status.node().empty()) self->step_->session->make_again(number);
+      if (take_forgotten(status)) self->step_->session->make_again(number);
       try {
         throw_if_error(status);
         self->take_begun(connection, from_body<PartialRunName>(body));

@@ -97,8 +97,7 @@ class RemoteRun final : public StepPart, public std::enable_shared_from_this<Rem
     const std::int64_t asked = clock_ns(step_->session->clock().now());
     connection.call(std::move(call),
                     [self = shared_from_this(), asked, number = run.session](Status status, const std::string& body) {
-                      const bool is_unknown = status.code() == Code::not_found && status.node().empty();
-                      if (is_unknown) self->step_->session->make_again(number);
+                      if (take_forgotten(status)) self->step_->session->make_again(number);
                       self->finish(status.with_task(self->step_->session->master()), body, asked);
                     });
   }

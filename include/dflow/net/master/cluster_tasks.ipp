@@ -516,7 +516,7 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
 
   void end(Status status, const std::string& body, std::int64_t asked, std::int64_t returned) {
     if (status.ok()) status = take_reply(body, asked, returned);
-    if (status.code() == Code::not_found) share_->register_again();
+    if (take_forgotten(status)) share_->register_again();
     finish(status.with_task(share_->task()));
   }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <dflow/base/clock.hpp>
+#include <dflow/base/status.hpp>
+#include <dflow/base/str_cat.hpp>
 #include <dflow/base/threads/thread_pool.hpp>
 #include <dflow/net/protocol/connection.hpp>
 #include <dflow/net/protocol/messages.hpp>
@@ -35,6 +37,14 @@ void run_in_pool(ThreadPool* pool, F work) {
   } catch (...) {
     (*shared)();
   }
+}
+
+/// A task that does not know a session or a share (NotFound of no node) has forgotten it with an earlier connection.
+/// Then `status` becomes Unavailable, which says that another try may succeed, and the result is true.
+inline bool take_forgotten(Status& status) {
+  if (status.code() != Code::not_found || !status.node().empty()) return false;
+  status = Status::unavailable(str_cat(status.message(), ": it went with an earlier connection"));
+  return true;
 }
 
 /// A deadline as requests say it: 0 for none, and at least 1 else, also where it has passed.
