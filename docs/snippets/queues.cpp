@@ -126,6 +126,23 @@ void staging() {
   std::printf("%g\n", static_cast<double>(session.run(x)(0)));
 }
 
+void kept_between_runs() {
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {df::dynamic, df::dynamic});
+  // [kept]
+  df::SessionTensors<float> kept(graph, {.memory_limit = 1 << 20});
+  auto keep = kept.keep(df::matmul(x, x));
+  auto number = df::placeholder<std::int64_t>(graph, {});
+  auto total = df::reduce_sum(kept.get(number));
+  df::Operation drop = kept.remove(number);
+
+  df::Session session(graph);
+  const df::Tensor<std::int64_t> product = session.run({{x, df::Tensor<float>({1, 1}, {3})}}, keep);
+  session.run({{number, product}}, total);  // 9, as often as it is needed
+  session.run({{number, product}}, drop);   // frees its memory
+  // [kept]
+}
+
 void tables(const std::string& directory) {
   const std::string file = directory + "/words.txt";
   std::ofstream(file) << "the\nquick\nfox\n";
@@ -161,6 +178,7 @@ int main() {
   barrier();
   accumulators();
   staging();
+  kept_between_runs();
   const auto directory = std::filesystem::temp_directory_path() / "dflow_snippets_queues";
   std::filesystem::create_directories(directory);
   tables(directory.string());

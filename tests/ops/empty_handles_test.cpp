@@ -40,6 +40,11 @@ TEST_CASE("a queue, a barrier or a table that is none is an error of the line th
   const df::StagingArea<float> area;
   check_refused([&] { return area.stage(values); });
   check_refused([&] { return area.unstage(); });
+  const df::SessionTensors<float> kept;
+  check_refused([&] { return kept.keep(values); });
+  const df::TemporaryVariable<float> temporary;
+  check_refused([&] { return temporary.assign(values); });
+  check_refused([&] { return temporary.destroy(); });
   const df::HashTable<std::string, float> table;
   check_refused([&] { return table.find(keys, 1.0f); });
   check_refused([&] { return table.initialize_from_text_file("words.txt"); });

@@ -18,6 +18,12 @@ GraphStore& detail::graph_of(std::span<const AnyOutput> inputs, std::string_view
   throw_error(Status::invalid_argument(str_cat(op, ": ", what)).with_node(op, at.name).with_location(at.where));
 }
 
+ScopeGuard detail::enter_without_control_inputs(GraphStore& graph) {
+  GraphStore::Scope scope = graph.scope();
+  scope.control_inputs.clear();
+  return graph.enter(scope);
+}
+
 ScopeGuard detail::enter_beside(const AnyOutput& handle, std::string_view op, const At& at) {
   return enter_colocation(graph_of({&handle, 1}, op, at), handle.operation(), at.where);
 }

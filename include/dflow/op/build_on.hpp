@@ -8,6 +8,9 @@
 
 namespace dflow::detail {
 
+/// A node that gives a handle waits for nothing: the nodes that use the handle do.
+[[nodiscard]] ScopeGuard enter_without_control_inputs(GraphStore& graph);
+
 /// The scope of ops on a resource, which are placed where the resource is. Errors: InvalidArgument, naming the op, if
 /// the handle is empty or its graph is gone.
 [[nodiscard]] ScopeGuard enter_beside(const AnyOutput& handle, std::string_view op, const At& at);

@@ -18,4 +18,6 @@
 #include <dflow/ops/operators.hpp>
 #include <dflow/ops/reduction/statistics.hpp>
 #include <dflow/ops/standard_ops.hpp>
+#include <dflow/ops/state/session_tensors.hpp>
+#include <dflow/ops/state/temporary_variable.hpp>
 #include <dflow/ops/state/typed_variable.hpp>

@@ -39,4 +39,5 @@
 #include <dflow/kernels/cuda/reduction/segment.hpp>
 #include <dflow/kernels/cuda/send_recv/send_recv.hpp>
 #include <dflow/kernels/cuda/state/scatter.hpp>
+#include <dflow/kernels/cuda/state/session_tensors.hpp>
 #include <dflow/kernels/cuda/state/variable.hpp>

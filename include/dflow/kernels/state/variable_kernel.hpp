@@ -4,6 +4,7 @@
 #include <dflow/kernels/contract/kernel.hpp>
 #include <dflow/kernels/contract/kernel_context.hpp>
 #include <dflow/kernels/state/kept_resource.hpp>
+#include <dflow/ops/state/temporary_variable.hpp>
 #include <dflow/ops/state/variable.hpp>
 #include <dflow/state/variable_state.hpp>
 
@@ -40,6 +41,17 @@ struct ReadVariableKernel {
 /// Its output is in host memory.
 struct IsVariableInitializedKernel {
   double cost_ns(const KernelInit&) const { return 50; }
+  void operator()(KernelContext& context) const;
+};
+
+/// Gives the variable of the step, and of the iteration around it.
+struct TemporaryVariableKernel {
+  double cost_ns(const KernelInit&) const { return 200; }
+  void operator()(KernelContext& context) const;
+};
+
+struct DestroyTemporaryVariableKernel {
+  double cost_ns(const KernelInit&) const { return 100; }
   void operator()(KernelContext& context) const;
 };
 

@@ -48,6 +48,22 @@ void IsVariableInitializedKernel::operator()(KernelContext& context) const {
   *context.allocate_output<bool>(0, {}).data() = context.resource<VariableState>(0).is_initialized();
 }
 
+void TemporaryVariableKernel::operator()(KernelContext& context) const {
+  const Node& node = context.node();
+  const StepContext& step = context.step();
+  const std::string name = str_cat(node.name, ";", step.frame, ";", step.iteration);
+  context.set_output(0, make_resource_handle(step.resources->container().lookup_or_create<VariableState>(name, [&] {
+                       return std::make_shared<VariableState>(name, node.types[0],
+                                                              node.attrs_as<TemporaryVariableOp>().shape);
+                     })));
+}
+
+void DestroyTemporaryVariableKernel::operator()(KernelContext& context) const {
+  const VariableState& variable = variable_input(context, 0, context.node().types[0]);
+  context.set_output(0, variable.read(context.node().outputs[0].shape));
+  context.step().resources->container().remove(variable.name());
+}
+
 void assign_variable(const KernelContext& context, const Assign::Attrs& attrs, CopyTensor copy) {
   VariableState& state = variable_input(context, 0, context.node().types[0]);
   const AnyTensor& value = context.input(1);

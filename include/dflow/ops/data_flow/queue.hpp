@@ -120,9 +120,6 @@ using FifoQueueOptions = QueueOptions;
 
 namespace detail {
 
-/// A node that gives a handle waits for nothing: the nodes that use the handle do.
-[[nodiscard]] ScopeGuard enter_without_control_inputs(GraphStore& graph);
-
 /// Checks the rules for the components of every queue.
 void infer_queue(InferContext& context, std::span<const DType> dtypes, std::span<const PartialShape> shapes,
                  std::int64_t capacity);

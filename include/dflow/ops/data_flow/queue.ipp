@@ -70,12 +70,6 @@ void QueueSize::infer(InferContext& context) { context.set_output(0, Shape{}); }
 
 namespace detail {
 
-ScopeGuard enter_without_control_inputs(GraphStore& graph) {
-  GraphStore::Scope scope = graph.scope();
-  scope.control_inputs.clear();
-  return graph.enter(scope);
-}
-
 void check_components(std::span<const AnyOutput> components, std::span<const PartialShape> shapes, bool many,
                       std::string_view op, const At& at) {
   const auto element_shape = [&](std::size_t i) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/graph/graph_store.hpp>
+#include <dflow/op/build_on.hpp>
 #include <dflow/ops/data_flow/queue.ipp>
 #include <dflow/ops/data_flow/queue_kinds.hpp>
 

@@ -2,12 +2,16 @@
 
 #include <dflow/base/type_list.hpp>
 #include <dflow/ops/state/count.hpp>
+#include <dflow/ops/state/session_tensors.hpp>
+#include <dflow/ops/state/temporary_variable.hpp>
 #include <dflow/ops/state/update.hpp>
 #include <dflow/ops/state/variable.hpp>
 
 namespace dflow {
 
-using VariableOps = TypeList<VariableOp, ReadVariable, Assign, AssignAdd, AssignSub, IsVariableInitialized, CountUpTo>;
+using VariableOps = TypeList<VariableOp, ReadVariable, Assign, AssignAdd, AssignSub, IsVariableInitialized, CountUpTo,
+                             TemporaryVariableOp, DestroyTemporaryVariable, SessionTensorsOp, GetSessionHandle,
+                             GetSessionTensor, DeleteSessionTensor>;
 
 /// Updates of rows.
 using ScatterOps = TypeList<ScatterUpdate, ScatterAdd, ScatterSub, ScatterMul, ScatterDiv, ScatterMin, ScatterMax>;

@@ -201,9 +201,7 @@ AnyOutput AnyVariable::read(const At& at) const {
 AnyOutput AnyVariable::initialized_value(const At& at) const {
   const Operation initialized = initializer();
   GraphStore& graph = *initialized.graph();
-  GraphStore::Scope scope = graph.scope();
-  scope.control_inputs.clear();
-  const ScopeGuard without_control_inputs = graph.enter(scope);
+  const ScopeGuard without_control_inputs = detail::enter_without_control_inputs(graph);
   const ScopeGuard after = enter_control_dependencies(graph, {&initialized, 1}, at.where);
   return read(at);
 }

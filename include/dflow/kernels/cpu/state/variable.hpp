@@ -118,6 +118,10 @@ struct Kernel<VariableOp, Cpu> : detail::VariableKernel {
 template <>
 struct Kernel<ReadVariable, Cpu> : detail::ReadVariableKernel {};
 template <>
+struct Kernel<TemporaryVariableOp, Cpu> : detail::TemporaryVariableKernel {};
+template <>
+struct Kernel<DestroyTemporaryVariable, Cpu> : detail::DestroyTemporaryVariableKernel {};
+template <>
 struct Kernel<Assign, Cpu> : detail::AssignKernel {};
 template <class T>
 struct Kernel<AssignAdd, Cpu, T> : detail::AssignUpdateKernel<Add, T> {};

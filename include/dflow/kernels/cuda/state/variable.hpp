@@ -31,6 +31,15 @@ template <>
 struct Kernel<ReadVariable, Cuda> : detail::ReadVariableKernel, cuda::NoStrings {};
 
 template <>
+struct Kernel<TemporaryVariableOp, Cuda> : detail::TemporaryVariableKernel, cuda::NoStrings {
+  static constexpr bool repeats = false;  // each step has its own
+};
+template <>
+struct Kernel<DestroyTemporaryVariable, Cuda> : detail::DestroyTemporaryVariableKernel, cuda::NoStrings {
+  static constexpr bool repeats = false;
+};
+
+template <>
 struct Kernel<IsVariableInitialized, Cuda> : detail::IsVariableInitializedKernel {
   static constexpr std::uint64_t host_outputs = 1;
 };

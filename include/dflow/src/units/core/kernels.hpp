@@ -15,4 +15,5 @@
 #include <dflow/kernels/state/device_files.ipp>
 #include <dflow/kernels/state/kept_resource.ipp>
 #include <dflow/kernels/state/node_stream.ipp>
+#include <dflow/kernels/state/session_tensor_kernels.ipp>
 #include <dflow/kernels/state/variable_kernel.ipp>

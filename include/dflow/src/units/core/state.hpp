@@ -10,6 +10,7 @@
 #include <dflow/state/random_stream.ipp>
 #include <dflow/state/readers/reader_state.ipp>
 #include <dflow/state/readers/work_unit.ipp>
+#include <dflow/state/session_tensors_state.ipp>
 #include <dflow/state/staleness_clock_state.ipp>
 #include <dflow/state/tables/lookup_table_state.ipp>
 #include <dflow/state/tables/table_file.ipp>
