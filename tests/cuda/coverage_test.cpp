@@ -157,7 +157,7 @@ const std::map<std::string_view, std::vector<std::string_view>>& reasons() {
         "SparseSegmentMean", "SparseSegmentMeanGrad", "SparseSegmentSqrtN", "SparseSegmentSqrtNGrad",
         "SparseSegmentSum", "SparseSegmentSumGrad"}},
       {"moves elements, which no model that trains on a GPU does here yet",
-       {"Bitcast", "ReverseSequence", "StridedSlice", "StridedSliceGrad", "Tile"}},
+       {"Bitcast", "ReverseSequence", "StridedSlice", "StridedSliceAssign", "StridedSliceGrad", "Tile"}},
       {"keeps what a checkpoint saves on the host",
        {"AssignResourceState", "CountUpTo", "RandomStreamHandle", "ReadResourceState"}},
   };

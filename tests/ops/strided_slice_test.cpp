@@ -5,6 +5,7 @@
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/operators.hpp>
 #include <dflow/ops/reduction/reduce.hpp>
+#include <dflow/ops/state/typed_variable.hpp>
 #include <dflow/session/check_gradients.hpp>
 #include <dflow/session/session.hpp>
 
@@ -85,4 +86,48 @@ TEST_CASE("the gradient of a slice is right for shapes that only the step knows"
   const df::Tensor<double> at({4, 1, 2}, {1, 2, 3, 4, -5, 6, 7, -8});
   CHECK(df::check_gradients(session, y, {{x, at}}).is_ok());
   CHECK(df::check_gradients(session, dx, {{x, at}}).is_ok());
+}
+
+TEST_CASE("a part of a variable gets a value, and the rest stays") {
+  df::Graph graph;
+  const df::Variable<float> table(graph, counted({4, 3}));
+  const auto row = df::placeholder<std::int32_t>(graph, {});
+  const auto value = df::placeholder<float>(graph, df::PartialShape::unknown());
+  const df::Operation clear = table.assign_slice({df::slice(1, 3), df::ellipsis}, 0.0f);
+  const df::Operation one_row = table.assign_slice({row}, value);
+  const df::Operation corner = table.assign_slice({df::slice({}, {}, -3), 2}, df::Tensor<float>({2}, {20, 21}));
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  const df::Tensor<float> before = session.run(table);
+  session.run(clear);
+  session.run(corner);
+  CHECK(elements_of(session.run(table)) == std::vector<float>{0, 1, 21, 0, 0, 0, 0, 0, 0, 9, 10, 20});
+  CHECK(elements_of(before) == elements_of(counted({4, 3})));  // a value that was read stays
+  session.run({{row, df::Tensor<std::int32_t>(-3)}, {value, df::Tensor<float>({3}, {7, 8, 9})}}, one_row);
+  CHECK(elements_of(session.run(table)) == std::vector<float>{0, 1, 21, 7, 8, 9, 0, 0, 0, 9, 10, 20});
+  const std::string wrong = error_of([&] {
+    session.run({{row, df::Tensor<std::int32_t>(0)}, {value, df::Tensor<float>({2}, {1, 2})}}, one_row);
+  });
+  CHECK(contains(wrong, "the value has shape [2], the slice [3] of the variable [4,3]"));
+  CHECK(contains(error_of([&] {
+                   session.run({{row, df::Tensor<std::int32_t>(4)}, {value, counted({3})}}, one_row);
+                 }),
+                 "position 4 is outside of dimension 0"));
+  CHECK(elements_of(session.run(table)) == std::vector<float>{0, 1, 21, 7, 8, 9, 0, 0, 0, 9, 10, 20});
+  CHECK_THROWS_AS(table.assign_slice({0, 0, 0}, 1.0f), df::Error);
+  CHECK_THROWS_AS(table.assign_slice({0}, df::Tensor<float>({2}, {1, 2})), df::Error);
+}
+
+TEST_CASE("a part of a variable of strings gets a value") {
+  df::Graph graph;
+  const df::Variable<std::string> words(graph, df::Tensor<std::string>({3}, {"a", "b", std::string(50, 'c')}));
+  const df::Operation change =
+      words.assign_slice({df::slice(1, {})}, df::Tensor<std::string>("long" + std::string(40, 'x')));
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  session.run(change);
+  const df::Tensor<std::string> found = session.run(words);
+  CHECK(found(0) == "a");
+  CHECK(found(1) == "long" + std::string(40, 'x'));
+  CHECK(found(2) == found(1));
 }

@@ -49,6 +49,7 @@ def add(f):
         _rule(f, rule)
     _assign(f)
     _scatter(f)
+    _slice_assign(f)
     _errors(f)
 
 
@@ -519,6 +520,63 @@ def _scatter_by_definition(f):
         case("ScatterDiv", f"smallest int{bits} by -1", [low, 7], [-1, -1], [low, -7], [f"int{bits}"], "int64")
 
 
+SLICE_MASKS = ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
+# (name, shape of the variable, begin, end, strides, masks, shape of the value)
+SLICES = [
+    ("a corner", (3, 5), [1, -1], [3, 0], [1, -2], {}, (2, 2)),
+    ("whole", (3, 4), [0, 0], [3, 4], [1, 1], {}, (3, 4)),
+    ("rank 0", (), [], [], [], {}, ()),
+    ("nothing", (5,), [3], [1], [1], {}, (0,)),
+    ("a row", (3, 4), [-1], [0], [1], {"shrink_axis": 1}, (4,)),
+    ("an element", (3, 4), [2, -2], [0, 0], [1, 1], {"shrink_axis": 3}, ()),
+    ("a column backwards", (4, 3), [0, 1], [0, 0], [-1, 1], {"begin": 1, "end": 1, "shrink_axis": 2}, (4,)),
+    ("new axes and an ellipsis", (2, 3, 4), [0, 0, 1], [0, 0, 3], [1, 1, 1], {"ellipsis": 1, "new_axis": 2}, (2, 3, 1, 2)),
+]
+
+
+def _slice_assign(f):
+    def assign(name, ref, begin, end, strides, masks, value, types, wide="float64", dtype="int32"):
+        attrs = {mask + "_mask": masks.get(mask, 0) for mask in SLICE_MASKS}
+        variable = tf.Variable(tf.constant(ref, wide))
+        bounds = [np.array(numbers, dtype) for numbers in (begin, end, strides)]
+        size = tf.raw_ops.StridedSlice(
+            input=variable.value(), begin=bounds[0], end=bounds[1], strides=bounds[2], **attrs
+        ).shape
+        tf.raw_ops.ResourceStridedSliceAssign(
+            ref=variable.handle,
+            begin=bounds[0],
+            end=bounds[1],
+            strides=bounds[2],
+            value=tf.broadcast_to(tf.constant(value, wide), size),
+            **attrs,
+        )
+        new = variable.numpy()
+        if wide == "string":
+            new = np.vectorize(bytes.decode, otypes=[object])(new)
+        f.case(
+            "StridedSliceAssign",
+            name,
+            [element(ref, wide), *(fixed(b, dtype) for b in bounds), element(value, wide)],
+            [element(new, wide)],
+            types,
+            f"{TENSORFLOW} raw_ops.ResourceStridedSliceAssign {wide}",
+            attrs=attrs,
+        )
+
+    for name, shape, begin, end, strides, masks, size in SLICES:
+        assign(name, eighths(*shape), begin, end, strides, masks, eighths(*size, phase=1), FLOATS)
+    assign("int64 bounds", eighths(4, 3), [1, 0], [4, 9], [2, 1], {}, eighths(2, 3), FLOATS, dtype="int64")
+    assign("a scalar for every element", eighths(4, 3), [1], [3], [1], {}, 0.75, FLOATS)
+    small = np.arange(12).reshape(4, 3)
+    assign("integers", small, [0, 2], [4, 0], [3, -1], {}, small[:2, :2] + 20, INTS, "int64")
+    z = np.array([1 + 2j, -3j, 0.5])
+    assign("complex", z, [2], [0], [-1], {}, z[:2] + 1, COMPLEX, "complex128")
+    flags, words = [[True, True], [False, True], [False, False]], [["a", "b"], ["c", "d"], ["", "f"]]
+    assign("bool", flags, [0], [3], [2], {}, [[False, True], [True, True]], BOOL, "bool")
+    assign("strings", words, [0], [3], [2], {}, [["", "longer"], ["x", "y"]], STRING, "string")
+    assign("a string for every element", words, [1], [3], [1], {}, "longer", STRING, "string")
+
+
 def _errors(f):
     one = lambda *shape: fixed(np.ones(shape), "float32")
     rate = one()
@@ -556,6 +614,16 @@ def _errors(f):
         f.error("SparseApplyAdam", name, [var, var, var, *[rate] * 6, grad, fixed(indices)], when, match=match)
         for op in SCATTERS:
             f.error(op, name, [var, fixed(indices), grad], when, match=match)
+    no_masks = {mask + "_mask": 0 for mask in SLICE_MASKS}
+    for name, begin, end, strides, value, when in [
+        ("value of another shape", [0], [2], [1], one(3, 2), "run"),
+        ("value of another rank", [0], [2], [1], one(2), "run"),
+        ("stride 0", [0], [2], [0], one(2, 2), "run"),
+        ("more ranges than dimensions", [0, 0, 0], [1, 1, 1], [1, 1, 1], one(1, 1), "build"),
+        ("bounds of different lengths", [0], [1, 1], [1], one(1, 2), "build"),
+    ]:
+        inputs = [one(3, 2), fixed(begin), fixed(end), fixed(strides), value]
+        f.error("StridedSliceAssign", name, inputs, when, attrs=no_masks)
     f.error(
         "ScatterDiv",
         "integer division by zero",

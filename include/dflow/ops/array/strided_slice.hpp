@@ -9,6 +9,7 @@
 #include <optional>
 #include <source_location>
 #include <span>
+#include <string_view>
 
 namespace dflow {
 
@@ -128,6 +129,19 @@ struct StridedSliceBounds {
 /// x has a rank. Errors: InvalidArgument for bounds and masks that x does not fit.
 StridedBox strided_box(const PartialShape& x, int count, const StridedSliceBounds& bounds,
                        const StridedSliceAttrs& masks);
+
+/// The box in x of a node whose begin, end and strides are the inputs from `first` on, as far as it is known.
+std::optional<StridedBox> inferred_box(const InferContext& context, const PartialShape& x, int first,
+                                       const StridedSliceAttrs& masks);
+
+/// Indices as the inputs and attributes of an op.
+struct StridedSliceInputs {
+  AnyOutput begin, end, strides;
+  StridedSliceAttrs masks;
+};
+/// Errors: InvalidArgument, naming the op, for more indices than a tensor can take.
+StridedSliceInputs strided_slice_inputs(GraphStore& graph, std::span<const SliceIndex> indices, std::string_view op,
+                                        const At& at);
 
 AnyOutput any_strided_slice(const AnyOutput& x, std::span<const SliceIndex> indices, const At& at);
 AnyOutput any_strided_slice(const AnyOutput& x, const IndexList& begin, const IndexList& end, const IndexList& strides,

@@ -102,7 +102,6 @@ StridedBox strided_box(const PartialShape& x, int count, const StridedSliceBound
   return box;
 }
 
-/// The box of a node whose begin, end and strides are the inputs from `first` on, as far as it is known.
 std::optional<StridedBox> inferred_box(const InferContext& context, const PartialShape& x, int first,
                                        const StridedSliceAttrs& masks) {
   std::int64_t count = dynamic;
@@ -172,12 +171,12 @@ AnyOutput bounds_edge(GraphStore& graph, std::span<const SliceBound> bounds, DTy
   return build<Pack>(std::span<const AnyOutput>(scalars), {}, at);
 }
 
-AnyOutput any_strided_slice(const AnyOutput& x, std::span<const SliceIndex> indices, const At& at) {
-  GraphStore& graph = graph_of({&x, 1}, StridedSlice::name, at);
+StridedSliceInputs strided_slice_inputs(GraphStore& graph, std::span<const SliceIndex> indices, std::string_view op,
+                                        const At& at) {
   if (indices.size() > static_cast<std::size_t>(SmallIntegers::max_size)) {
     throw_error(Status::invalid_argument(
                     str_cat("a slice has at most ", SmallIntegers::max_size, " indices, got ", indices.size()))
-                    .with_node(StridedSlice::name, at.name)
+                    .with_node(op, at.name)
                     .with_location(at.where));
   }
   StridedSliceAttrs masks;
@@ -203,9 +202,14 @@ AnyOutput any_strided_slice(const AnyOutput& x, std::span<const SliceIndex> indi
     }
   }
   const At here{.where = at.where};
-  return build<StridedSlice>({x, bounds_edge(graph, begin, dtype, here), bounds_edge(graph, end, dtype, here),
-                              bounds_edge(graph, strides, dtype, here)},
-                             masks, at);
+  return {bounds_edge(graph, begin, dtype, here), bounds_edge(graph, end, dtype, here),
+          bounds_edge(graph, strides, dtype, here), masks};
+}
+
+AnyOutput any_strided_slice(const AnyOutput& x, std::span<const SliceIndex> indices, const At& at) {
+  const StridedSliceInputs slice =
+      strided_slice_inputs(graph_of({&x, 1}, StridedSlice::name, at), indices, StridedSlice::name, at);
+  return build<StridedSlice>({x, slice.begin, slice.end, slice.strides}, slice.masks, at);
 }
 
 AnyOutput any_strided_slice(const AnyOutput& x, const IndexList& begin, const IndexList& end, const IndexList& strides,

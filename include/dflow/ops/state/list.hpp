@@ -9,9 +9,9 @@
 
 namespace dflow {
 
-using VariableOps = TypeList<VariableOp, ReadVariable, Assign, AssignAdd, AssignSub, IsVariableInitialized, CountUpTo,
-                             TemporaryVariableOp, DestroyTemporaryVariable, SessionTensorsOp, GetSessionHandle,
-                             GetSessionTensor, DeleteSessionTensor>;
+using VariableOps = TypeList<VariableOp, ReadVariable, Assign, AssignAdd, AssignSub, IsVariableInitialized,
+                             StridedSliceAssign, CountUpTo, TemporaryVariableOp, DestroyTemporaryVariable,
+                             SessionTensorsOp, GetSessionHandle, GetSessionTensor, DeleteSessionTensor>;
 
 /// Updates of rows.
 using ScatterOps = TypeList<ScatterUpdate, ScatterAdd, ScatterSub, ScatterMul, ScatterDiv, ScatterMin, ScatterMax>;

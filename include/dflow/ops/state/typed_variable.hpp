@@ -2,6 +2,7 @@
 
 #include <dflow/ops/state/variable.hpp>
 
+#include <initializer_list>
 #include <utility>
 
 namespace dflow {
@@ -75,6 +76,16 @@ class Variable : public Output<T> {
     requires AllowedFor<T, AssignSub>
   {
     return variable_.assign_sub(delta.beside(*this), at);
+  }
+  /// The part that the indices name gets the value, which has its shape or is a scalar; the rest stays. Indices are
+  /// those of `strided_slice`.
+  ///
+  /// ```cpp
+  /// auto clear = table.assign_slice({df::slice(1, 3), df::ellipsis}, 0.0f);  // rows 1 and 2
+  /// ```
+  /// Errors: also InvalidArgument for indices that do not fit the variable.
+  Operation assign_slice(std::initializer_list<SliceIndex> indices, const Operand<T>& value, const At& at = {}) const {
+    return variable_.assign_slice(indices, value.beside(*this), at);
   }
   /// variable[ids[i]] = updates[i] over the leading dimension: ids [n...] in [0, limit), updates [n..., row...], or a
   /// scalar for all of their elements. Repeated ids are applied in their order: the last one counts.

@@ -4,7 +4,9 @@
 #include <dflow/graph/graph.hpp>
 #include <dflow/op/build.hpp>
 #include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/array/strided_slice.hpp>
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -93,6 +95,16 @@ struct ScatterDiv : RowUpdateOp<"ScatterDiv", NumberTypes> {};
 struct ScatterMin : RowUpdateOp<"ScatterMin", RealTypes> {};
 /// The larger of variable[indices[i]] and updates[i]; a NaN stays a NaN.
 struct ScatterMax : RowUpdateOp<"ScatterMax", RealTypes> {};
+
+/// The places of a variable that a `StridedSlice` of it reads get the value: handle, begin, end, strides, value. The
+/// value has the slice's shape, or is a scalar, which stands for every element.
+struct StridedSliceAssign : StatefulOp<"StridedSliceAssign", AllTypes, IndexTypes> {
+  using Attrs = StridedSliceAttrs;
+  using Inputs = In<ResourceHandle, TypeParam<1>, TypeParam<1>, TypeParam<1>, TypeParam<0>>;
+  using Outputs = Out<>;
+  static constexpr std::array<std::string_view, 2> type_names{"T", "Index"};
+  static void infer(InferContext& context);
+};
 
 /// Whether a variable has been assigned a value.
 struct IsVariableInitialized : StatefulOp<"IsVariableInitialized"> {
@@ -191,6 +203,7 @@ class AnyVariable {
   Operation scatter_div(const AnyOutput& indices, const AnyOutput& updates, const At& at = {}) const;
   Operation scatter_min(const AnyOutput& indices, const AnyOutput& updates, const At& at = {}) const;
   Operation scatter_max(const AnyOutput& indices, const AnyOutput& updates, const At& at = {}) const;
+  Operation assign_slice(std::span<const SliceIndex> indices, const AnyOutput& value, const At& at = {}) const;
   AnyOutput is_initialized(const At& at = {}) const;
 
  private:

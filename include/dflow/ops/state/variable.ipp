@@ -48,6 +48,11 @@ void Assign::infer(InferContext& context) {
 }
 void AssignAdd::infer(InferContext& context) { detail::infer_assign_update(context); }
 void AssignSub::infer(InferContext& context) { detail::infer_assign_update(context); }
+void StridedSliceAssign::infer(InferContext& context) {
+  detail::require_variable_dtype(context, context.type_arg(0));
+  const auto box = detail::inferred_box(context, context.input(0), 1, context.attrs<StridedSliceAssign>());
+  if (box && context.input(4) != PartialShape{}) static_cast<void>(context.merge(box->shape, context.input(4)));
+}
 void IsVariableInitialized::infer(InferContext& context) { context.set_output(0, Shape{}); }
 
 // ---- AnyVariable ----
@@ -234,6 +239,12 @@ Operation AnyVariable::scatter_min(const AnyOutput& indices, const AnyOutput& up
 }
 Operation AnyVariable::scatter_max(const AnyOutput& indices, const AnyOutput& updates, const At& at) const {
   return detail::build_on<ScatterMax>({handle_, indices, updates}, {}, at);
+}
+Operation AnyVariable::assign_slice(std::span<const SliceIndex> indices, const AnyOutput& value, const At& at) const {
+  const ScopeGuard beside = detail::enter_beside(handle_, StridedSliceAssign::name, at);
+  const detail::StridedSliceInputs slice =
+      detail::strided_slice_inputs(*handle_.graph(), indices, StridedSliceAssign::name, at);
+  return build<StridedSliceAssign>({handle_, slice.begin, slice.end, slice.strides, value}, slice.masks, at);
 }
 AnyOutput AnyVariable::is_initialized(const At& at) const {
   return detail::build_on<IsVariableInitialized>({handle_}, {}, at);

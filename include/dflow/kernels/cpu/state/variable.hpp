@@ -24,6 +24,13 @@ struct AssignKernel {
   void operator()(KernelContext& context) const;
 };
 
+struct StridedSliceAssignKernel {
+  StridedSliceAttrs attrs;
+
+  double cost_ns(const KernelInit& init) const { return 200 + estimated_elements(init.inputs[4]); }
+  void operator()(KernelContext& context) const;
+};
+
 /// variable [limit, row...], indices [n...], updates [n..., row...]: the number of elements of a row.
 std::int64_t checked_row_size(const KernelContext& context, const AnyTensor& variable, const AnyTensor& indices,
                               const AnyTensor& updates);
@@ -142,6 +149,8 @@ struct Kernel<ScatterMin, Cpu> : detail::RowUpdateKernel<cpu::ScatterOp::minimum
 template <>
 struct Kernel<ScatterMax, Cpu> : detail::RowUpdateKernel<cpu::ScatterOp::maximum> {};
 
+template <>
+struct Kernel<StridedSliceAssign, Cpu> : detail::StridedSliceAssignKernel {};
 template <>
 struct Kernel<IsVariableInitialized, Cpu> : detail::IsVariableInitializedKernel {};
 
