@@ -172,6 +172,7 @@ constexpr auto ops_without_rows = std::to_array<OpWithoutRows>({
     {"ReaderResetV2", "meets other steps; tests/ops/io/reader_test.cpp"},
     {"ReadFile", "reads files; tests/ops/io/files_test.cpp"},
     {"WriteFile", "writes files; tests/ops/io/files_test.cpp"},
+    {"ImmutableConst", "reads a file; tests/ops/io/files_test.cpp"},
     {"MatchingFiles", "finds files; tests/ops/io/files_test.cpp"},
     {"IsVariableInitialized", "tells what ran before; tests/ops/variable_test.cpp"},
     {"SaveV2", "writes files; tests/kernels/cpu/checkpoint/save_restore_test.cpp"},

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -118,4 +119,55 @@ TEST_CASE("Names of files are scalars, and patterns at most a vector") {
         }) == Code::invalid_argument);
   CHECK(matching_files(names).shape() == PartialShape({dynamic}));
   CHECK(read_file(constant(graph, std::string("/a"))).shape() == PartialShape(Shape{}));
+}
+
+namespace {
+
+template <class T>
+std::string bytes_of(const std::vector<T>& values) {
+  std::string bytes(values.size() * sizeof(T), '\0');
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("a constant of a file has its first elements, and is read once") {
+  FileSteps steps;
+  steps.files->write_file_atomically("weights", bytes_of(std::vector<float>{1, 2, 3, 4, 5, 6, 7}));
+  const Output<float> weights = immutable_const<float>(steps.graph, {2, 3}, "weights");
+  const Output<float> doubled = weights * 2.0f;
+  CHECK(weights.shape() == PartialShape({2, 3}));
+  CHECK(steps.session.run(weights).to_string() == Tensor<float>({2, 3}, {1, 2, 3, 4, 5, 6}).to_string());
+  Tensor<float> mine = steps.session.run(weights);
+  mine.data()[0] = 9;
+  CHECK(steps.session.run(doubled).to_string() == Tensor<float>({2, 3}, {2, 4, 6, 8, 10, 12}).to_string());
+  steps.files->remove("weights");
+  CHECK(steps.session.run(weights).to_string() == Tensor<float>({2, 3}, {1, 2, 3, 4, 5, 6}).to_string());
+
+  steps.files->write_file_atomically("small", bytes_of(std::vector<std::int16_t>{-3, 7}));
+  CHECK(steps.session.run(immutable_const<std::int16_t>(steps.graph, {2}, "small")).to_string() ==
+        Tensor<std::int16_t>({2}, {-3, 7}).to_string());
+  CHECK(steps.session.run(immutable_const<std::int16_t>(steps.graph, {}, "small")).scalar() == -3);
+  CHECK(steps.session.run(immutable_const<double>(steps.graph, {0, 5}, "small")).shape() == Shape{0, 5});
+}
+
+TEST_CASE("a constant of a file that is missing, too short, or of no bools is an error that names the file") {
+  FileSteps steps;
+  steps.files->write_file_atomically("short", "1234567");
+  steps.files->write_file_atomically("bools", std::string("\0\1\2", 3));
+  const auto status_of_run = [&](const auto& edge) { return status_of([&] { return steps.session.run(edge); }); };
+  const Status missing = status_of_run(immutable_const<float>(steps.graph, {1}, "missing"));
+  CHECK(missing.code() == Code::not_found);
+  CHECK(contains(missing.to_string(), "missing"));
+  const Status too_short = status_of_run(immutable_const<float>(steps.graph, {2}, "short"));
+  CHECK(too_short.code() == Code::data_loss);
+  CHECK(contains(too_short.to_string(), "'short' has 7 bytes, too few for float[2]"));
+  const Status huge = status_of_run(immutable_const<double>(steps.graph, {1 << 30, 1 << 30}, "short"));
+  CHECK(huge.code() == Code::data_loss);
+  const Status no_bool = status_of_run(immutable_const<bool>(steps.graph, {3}, "bools"));
+  CHECK(no_bool.code() == Code::data_loss);
+  CHECK(contains(no_bool.to_string(), "'bools' has 2 at byte 2, which is no truth value"));
+  CHECK(steps.session.run(immutable_const<bool>(steps.graph, {2}, "bools")).to_string() ==
+        Tensor<bool>({2}, {false, true}).to_string());
 }

@@ -18,6 +18,12 @@ void MatchingFiles::infer(InferContext& context) {
   context.set_output(0, PartialShape{dynamic});
 }
 
+void ImmutableConst::infer(InferContext& context) {
+  const PartialShape& shape = context.attrs<ImmutableConst>().shape;
+  if (!shape.is_fully_defined()) context.fail(str_cat("shape ", shape.to_string(), " is not known"));
+  context.set_output(0, shape);
+}
+
 Output<std::string> read_file(const Output<std::string>& filename, const At& at) {
   return Output<std::string>::unchecked(build<ReadFile>({filename}, {}, at).output(0));
 }

@@ -10,7 +10,7 @@ using ReaderOps = TypeList<WholeFileReaderOp, TextLineReaderOp, FixedLengthRecor
                            IdentityReaderOp, ReaderRead, ReaderReadUpTo, ReaderNumRecordsProduced,
                            ReaderNumWorkUnitsCompleted, ReaderSerializeState, ReaderRestoreState, ReaderReset>;
 
-using FileOps = TypeList<ReadFile, WriteFile, MatchingFiles>;
+using FileOps = TypeList<ReadFile, WriteFile, MatchingFiles, ImmutableConst>;
 
 /// The family's ops in the standard table.
 using IoOps = concat_t<ReaderOps, FileOps>;
