@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures dflow beside other libraries, in turn, each in a process of its own, and prints the ratios.
 
-usage: benchmarks/contest.py dispatch|training|input|kernels|gpu|cluster [--threads N] [--rows REGEX] [--pairs N] [--turn MS]
+usage: benchmarks/contest.py dispatch|training|input|kernels|ops|gpu|cluster [--threads N] [--rows REGEX] [--pairs N] [--turn MS]
          [--build DIR] [--tensorflow PYTHON] [--jax PYTHON] [--torch PYTHON]
 
 DIR is a build with -DDFLOW_BENCHMARKS=ON (default build/release). PYTHON is an interpreter that can import the library,
@@ -86,6 +86,8 @@ SUITES = {
         *((f"{op} {size}, by a step", 1e3, "us", None, None) for size in (1000000, 10000000)
           for op in ("addition", "square of a difference")),
     ],
+    # Each row of benchmarks/contest_ops.cpp.
+    "ops": [],
     # On one GPU, in float; every row of either side ends when the GPU is done.
     "gpu": [
         ("tiny sgd", 1e6, "ms", 5, None),
@@ -135,11 +137,14 @@ NOTES = {
     "kernels": "aim of the rows without one: the memory's bandwidth, see bench_kernels_memory. Both sides write into given memory "
                "but in rows \"by a step\", where TensorFlow and dflow run a step of their sessions, PyTorch an expression. "
                "PyTorch's max pool writes positions too.",
+    "ops": "both sides run steps of their sessions on variables, and allocate what they compute. At 1,000 elements TensorFlow's step "
+           "is mostly its session's, through Python.",
     "cluster": "null step, ps x workers, all on this machine: with 16 x 100 must 30 ms, aim 8.8 ms, in the scalar row. "
                "PyTorch's all-reduce is gloo's, in place; dflow's is a step of a session that runs it in all tasks.",
 }
 PEERS = {"dispatch": ["tensorflow"], "training": ["tensorflow", "tensorflow xla", "jax", "torch"], "kernels": ["tensorflow", "torch"],
          "input": ["tensorflow"],
+         "ops": ["tensorflow"],
          "gpu": ["torch"],
          "cluster": ["tensorflow", "torch"]}
 
@@ -238,7 +243,8 @@ def main():
     sides = sides_of(arguments)
     print(f"{arguments.suite}, threads: {arguments.threads}, rounds: {arguments.pairs} of {arguments.turn:g} ms")
     missed = 0
-    for row, divisor, unit, must, aim in SUITES[arguments.suite]:
+    rows = SUITES[arguments.suite] or [(row, 1e3, "us", 0.8 if row.endswith(" 1000000") else None, None) for row in sides[0].rows]
+    for row, divisor, unit, must, aim in rows:
         if not re.search(arguments.rows, row):
             continue
         rounds = measure(sides, row, arguments)

@@ -1,4 +1,4 @@
-"""TensorFlow's side of a contest. usage: tensorflow_peer.py dispatch|training|kernels|cluster THREADS [xla]"""
+"""TensorFlow's side of a contest. usage: tensorflow_peer.py dispatch|training|input|kernels|ops|cluster THREADS [xla]"""
 import os
 import sys
 
@@ -228,29 +228,32 @@ def input_pipeline():
     side.row("mlp sgd from records", training)
 
 
+def on_variables(build):
+    """A step that computes what `build(variable)` gives: it stays in the graph, in memory that TensorFlow allocates each time."""
+    def prepare():
+        graph = tf1.Graph()
+        with graph.as_default():
+            held = []
+
+            def variable(value):
+                fed = tf1.placeholder(value.dtype, value.shape)
+                held.append((tf1.get_variable(f"v{len(held)}", initializer=fed, use_resource=True), fed, value))
+                return held[-1][0].read_value()
+            outputs = build(variable)
+            with tf1.control_dependencies(outputs):
+                last = tf.raw_ops.NoOp()
+        steps = session(graph)
+        for v, fed, value in held:
+            steps.run(v.initializer, {fed: value})
+        return steps.make_callable(last)
+    return prepare
+
+
 def kernels():
-    """Ops by their kernels alone: what they compute stays in the graph, in memory that TensorFlow allocates each time."""
+    """Ops by their kernels alone."""
     tf1.disable_eager_execution()
     rng = np.random.default_rng(1)
-
-    def op(build):
-        def prepare():
-            graph = tf1.Graph()
-            with graph.as_default():
-                held = []
-
-                def variable(value):
-                    fed = tf1.placeholder(value.dtype, value.shape)
-                    held.append((tf1.get_variable(f"v{len(held)}", initializer=fed, use_resource=True), fed, value))
-                    return held[-1][0].read_value()
-                outputs = build(variable)
-                with tf1.control_dependencies(outputs):
-                    last = tf.raw_ops.NoOp()
-            steps = session(graph)
-            for v, fed, value in held:
-                steps.run(v.initializer, {fed: value})
-            return steps.make_callable(last)
-        return prepare
+    op = on_variables
 
     def cross_entropy(variable):
         x = variable(rng.standard_normal((512, 32000), dtype=np.float32))
@@ -275,6 +278,21 @@ def kernels():
         side.row(f"square of a difference {n}, by a step", op(squared))
 
 
+def ops():
+    """The rows of tensorflow_ops.py, of two sizes."""
+    from tensorflow_ops import ROWS, Inputs
+    tf1.disable_eager_execution()
+
+    def outputs_of(build, n):
+        def outputs(variable):
+            result = build(Inputs(n, variable))
+            return list(result) if isinstance(result, (list, tuple)) else [result]
+        return outputs
+    for n in (1_000, 1_000_000):
+        for name, build in ROWS.items():
+            side.row(f"{name} {n}", on_variables(outputs_of(build, n)))
+
+
 def cluster():
     """Tasks in processes of their own; as many as fit into a small machine."""
     from tensorflow_cluster import Cluster
@@ -283,5 +301,5 @@ def cluster():
             side.measured(f"null step, {kind}, {n} x {n}", lambda kind=kind, n=n: Cluster(kind, n, n, threads))
 
 
-{"dispatch": dispatch, "training": training, "input": input_pipeline, "kernels": kernels, "cluster": cluster}[suite]()
+{"dispatch": dispatch, "training": training, "input": input_pipeline, "kernels": kernels, "ops": ops, "cluster": cluster}[suite]()
 side.serve()
