@@ -4,7 +4,9 @@
 #include <dflow/op/scalar_math.hpp>
 
 #include <concepts>
+#include <cstdint>
 #include <limits>
+#include <type_traits>
 
 namespace dflow::detail {
 
@@ -25,6 +27,15 @@ DFLOW_FN constexpr To converted(From x) {
     return x != From(0);
   } else if constexpr (math::HalfPrecision<From> && !std::same_as<From, To>) {
     return converted<To>(static_cast<float>(x));
+  } else if constexpr (std::floating_point<From> && std::integral<To> &&
+                       std::numeric_limits<To>::digits <= std::numeric_limits<From>::digits && sizeof(To) <= 4) {
+    // Both bounds are numbers of From: choices without branches, which compilers vectorise.
+    constexpr From lowest = From(std::numeric_limits<To>::lowest()), highest = From(std::numeric_limits<To>::max());
+    From kept = x == x ? x : From(0);
+    kept = kept < lowest ? lowest : kept;
+    kept = kept > highest ? highest : kept;
+    using Number = std::conditional_t<(sizeof(To) < 4), std::int32_t, To>;
+    return static_cast<To>(static_cast<Number>(kept));
   } else if constexpr (std::floating_point<From> && std::integral<To>) {
     // Both bounds are powers of two, which From holds exactly; the larger one is the first number too large.
     // NOLINTNEXTLINE(bugprone-integer-division): rounded down on purpose

@@ -4,7 +4,9 @@
 #include <dflow/op/conversion.hpp>
 #include <dflow/ops/math/cast.hpp>
 
+#include <cstdint>
 #include <memory>
+#include <type_traits>
 
 namespace dflow {
 
@@ -15,10 +17,21 @@ namespace detail {
 DFLOW_BEGIN_INDEPENDENT_LOOPS
 template <class From, class To>
 const char* cast_loop(std::int64_t n, const void* const* inputs, void* output, CpuLevel) {
-  const From* x = static_cast<const From*>(inputs[0]);
+  using Stored = std::conditional_t<std::is_same_v<From, bool>, std::uint8_t, From>;  // compilers vectorise bytes
+  const Stored* x = static_cast<const Stored*>(inputs[0]);
   To* y = static_cast<To*>(output);
+  std::int64_t i = 0;
+  if constexpr (std::is_arithmetic_v<From> && std::is_arithmetic_v<To> &&
+                (std::is_floating_point_v<From> || std::is_floating_point_v<To>)) {
+    // Of a length that the compiler knows, so that it vectorises them at any level of optimisation.
+    constexpr std::int64_t block = 16;
+    for (; n - i >= block; i += block) {
+      DFLOW_INDEPENDENT_ITERATIONS
+      for (std::int64_t j = 0; j < block; ++j) y[i + j] = dflow::detail::converted<To>(x[i + j]);
+    }
+  }
   DFLOW_INDEPENDENT_ITERATIONS
-  for (std::int64_t i = 0; i < n; ++i) y[i] = dflow::detail::converted<To>(x[i]);
+  for (; i < n; ++i) y[i] = dflow::detail::converted<To>(x[i]);
   return nullptr;
 }
 DFLOW_END_INDEPENDENT_LOOPS
