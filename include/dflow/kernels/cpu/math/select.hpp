@@ -1,9 +1,9 @@
 #pragma once
 
 #include <dflow/kernels/cpu/array/element_copy.hpp>
-#include <dflow/kernels/cpu/elementwise/code.hpp>
 #include <dflow/ops/math/select.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -13,27 +13,46 @@ namespace dflow {
 
 namespace cpu::detail {
 
-DFLOW_BEGIN_INDEPENDENT_LOOPS
 /// y[i] = condition[i] ? t[i] : e[i], of elements of so many bytes; y may be t or e.
 template <std::size_t bytes>
-void select_elements(std::int64_t n, const bool* condition, const void* t, const void* e, void* y) {
-  using Word = std::conditional_t<
-      bytes == 1, std::uint8_t,
-      std::conditional_t<bytes == 2, std::uint16_t, std::conditional_t<bytes == 4, std::uint32_t, std::uint64_t>>>;
-  struct Element {
-    Word words[bytes / sizeof(Word)];
-  };
-  DFLOW_INDEPENDENT_ITERATIONS
+void select_one_by_one(std::int64_t n, const bool* condition, const std::byte* t, const std::byte* e, std::byte* y) {
   for (std::int64_t i = 0; i < n; ++i) {
+    std::array<std::byte, bytes> chosen;  // through memory of its own: y may be either
     const std::size_t at = static_cast<std::size_t>(i) * bytes;
-    Element from_t, from_e;
-    std::memcpy(&from_t, static_cast<const std::byte*>(t) + at, bytes);
-    std::memcpy(&from_e, static_cast<const std::byte*>(e) + at, bytes);
-    const Element chosen = condition[i] ? from_t : from_e;
-    std::memcpy(static_cast<std::byte*>(y) + at, &chosen, bytes);
+    std::memcpy(chosen.data(), (condition[i] ? t : e) + at, bytes);
+    std::memcpy(y + at, chosen.data(), bytes);
   }
 }
-DFLOW_END_INDEPENDENT_LOOPS
+
+/// The same by masks, in blocks of a length that the compiler knows, so that it vectorises them.
+template <std::size_t bytes>
+void select_elements(std::int64_t n, const bool* condition, const void* from_t, const void* from_e, void* to) {
+  const auto* const t = static_cast<const std::byte*>(from_t);
+  const auto* const e = static_cast<const std::byte*>(from_e);
+  auto* const y = static_cast<std::byte*>(to);
+  std::int64_t i = 0;
+  if constexpr (bytes <= 8) {
+    using Word = std::conditional_t<
+        bytes == 1, std::uint8_t,
+        std::conditional_t<bytes == 2, std::uint16_t, std::conditional_t<bytes == 4, std::uint32_t, std::uint64_t>>>;
+    constexpr std::int64_t block = 16;
+    std::array<Word, block> a, b;
+    std::array<std::uint8_t, block> chosen;
+    for (; n - i >= block; i += block) {
+      const std::size_t at = static_cast<std::size_t>(i) * bytes;
+      std::memcpy(chosen.data(), condition + i, block);
+      std::memcpy(a.data(), t + at, sizeof(a));
+      std::memcpy(b.data(), e + at, sizeof(b));
+      for (std::size_t j = 0; j < block; ++j) {
+        const auto mask = static_cast<Word>(Word(0) - Word(chosen[j]));
+        a[j] = static_cast<Word>((a[j] & mask) | (b[j] & static_cast<Word>(~mask)));
+      }
+      std::memcpy(y + at, a.data(), sizeof(a));
+    }
+  }
+  const std::size_t at = static_cast<std::size_t>(i) * bytes;
+  select_one_by_one<bytes>(n - i, condition + i, t + at, e + at, y + at);
+}
 
 }  // namespace cpu::detail
 
