@@ -42,9 +42,8 @@ class Inputs {
   }
   template <class T>
   Output<T> integers(const Shape& shape, std::int64_t limit) {
-    return made<T>(shape, [&, limit](std::int64_t) {
-      return static_cast<T>(random_() % static_cast<std::uint64_t>(limit));
-    });
+    return made<T>(shape,
+                   [&, limit](std::int64_t) { return static_cast<T>(random_() % static_cast<std::uint64_t>(limit)); });
   }
   /// 0, 0, ..., 1, 1, ...: each of them `each` times.
   Output<std::int32_t> steps(std::int64_t count, std::int64_t each) {
@@ -119,7 +118,10 @@ std::vector<Row> all_rows() {
                       [](auto x, auto at, auto ids) { return sparse_segment_sqrt_n(x, at, ids); }),
       on_rows("strided slice of columns", [](auto x) { return x(slice(), slice(1, -1, 2)); }),
       on_rows("strided slice of rows", [](auto x) { return x(slice({}, {}, 2)); }),
-      {"tile 4 times", [](Inputs& in) -> Outputs { return {tile(in.floats({in.n / 100, 25}), {1, 4})}; }},
+      {"tile 4 times",
+       [](Inputs& in) -> Outputs {
+         return {tile(in.floats({in.n / 100, 25}), {1, 4})};
+       }},
       on_rows("reverse rows", [](auto x) { return reverse(x, {1}); }),
       on_rows("reverse columns", [](auto x) { return reverse(x, {0}); }),
       {"reverse sequence",
@@ -127,25 +129,47 @@ std::vector<Row> all_rows() {
          return {reverse_sequence(in.floats({in.n / 100, 100}), in.integers<std::int64_t>({in.n / 100}, 100),
                                   {.seq_dim = 1, .batch_dim = 0})};
        }},
-      on_images("mirror pad", [](auto x) { return mirror_pad(x, {{0, 0}, {1, 1}, {1, 1}, {0, 0}}, Mirror::reflect); }),
+      on_images("mirror pad",
+                [](auto x) {
+                  return mirror_pad(x, {{0, 0}, {1, 1}, {1, 1}, {0, 0}}, Mirror::reflect);
+                }),
       on_images("space to depth", [](auto x) { return space_to_depth(x, 2); }),
-      on_images("space to batch", [](auto x) { return space_to_batch(x, {2, 2}); }),
+      on_images("space to batch",
+                [](auto x) {
+                  return space_to_batch(x, {2, 2});
+                }),
       {"depth to space",
-       [](Inputs& in) -> Outputs { return {depth_to_space(in.floats({in.n / 1000, 5, 5, 40}), 2)}; }},
+       [](Inputs& in) -> Outputs {
+         return {depth_to_space(in.floats({in.n / 1000, 5, 5, 40}), 2)};
+       }},
       {"batch to space",
-       [](Inputs& in) -> Outputs { return {batch_to_space(in.floats({in.n / 250, 5, 5, 10}), {2, 2})}; }},
+       [](Inputs& in) -> Outputs {
+         return {batch_to_space(in.floats({in.n / 250, 5, 5, 10}), {2, 2})};
+       }},
       {"diag", [](Inputs& in) -> Outputs { return {diag(in.floats({side_of(in.n)}))}; }},
-      {"diag part", [](Inputs& in) -> Outputs { return {diag_part(in.floats({side_of(in.n), side_of(in.n)}))}; }},
+      {"diag part",
+       [](Inputs& in) -> Outputs {
+         return {diag_part(in.floats({side_of(in.n), side_of(in.n)}))};
+       }},
       {"linspace",
        [](Inputs& in) -> Outputs { return {linspace(in.floats({}), in.floats({}), static_cast<std::int32_t>(in.n))}; }},
       {"complex", [](Inputs& in) -> Outputs { return {complex(in.floats({in.n}), in.floats({in.n}))}; }},
       {"real", [](Inputs& in) -> Outputs { return {real(in.complexes({in.n}))}; }},
       {"complex abs", [](Inputs& in) -> Outputs { return {complex_abs(in.complexes({in.n}))}; }},
       {"angle", [](Inputs& in) -> Outputs { return {angle(in.complexes({in.n}))}; }},
-      {"cross", [](Inputs& in) -> Outputs { return {cross(in.floats({in.n / 3, 3}), in.floats({in.n / 3, 3}))}; }},
+      {"cross",
+       [](Inputs& in) -> Outputs {
+         return {cross(in.floats({in.n / 3, 3}), in.floats({in.n / 3, 3}))};
+       }},
       on_rows("logsumexp of rows", [](auto x) { return reduce_logsumexp(x, {1}); }),
-      {"trace", [](Inputs& in) -> Outputs { return {trace(in.floats({side_of(in.n), side_of(in.n)}))}; }},
-      {"lbeta", [](Inputs& in) -> Outputs { return {lbeta(in.positive({in.n / 10, 10}))}; }},
+      {"trace",
+       [](Inputs& in) -> Outputs {
+         return {trace(in.floats({side_of(in.n), side_of(in.n)}))};
+       }},
+      {"lbeta",
+       [](Inputs& in) -> Outputs {
+         return {lbeta(in.positive({in.n / 10, 10}))};
+       }},
       {"bincount", [](Inputs& in) -> Outputs { return {bincount(in.integers<std::int32_t>({in.n}, 100), 100)}; }},
       {"logical xor",
        [](Inputs& in) -> Outputs {
@@ -160,7 +184,8 @@ std::vector<Row> all_rows() {
        [](Inputs& in) -> Outputs {
          return {floordiv(in.integers<std::int32_t>({in.n}, 1000), in.integers<std::int32_t>({in.n}, 1000) + 1)};
        }},
-      {"saturate cast", [](Inputs& in) -> Outputs { return {saturate_cast<std::uint8_t>(in.floats({in.n}) * 100.0f)}; }},
+      {"saturate cast",
+       [](Inputs& in) -> Outputs { return {saturate_cast<std::uint8_t>(in.floats({in.n}) * 100.0f)}; }},
       {"zero fraction", [](Inputs& in) -> Outputs { return {zero_fraction(in.floats({in.n}))}; }},
       on_rows("l2 normalize rows", [](auto x) { return l2_normalize(x, {1}); }),
       {"moments of columns",

@@ -101,7 +101,7 @@ struct Pow : StandardElementwiseOp<"Pow", NumberTypes> {
 struct Maximum : StandardElementwiseOp<"Maximum", RealTypes> {
   template <class T>
   DFLOW_FN static T apply(T a, T b) {
-    return a < b ? b : (b != b ? b : a);
+    return static_cast<bool>(int(a < b) | int(b != b)) ? b : a;  // one choice, which compilers vectorise
   }
   static void gradient(GradientContext& context);
 };

@@ -25,21 +25,33 @@ struct SegmentRun {
   std::int64_t segment, begin, end;
 };
 
-/// The runs of equal ids.
-std::vector<SegmentRun> segment_runs(KernelContext& context, const AnyTensor& ids) {
-  std::vector<SegmentRun> runs;
+/// The runs of equal ids, in memory of the device.
+struct SegmentRuns {
+  AnyTensor memory;
+  std::span<const SegmentRun> all;
+};
+
+SegmentRuns segment_runs(const KernelContext& context, const AnyTensor& ids) {
+  SegmentRuns runs;
   visit_dtype<IndexTypes>(ids.dtype(), [&]<class I>() {
     const std::span<const I> values = ids.span<I>();
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const auto id = static_cast<std::int64_t>(values[i]), position = static_cast<std::int64_t>(i);
-      const std::int64_t before = runs.empty() ? 0 : runs.back().segment;
+    std::int64_t count = values.empty() ? 0 : 1;
+    for (std::size_t i = 1; i < values.size(); ++i) count += values[i] != values[i - 1] ? 1 : 0;
+    runs.memory = context.allocate_temporary(DType::int64, {count, 3});
+    auto* const run = static_cast<SegmentRun*>(runs.memory.raw_data());
+    std::int64_t before = 0, n = 0;
+    for (std::size_t i = 0, end = 0; i < values.size(); i = end) {
+      const I value = values[i];
+      const auto id = static_cast<std::int64_t>(value);
       if (id < 0) context.fail(str_cat("segment_ids[", i, "] = ", id, " is negative"));
       if (id < before) {
         context.fail(str_cat("segment_ids[", i, "] = ", id, " is below the one before it, ", before));
       }
-      if (runs.empty() || id != before) runs.push_back({id, position, position});
-      ++runs.back().end;
+      for (end = i + 1; end < values.size() && values[end] == value;) ++end;
+      run[n++] = {id, static_cast<std::int64_t>(i), static_cast<std::int64_t>(end)};
+      before = id;
     }
+    runs.all = {run, static_cast<std::size_t>(n)};
   });
   return runs;
 }
@@ -50,75 +62,80 @@ using SegmentState =
     std::conditional_t<std::is_integral_v<T>, std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>,
                        dflow::detail::SumType<T>>;
 
+/// What the sum of so many rows is divided by.
 template <class C>
-C divided(C sum, SegmentRule rule, std::int64_t count) {
-  if (rule == SegmentRule::mean) return sum / static_cast<C>(count);
+C divisor_of(SegmentRule rule, std::int64_t count) {
   if constexpr (std::is_floating_point_v<C>) {
-    if (rule == SegmentRule::sum_by_root) return sum / static_cast<C>(std::sqrt(static_cast<double>(count)));
+    if (rule == SegmentRule::sum_by_root) return static_cast<C>(std::sqrt(static_cast<double>(count)));
   }
-  return sum;
+  return static_cast<C>(rule == SegmentRule::mean ? count : 1);
 }
 
-/// Elements of a row that one thread combines together.
-inline constexpr std::int64_t segment_width = 64;
+/// Elements of a row that one thread combines together, and those of them that stay in registers.
+inline constexpr std::int64_t segment_block = 64, segment_width = 16;
 
 /// What the runs of data [rows, row] are combined to, as elements [segments, row].
 struct SegmentWork {
   std::span<const SegmentRun> runs;
-  const AnyTensor* indices;  ///< of the rows, or null: they are taken in order
+  const std::int64_t* indices;  ///< of the rows, or null: they are taken in order
   std::int64_t row;
   const void* data;
   void* y;
   SegmentRule rule;
+
+  std::int64_t row_of(std::int64_t r) const { return indices == nullptr ? r : indices[r]; }
 };
 
 DFLOW_BEGIN_INDEPENDENT_LOOPS
-/// `width` elements of a run, from element `first` of the row on. row_of(r): the row of data that is the r-th.
-template <class Combine, class T, class RowOf>
-void combine_run(const SegmentWork& work, const SegmentRun& run, std::int64_t first, std::int64_t width,
-                 const RowOf& row_of) {
+/// `width` elements of a run, from element `first` of the row on: `segment_width` if they are whole, which compilers
+/// then keep in registers, else fewer.
+template <class Combine, class T, bool is_whole>
+void combine_some(const SegmentWork& work, const SegmentRun& run, std::int64_t first, std::int64_t some) {
+  const std::int64_t width = is_whole ? segment_width : some;
   using C = SegmentState<T>;
   const T* const data = static_cast<const T*>(work.data) + first;
   T* const y = static_cast<T*>(work.y) + run.segment * work.row + first;
   std::array<C, segment_width> states;
   C* const state = states.data();
-  const T* from = data + row_of(run.begin) * work.row;
+  const T* from = data + work.row_of(run.begin) * work.row;
   for (std::int64_t i = 0; i < width; ++i) state[i] = static_cast<C>(from[i]);
   for (std::int64_t r = run.begin + 1; r < run.end; ++r) {
-    from = data + row_of(r) * work.row;
+    from = data + work.row_of(r) * work.row;
     DFLOW_INDEPENDENT_ITERATIONS
     for (std::int64_t i = 0; i < width; ++i) {
       state[i] = Combine::template apply<C>(state[i], static_cast<C>(from[i]));
     }
   }
-  for (std::int64_t i = 0; i < width; ++i) {
-    y[i] = static_cast<T>(divided(state[i], work.rule, run.end - run.begin));
+  if (work.rule == SegmentRule::mean || work.rule == SegmentRule::sum_by_root) {
+    const C by = divisor_of<C>(work.rule, run.end - run.begin);
+    for (std::int64_t i = 0; i < width; ++i) state[i] = state[i] / by;
   }
+  for (std::int64_t i = 0; i < width; ++i) y[i] = static_cast<T>(state[i]);
 }
 DFLOW_END_INDEPENDENT_LOOPS
 
 template <class Combine, class T>
+void combine_run(const SegmentWork& work, const SegmentRun& run, std::int64_t first, std::int64_t end) {
+  for (; end - first >= segment_width; first += segment_width) {
+    combine_some<Combine, T, true>(work, run, first, segment_width);
+  }
+  if (first < end) combine_some<Combine, T, false>(work, run, first, end - first);
+}
+
+template <class Combine, class T>
 void combine_runs(ThreadPool& pool, const SegmentWork& work) {
-  const std::int64_t blocks = (work.row + segment_width - 1) / segment_width;
+  const std::int64_t blocks = (work.row + segment_block - 1) / segment_block;
   const auto runs = static_cast<std::int64_t>(work.runs.size());
   if (runs == 0 || blocks == 0) return;
   const double rows = static_cast<double>(work.runs.back().end) / static_cast<double>(runs);
-  const auto all = [&](const auto& row_of) {
-    const double width = static_cast<double>(std::min(work.row, segment_width));
-    pool.parallel_for(runs * blocks, rows * width, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const std::int64_t first = i % blocks * segment_width;
-        combine_run<Combine, T>(work, work.runs[static_cast<std::size_t>(i / blocks)], first,
-                                std::min(segment_width, work.row - first), row_of);
-      }
-    });
-  };
-  if (work.indices == nullptr) return all([](std::int64_t r) { return r; });
-  if constexpr (std::is_same_v<Combine, Add>) {  // only sums are of named rows
-    visit_dtype<IndexTypes>(work.indices->dtype(), [&]<class I>() {
-      all([at = static_cast<const I*>(work.indices->raw_data())](std::int64_t r) -> std::int64_t { return at[r]; });
-    });
-  }
+  const double width = static_cast<double>(std::min(work.row, segment_block));
+  pool.parallel_for(runs * blocks, rows * width, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t first = i % blocks * segment_block;
+      combine_run<Combine, T>(work, work.runs[static_cast<std::size_t>(i / blocks)], first,
+                              std::min(first + segment_block, work.row));
+    }
+  });
 }
 
 /// Fails for an index outside [0, limit).
@@ -130,20 +147,37 @@ void check_row_indices(KernelContext& context, const AnyTensor& indices, std::in
   });
 }
 
+AnyTensor as_int64(const KernelContext& context, const AnyTensor& indices) {
+  if (indices.dtype() == DType::int64) return indices;
+  AnyTensor wide = context.allocate_temporary(DType::int64, indices.shape());
+  std::copy_n(indices.span<std::int32_t>().data(), indices.num_elements(), static_cast<std::int64_t*>(wide.raw_data()));
+  return wide;
+}
+
 }  // namespace detail
 
 void reduce_segments(KernelContext& context, SegmentRule rule, bool is_sparse) {
   const AnyTensor &data = context.input(0), &ids = context.input(is_sparse ? 2 : 1);
   dflow::detail::with_inferred_shapes(context, [](std::span<const PartialShape>) {});
   const AnyTensor* const indices = is_sparse ? &context.input(1) : nullptr;
-  const std::vector<detail::SegmentRun> runs = detail::segment_runs(context, ids);
-  if (indices != nullptr) detail::check_row_indices(context, *indices, data.dim(0));
+  const detail::SegmentRuns held = detail::segment_runs(context, ids);
+  const std::span<const detail::SegmentRun> runs = held.all;
+  AnyTensor row_of;
+  if (indices != nullptr) {
+    detail::check_row_indices(context, *indices, data.dim(0));
+    row_of = detail::as_int64(context, *indices);
+  }
   const std::optional<std::int64_t> segments =
       runs.empty() ? std::int64_t{0} : try_add(runs.back().segment, std::int64_t{1});
   if (!segments) context.fail("there are more segments than can be counted");
   const Shape row = data.shape().subshape(1, data.rank());
   AnyTensor& y = context.allocate_output(0, Shape{*segments}.concatenated(row));
-  const detail::SegmentWork work{runs, indices, row.num_elements(), data.raw_data(), y.raw_data(), rule};
+  const detail::SegmentWork work{runs,
+                                 indices == nullptr ? nullptr : static_cast<const std::int64_t*>(row_of.raw_data()),
+                                 row.num_elements(),
+                                 data.raw_data(),
+                                 y.raw_data(),
+                                 rule};
   const auto run = [&]<class Combine, class Types>(Combine, Types) {
     visit_dtype<Types>(y.dtype(), [&]<class T>() {
       if (static_cast<std::int64_t>(runs.size()) != *segments) {
@@ -169,7 +203,8 @@ void reduce_segments(KernelContext& context, SegmentRule rule, bool is_sparse) {
 void segment_gradient(KernelContext& context, SegmentRule rule) {
   const AnyTensor &grad = context.input(0), &indices = context.input(1), &ids = context.input(2);
   const Shape shape = dflow::detail::inferred_shape(context);
-  const std::vector<detail::SegmentRun> runs = detail::segment_runs(context, ids);
+  const detail::SegmentRuns held = detail::segment_runs(context, ids);
+  const std::span<const detail::SegmentRun> runs = held.all;
   detail::check_row_indices(context, indices, shape[0]);
   if (!runs.empty() && runs.back().segment >= grad.dim(0)) {
     context.fail(str_cat("segment_ids[", runs.back().begin, "] = ", runs.back().segment,
@@ -182,9 +217,9 @@ void segment_gradient(KernelContext& context, SegmentRule rule) {
     const T* const from = static_cast<const T*>(grad.raw_data());
     std::vector<C> rows(static_cast<std::size_t>(count * row));
     for (const detail::SegmentRun& run : runs) {
+      const C by = detail::divisor_of<C>(rule, run.end - run.begin);
       for (std::int64_t at = run.begin * row; at < run.end * row; ++at) {
-        rows[static_cast<std::size_t>(at)] =
-            detail::divided(static_cast<C>(from[run.segment * row + at % row]), rule, run.end - run.begin);
+        rows[static_cast<std::size_t>(at)] = static_cast<C>(from[run.segment * row + at % row]) / by;
       }
     }
     const auto add_to = [&](C* to) {
