@@ -57,8 +57,8 @@ Operation write_file(const A& filename, const B& contents, const At& at = {}) {
 /// A constant of a file: `shape` elements of type T, as they lie in memory. Unlike a `constant` it is no part of the
 /// graph, of its file, or of what a client sends to a master. Large weights that do not change are meant for it.
 ///
-/// Errors: InvalidArgument, naming op and line, unless every dimension is known. In the step NotFound and other errors
-/// of the file system, naming the file; DataLoss for a file that is too short, and for a bool that is neither 0 nor 1.
+/// Errors: in the step NotFound and other errors of the file system, naming the file; DataLoss for a file that is too
+/// short, and for a bool that is neither 0 nor 1.
 template <AllowedFor<ImmutableConst> T>
 Output<T> immutable_const(Graph& graph, const Shape& shape, std::string_view path, const At& at = {}) {
   return Output<T>::unchecked(build<ImmutableConst>(*graph.store(), {},
