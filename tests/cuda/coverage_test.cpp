@@ -113,6 +113,7 @@ const std::map<std::string_view, std::vector<std::string_view>>& reasons() {
         "TokenBarrierLeave",
         "TokenBarrierOpen",
         "TokenBarrierWait"}},
+      {"changes a part of a variable, which no model that trains on a GPU does here yet", {"StridedSliceAssign"}},
       {"trains models of wide and sparse rows, which lie in the memory of hosts",
        {"ApplyAdadelta", "ApplyAdagrad", "ApplyCenteredRMSProp", "ApplyFtrl", "SparseApplyAdadelta",
         "SparseApplyAdagrad", "SparseApplyCenteredRMSProp", "SparseApplyFtrl"}},
@@ -157,7 +158,7 @@ const std::map<std::string_view, std::vector<std::string_view>>& reasons() {
         "SparseSegmentMean", "SparseSegmentMeanGrad", "SparseSegmentSqrtN", "SparseSegmentSqrtNGrad",
         "SparseSegmentSum", "SparseSegmentSumGrad"}},
       {"moves elements, which no model that trains on a GPU does here yet",
-       {"Bitcast", "ReverseSequence", "StridedSlice", "StridedSliceAssign", "StridedSliceGrad", "Tile"}},
+       {"Bitcast", "ReverseSequence", "StridedSlice", "StridedSliceGrad", "Tile"}},
       {"keeps what a checkpoint saves on the host",
        {"AssignResourceState", "CountUpTo", "RandomStreamHandle", "ReadResourceState"}},
   };
