@@ -159,6 +159,8 @@ const std::map<std::string_view, std::vector<std::string_view>>& reasons() {
         "SparseSegmentSum", "SparseSegmentSumGrad"}},
       {"moves elements, which no model that trains on a GPU does here yet",
        {"Bitcast", "ReverseSequence", "StridedSlice", "StridedSliceGrad", "Tile"}},
+      {"goes through sequences of unlike lengths, step by step",
+       {"CTCBeamSearchDecoder", "CTCGreedyDecoder", "CTCLoss", "EditDistance"}},
       {"keeps what a checkpoint saves on the host",
        {"AssignResourceState", "CountUpTo", "RandomStreamHandle", "ReadResourceState"}},
   };

@@ -377,11 +377,17 @@ inline bool is_on_texts(const OpDef& op) {
                              std::any_of(op.outputs.begin(), op.outputs.end(), is_text));
 }
 
-/// A row for each row of the CPU's table, except for ops on texts.
+/// Outputs that have the shapes of values which the op itself computes cannot be allocated when its kernel is issued:
+/// such an op is the CPU's.
+inline bool finds_its_shapes(const OpDef& op) {
+  return op.name == "CTCGreedyDecoder" || op.name == "CTCBeamSearchDecoder";
+}
+
+/// A row for each row of the CPU's table, except for ops on texts and ops that find the shapes of their outputs.
 inline KernelTable table_over(const KernelTable& cpu) {
   std::vector<KernelEntry> entries;
   cpu.for_each([&](const KernelEntry& on_cpu) {
-    if (is_on_texts(*on_cpu.op)) return;
+    if (is_on_texts(*on_cpu.op) || finds_its_shapes(*on_cpu.op)) return;
     KernelEntry entry;
     entry.op = on_cpu.op;
     if (on_cpu.op->role == OpRole::send) {

@@ -35,6 +35,7 @@ FAMILIES = [
     "gradient",
     "data_flow",
     "strings",
+    "sequence",
 ]
 
 PROGRAMS = "programs"

@@ -5,6 +5,9 @@
 #include <dflow/ops/nn/batch_norm.hpp>
 #include <dflow/ops/nn/bias.hpp>
 #include <dflow/ops/nn/conv2d.hpp>
+#include <dflow/ops/nn/ctc.hpp>
+#include <dflow/ops/nn/ctc_decoders.hpp>
+#include <dflow/ops/nn/edit_distance.hpp>
 #include <dflow/ops/nn/fused.hpp>
 #include <dflow/ops/nn/losses.hpp>
 #include <dflow/ops/nn/pool2d.hpp>
@@ -20,9 +23,11 @@ using LossOps = TypeList<Softmax, SoftmaxGrad, LogSoftmax, LogSoftmaxGrad, Softm
 
 using NormalisationOps = TypeList<BiasAdd, BiasAddGrad, FusedBatchNorm, FusedBatchNormGrad>;
 
+using SequenceOps = TypeList<CTCLoss, CTCGreedyDecoder, CTCBeamSearchDecoder, EditDistance>;
+
 using FusedOps = TypeList<FusedMatMul, FusedConv2D>;
 
 /// The family's ops in the standard table.
-using NnOps = concat_t<ActivationOps, ConvolutionOps, LossOps, NormalisationOps, FusedOps>;
+using NnOps = concat_t<ActivationOps, ConvolutionOps, LossOps, NormalisationOps, SequenceOps, FusedOps>;
 
 }  // namespace dflow

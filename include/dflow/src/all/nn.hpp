@@ -7,3 +7,4 @@
 #include <dflow/src/units/kernels/nn_fused.hpp>
 #include <dflow/src/units/kernels/nn_losses.hpp>
 #include <dflow/src/units/kernels/nn_normalisation.hpp>
+#include <dflow/src/units/kernels/nn_sequences.hpp>

@@ -6,6 +6,10 @@
 #include <dflow/kernels/cpu/nn/batch_norm.hpp>
 #include <dflow/kernels/cpu/nn/bias.hpp>
 #include <dflow/kernels/cpu/nn/conv2d.hpp>
+#include <dflow/kernels/cpu/nn/ctc_decoders.hpp>
+#include <dflow/kernels/cpu/nn/ctc_loss.hpp>
+#include <dflow/kernels/cpu/nn/ctc_rows.hpp>
+#include <dflow/kernels/cpu/nn/edit_distance.hpp>
 #include <dflow/kernels/cpu/nn/fused.hpp>
 #include <dflow/kernels/cpu/nn/losses.hpp>
 #include <dflow/kernels/cpu/nn/pool2d.hpp>
