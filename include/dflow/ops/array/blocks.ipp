@@ -1,15 +1,11 @@
 #pragma once
 
-#include <dflow/base/checked.hpp>
 #include <dflow/op/expr.hpp>
+#include <dflow/ops/array/block_shapes.hpp>
 #include <dflow/ops/array/blocks.hpp>
-#include <dflow/ops/array/concat.hpp>
 #include <dflow/ops/array/constant.hpp>
-#include <dflow/ops/array/reshape.hpp>
-#include <dflow/ops/array/shape.hpp>
 #include <dflow/ops/array/strided_slice.hpp>
 #include <dflow/ops/array/transpose.hpp>
-#include <dflow/ops/math/binary.hpp>
 
 #include <algorithm>
 #include <string>
@@ -18,91 +14,6 @@
 #include <vector>
 
 namespace dflow::detail {
-
-/// A dimension of a shape under construction: a number, or a scalar edge.
-struct BlockDim {
-  std::int64_t number = dynamic;
-  AnyOutput edge;
-  bool is_batch = false;
-};
-
-/// Makes the shapes of one builder's reshapes from the dimensions of its input.
-class BlockShapes {
- public:
-  BlockShapes(std::string_view op, const AnyOutput& x, const At& at)
-      : op_(op), x_(x), graph_(graph_of({&x, 1}, op, at)), at_{.name = {}, .where = at.where} {}
-
-  [[noreturn]] void fail(std::string_view message) const {
-    throw_error(Status::invalid_argument(str_cat(message, "; the input has shape ", x_.shape().to_string()))
-                    .with_node(op_, "")
-                    .with_location(at_.where));
-  }
-  BlockDim dim(int i) {
-    if (x_.shape()[i] != dynamic) return {.number = x_.shape()[i], .edge = {}};
-    if (edges_.empty()) edges_ = any_unpack(build<ShapeOf>({x_}, {}, at_), x_.shape().rank(), 0, at_);
-    return {.number = dynamic, .edge = edges_[static_cast<std::size_t>(i)], .is_batch = i == 0};
-  }
-  BlockDim times(const BlockDim& a, std::int64_t factor) {
-    if (factor == 1) return a;
-    if (a.number == dynamic) return {dynamic, build<Mul>({a.edge, scalar(factor)}, {}, at_), a.is_batch};
-    return {.number = product(a.number, factor), .edge = {}};
-  }
-  /// Errors: InvalidArgument if a known dimension cannot be divided.
-  BlockDim over(const BlockDim& a, std::int64_t divisor, std::string_view what) {
-    if (divisor == 1) return a;
-    if (a.number == dynamic) return {dynamic, build<Div>({a.edge, scalar(divisor)}, {}, at_), a.is_batch};
-    if (a.number % divisor != 0) fail(str_cat(what, " of ", a.number, " cannot be divided by ", divisor));
-    return {.number = a.number / divisor, .edge = {}};
-  }
-  /// The dimensions from `first` on as one.
-  BlockDim all_from(int first) {
-    BlockDim all{.number = 1, .edge = {}};
-    for (int i = first; i < x_.shape().rank(); ++i) {
-      const BlockDim next = dim(i);
-      if (all.edge.is_valid() && next.edge.is_valid()) {
-        all.edge = build<Mul>({all.edge, next.edge}, {}, at_);
-      } else if (next.edge.is_valid()) {
-        all = times(next, all.number);
-      } else {
-        all = times(all, next.number);
-      }
-    }
-    return all;
-  }
-  AnyOutput reshape(const AnyOutput& y, const std::vector<BlockDim>& dims, const At& at) {
-    const auto is_unknown = [](const BlockDim& dim) { return dim.number == dynamic; };
-    const bool has_zero = std::ranges::any_of(dims, [](const BlockDim& dim) { return dim.number == 0; });
-    const auto num_unknown = std::ranges::count_if(dims, is_unknown);
-    if (num_unknown == 0 || (num_unknown == 1 && !has_zero && std::ranges::find_if(dims, is_unknown)->is_batch)) {
-      std::vector<std::int64_t> numbers;
-      numbers.reserve(dims.size());
-      for (const BlockDim& dim : dims) numbers.push_back(dim.number);
-      return any_reshape(y, numbers, at);
-    }
-    std::vector<AnyOutput> scalars;
-    scalars.reserve(dims.size());
-    for (const BlockDim& dim : dims) scalars.push_back(is_unknown(dim) ? dim.edge : scalar(dim.number));
-    return build<Reshape>({y, build<Pack>(std::span<const AnyOutput>(scalars), {}, at_)}, {}, at);
-  }
-
- private:
-  std::int64_t product(std::int64_t a, std::int64_t b) const {
-    const std::array<std::int64_t, 2> factors{a, b};
-    const std::optional<std::int64_t> result = try_product(factors);
-    if (!result) fail(str_cat(a, " * ", b, " is too large to be counted"));
-    return *result;
-  }
-  AnyOutput scalar(std::int64_t value) const {
-    if (!std::in_range<std::int32_t>(value)) fail(str_cat(value, " does not fit in int32, which shapes of a step are"));
-    return int32_constant(graph_, static_cast<std::int32_t>(value), at_);
-  }
-
-  std::string_view op_;
-  AnyOutput x_;
-  GraphStore& graph_;
-  At at_;
-  std::vector<AnyOutput> edges_;
-};
 
 void check_image_and_block(BlockShapes& shapes, const AnyOutput& x, std::int64_t block_size) {
   if (!x.shape().has_rank() || x.shape().rank() != 4) shapes.fail("an image has the rank 4");
@@ -191,7 +102,7 @@ AnyOutput any_space_to_batch(const AnyOutput& x, const IndexList& block, std::in
     split.push_back({.number = number, .edge = {}});
     perm.push_back(2 * i + 2);
   }
-  split.push_back(shapes.all_from(m + 1));
+  split.push_back(shapes.all_of(m + 1, rank));
   perm.push_back(0);
   for (int i = 0; i < m; ++i) perm.push_back(2 * i + 1);
   perm.push_back(2 * m + 1);
@@ -217,7 +128,7 @@ AnyOutput any_batch_to_space(const AnyOutput& x, const IndexList& block, std::in
     perm.push_back(m + 1 + i);
     perm.push_back(i);
   }
-  split.push_back(shapes.all_from(m + 1));
+  split.push_back(shapes.all_of(m + 1, rank));
   perm.push_back(2 * m + 1);
   for (int i = m + 1; i < rank; ++i) joined.push_back(shapes.dim(i));
   const bool has_crops = has_widths(crops);
