@@ -15,6 +15,9 @@
 #include <dflow/ops/linalg/einsum.hpp>
 #include <dflow/ops/linalg/products.hpp>
 #include <dflow/ops/math/formulas.hpp>
+#include <dflow/ops/nn/conv3d.hpp>
+#include <dflow/ops/nn/local_response.hpp>
+#include <dflow/ops/nn/pool3d.hpp>
 #include <dflow/ops/operators.hpp>
 #include <dflow/ops/reduction/statistics.hpp>
 #include <dflow/ops/standard_ops.hpp>

@@ -6,12 +6,15 @@
 #include <dflow/ops/nn/batch_norm.ipp>
 #include <dflow/ops/nn/bias.ipp>
 #include <dflow/ops/nn/conv2d.ipp>
+#include <dflow/ops/nn/conv3d.ipp>
 #include <dflow/ops/nn/ctc.ipp>
 #include <dflow/ops/nn/ctc_decoders.ipp>
 #include <dflow/ops/nn/dropout.ipp>
 #include <dflow/ops/nn/edit_distance.ipp>
 #include <dflow/ops/nn/fused.ipp>
+#include <dflow/ops/nn/local_response.ipp>
 #include <dflow/ops/nn/losses.ipp>
 #include <dflow/ops/nn/pool2d.ipp>
+#include <dflow/ops/nn/pool3d.ipp>
 #include <dflow/ops/nn/softmax.ipp>
 #include <dflow/ops/nn/window.ipp>
