@@ -161,6 +161,7 @@ const std::map<std::string_view, std::vector<std::string_view>>& reasons() {
        {"Bitcast", "ReverseSequence", "StridedSlice", "StridedSliceGrad", "Tile"}},
       {"goes through sequences of unlike lengths, step by step",
        {"CTCBeamSearchDecoder", "CTCGreedyDecoder", "CTCLoss", "EditDistance"}},
+      {"names the places of maxima, which no model that trains on a GPU does here yet", {"MaxPoolWithArgmax"}},
       {"keeps what a checkpoint saves on the host",
        {"AssignResourceState", "CountUpTo", "RandomStreamHandle", "ReadResourceState"}},
   };

@@ -397,3 +397,39 @@ TEST_CASE("volumes are convolved with filters of several planes") {
   CHECK(contains(convolve(open, three, {}, {1, 3, 2, 2, 2}, {3, 1, 1, 1, 1}), "INVALID_ARGUMENT"));
   CHECK(contains(convolve(open, three, {.strides = {1, 1, 1, 1}}, {1, 3, 1, 1, 1}, {3, 1, 1, 1, 1}), "5 elements"));
 }
+
+TEST_CASE("max pooling names the places of its maxima, and sends gradients there") {
+  df::Graph graph;
+  const auto x = df::placeholder<double>(graph, df::PartialShape::unknown(4));
+  const df::MaxPoolArgmaxAttrs windows{.ksize = {1, 2, 2, 1}, .strides = {1, 1, 2, 1}, .padding = df::Padding::same};
+  const auto [y, places] = df::max_pool_with_argmax<std::int32_t>(x, windows);
+  df::MaxPoolArgmaxAttrs of_all = windows;
+  of_all.include_batch_in_index = true;
+  const auto [z, far_places] = df::max_pool_with_argmax(x, of_all);
+  const auto dy = df::placeholder<double>(graph, df::PartialShape::unknown(4));
+  const auto dx = df::max_pool_grad_with_argmax(x, dy, places),
+             far_dx = df::max_pool_grad_with_argmax(x, dy, far_places, true);
+  const auto expected = df::gradients(df::reduce_sum(y * dy), x);
+  const auto grown = df::gradients(df::reduce_sum(dx * dx * x), dy);
+  const df::Tensor<double> at_x = scattered({2, 3, 4, 1}, 37), at_dy = scattered({2, 3, 2, 1}, 11);
+  df::Session session(graph);
+  const df::Tensor<double> wanted = session.run({{x, at_x}, {dy, at_dy}}, expected);
+  const std::vector<double> numbers(wanted.begin(), wanted.end());
+  check_near(session.run({{x, at_x}, {dy, at_dy}}, dx), {2, 3, 4, 1}, numbers, 0);
+  check_near(session.run({{x, at_x}, {dy, at_dy}}, far_dx), {2, 3, 4, 1}, numbers, 0);
+  CHECK(df::check_gradients(session, dx, {{dy, at_dy}}, {.feeds = {{x, at_x}}}).is_ok());
+  CHECK(df::check_gradients(session, grown, {{dy, at_dy}}, {.feeds = {{x, at_x}}}).is_ok());
+  // An index outside of its image is refused, though another image has its place.
+  const auto image = df::placeholder<double>(graph, {2, 1, 2, 1});
+  const auto given = df::placeholder<std::int64_t>(graph, {2, 1, 1, 1});
+  const auto sums = df::max_pool_grad_with_argmax(image, df::constant(graph, scattered({2, 1, 1, 1})), given);
+  for (const std::int64_t bad : {std::int64_t{-1}, std::int64_t{2}, std::int64_t{1} << 62}) {
+    CHECK(contains(error_of([&] {
+                     session.run(
+                         {{image, scattered({2, 1, 2, 1})}, {given, df::Tensor<std::int64_t>({2, 1, 1, 1}, {0, bad})}},
+                         sums);
+                   }),
+                   "MaxPoolGradWithArgmax: an index is outside of x"));
+  }
+  CHECK(contains(error_of([&] { df::max_pool_grad_with_argmax(image, image, given); }), "grad has shape [2,1,2,1]"));
+}

@@ -49,6 +49,7 @@ def add(f):
     _special(f)
     for op in ("AvgPool", "MaxPool"):
         _errors(f, op)
+    _with_argmax(f)
 
 
 def _cases(f, name, shape, kh, kw, sh, sw, padding):
@@ -94,6 +95,48 @@ def _cases(f, name, shape, kh, kw, sh, sw, padding):
         gradient=True,
         gradient_inputs=[2],
     )
+
+
+def _with_argmax(f):
+    def row(name, x, attrs, types, index="int64", batch=False, **options):
+        f.raw(
+            "MaxPoolWithArgmax",
+            f"{name}, {index}",
+            {"input": x},
+            types,
+            attrs={**attrs, "Targmax": index, "include_batch_in_index": batch},
+            output_roles=["T", "fixed"],
+            **options,
+        )
+
+    for padding in ("SAME", "VALID"):
+        for name, shape, kh, kw, sh, sw in GEOMETRIES + (SAME_ONLY if padding == "SAME" else []):
+            x, attrs = distinct(*shape), attributes(kh, kw, sh, sw, padding)
+            row(f"{name}, {padding}", x, attrs, FLOATS, gradient=True)
+    two = attributes(2, 2, 1, 2, "SAME")
+    integers = (np.arange(48) * 5 % 13).reshape(2, 4, 3, 2)
+    for index in ("int32", "int64"):
+        row("integers", element(integers, "int64"), two, INTS, index)
+        row("negative integers", element(integers - 20, "int64"), two, SIGNED, index)
+        row("of all images", distinct(3, 4, 3, 2), two, FLOATS, index, batch=True, gradient=True)
+        row("first of equals", element(np.ones((2, 3, 3, 2))), two, FLOATS, index)
+    f.case(
+        "MaxPoolWithArgmax",
+        "empty batch",
+        [element(np.zeros((0, 4, 4, 2)))],
+        [element(np.zeros((0, 4, 2, 2))), fixed(np.zeros((0, 4, 2, 2)), "int64")],
+        FLOATS,
+        "the definition",
+        attrs={**two, "Targmax": "int64"},
+    )
+    x = fixed(np.ones((1, 4, 4, 2)), "float32")
+    for name, value, attrs in [
+        ("input of rank 3", fixed(np.ones((4, 4, 2)), "float32"), {}),
+        ("window over the batch", x, {"ksize": [2, 2, 2, 1]}),
+        ("stride 0", x, {"strides": [1, 2, 0, 1]}),
+        ("window larger than the input", x, {"ksize": [1, 5, 5, 1], "padding": "VALID"}),
+    ]:
+        f.error("MaxPoolWithArgmax", name, [value], "build", attrs={**two, "Targmax": "int64", **attrs})
 
 
 def last_output(f):

@@ -11,12 +11,13 @@
 #include <dflow/ops/nn/fused.hpp>
 #include <dflow/ops/nn/losses.hpp>
 #include <dflow/ops/nn/pool2d.hpp>
+#include <dflow/ops/nn/pool_argmax.hpp>
 #include <dflow/ops/nn/softmax.hpp>
 
 namespace dflow {
 
 using ConvolutionOps = TypeList<Conv2D, Conv2DBackpropInput, Conv2DBackpropFilter, AvgPool, AvgPoolGrad, MaxPool,
-                                MaxPoolGrad, MaxPoolGradGrad>;
+                                MaxPoolGrad, MaxPoolGradGrad, MaxPoolWithArgmax>;
 
 using LossOps = TypeList<Softmax, SoftmaxGrad, LogSoftmax, LogSoftmaxGrad, SoftmaxCrossEntropyWithLogits,
                          SparseSoftmaxCrossEntropyWithLogits, SigmoidCrossEntropyWithLogits, L2Loss>;

@@ -55,6 +55,11 @@ struct MaxPoolGradGrad : StandardOp<"MaxPoolGradGrad", FloatTypes> {
   static void gradient(GradientContext& context);
 };
 
+namespace detail {
+/// The output's shape for an input of rank 4; checks window, strides and format.
+PartialShape infer_pool2d(const InferContext& context, const Pool2DAttrs& attrs, const PartialShape& input);
+}  // namespace detail
+
 /// x: [batch, in_rows, in_columns, channels] gives [batch, out_rows, out_columns, channels] with the extents of
 /// `Padding`. Padding is not counted: a window at the border has the mean of its elements inside x.
 ///

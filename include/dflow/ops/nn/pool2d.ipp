@@ -7,7 +7,6 @@ namespace dflow {
 
 namespace detail {
 
-/// The output's shape for an input of rank 4; checks window, strides and format.
 PartialShape infer_pool2d(const InferContext& context, const Pool2DAttrs& attrs, const PartialShape& input) {
   require_spatial(context, "ksize", attrs.ksize);
   require_spatial(context, "strides", attrs.strides);

@@ -4,8 +4,14 @@
 #include <dflow/kernels/cpu/routines/nn/pool2d.hpp>
 #include <dflow/kernels/shared/window_sizes.hpp>
 #include <dflow/ops/nn/pool2d.hpp>
+#include <dflow/ops/nn/pool_argmax.hpp>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <utility>
 
 namespace dflow {
 
@@ -17,34 +23,68 @@ inline double pool2d_cost_ns(const Pool2DAttrs& attrs, const OutputInfo& out) {
          estimated_elements(out) * static_cast<double>(attrs.ksize[1]) * static_cast<double>(attrs.ksize[2]) * 0.3;
 }
 
-/// y[b, i, j, c] = values[b, p, q, c], where (p, q) is the place of the first maximum of x in the window; a NaN counts
-/// as one. A window without elements gives 0.
+/// The elements of a window that lie in the image, of one channel: places begin + i row + j channels.
+struct WindowPart {
+  std::int64_t begin, rows, columns, row, channels;
+};
+
+/// The place of the first maximum of x in the part, which has elements. A NaN counts as a maximum.
 template <class T>
-void gather_at_maxima(ThreadPool& pool, const Pool2dShape& s, const T* x, const T* values, T* y) {
-  const std::int64_t out_rows = s.out_rows(), out_cols = s.out_cols(), row = s.in_cols * s.channels;
-  const auto window = [&](std::int64_t image, std::int64_t i, std::int64_t j, std::int64_t c) {
-    const std::int64_t top = i * s.stride_rows - s.pad_top, left = j * s.stride_cols - s.pad_left;
-    const std::int64_t bottom = std::min(top + s.window_rows, s.in_rows),
-                       right = std::min(left + s.window_cols, s.in_cols);
-    std::int64_t best = -1;
-    for (std::int64_t p = std::max<std::int64_t>(top, 0); p < bottom; ++p) {
-      for (std::int64_t q = std::max<std::int64_t>(left, 0); q < right; ++q) {
-        const std::int64_t at = image + p * row + q * s.channels + c;
-        if (best < 0 || (x[best] == x[best] && !(x[at] <= x[best]))) best = at;
-      }
+std::int64_t first_maximum(const void* x, const WindowPart& part) {
+  const T* const from = static_cast<const T*>(x);
+  std::int64_t best = part.begin;
+  for (std::int64_t i = 0; i < part.rows; ++i) {
+    for (std::int64_t j = 0, at = part.begin + i * part.row; j < part.columns; ++j, at += part.channels) {
+      if (from[best] == from[best] && !(from[at] <= from[best])) best = at;
     }
-    return best < 0 ? T(0.0f) : values[best];
-  };
+  }
+  return best;
+}
+
+/// Calls found(i, place, first) for each element i of the output, where `place` is that of the first maximum of x in
+/// the window, -1 for a window without elements, and `first` is that of the window's image.
+template <class Found>
+void for_each_maximum(ThreadPool& pool, const Pool2dShape& s, const AnyTensor& x, const Found& found) {
+  const auto first_of = visit_dtype<RealTypes>(
+      x.dtype(), []<class T>() -> std::int64_t (*)(const void*, const WindowPart&) { return &first_maximum<T>; });
+  const std::int64_t out_rows = s.out_rows(), out_cols = s.out_cols(), row = s.in_cols * s.channels;
   const double cost = static_cast<double>(out_cols * s.channels * s.window_rows * s.window_cols);
   pool.parallel_for(s.batch * out_rows, cost, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
-      T* to = y + r * out_cols * s.channels;
+      std::int64_t to = r * out_cols * s.channels;
+      const std::int64_t image = r / out_rows * s.in_rows * row, top = r % out_rows * s.stride_rows - s.pad_top;
+      const std::int64_t first_row = std::max<std::int64_t>(top, 0);
+      WindowPart part{0, std::min(top + s.window_rows, s.in_rows) - first_row, 0, row, s.channels};
       for (std::int64_t j = 0; j < out_cols; ++j) {
-        for (std::int64_t c = 0; c < s.channels; ++c)
-          *to++ = window(r / out_rows * s.in_rows * row, r % out_rows, j, c);
+        const std::int64_t left = j * s.stride_cols - s.pad_left, first_column = std::max<std::int64_t>(left, 0);
+        part.columns = std::min(left + s.window_cols, s.in_cols) - first_column;
+        part.begin = image + first_row * row + first_column * s.channels;
+        const bool is_empty = part.rows <= 0 || part.columns <= 0;
+        for (std::int64_t c = 0; c < s.channels; ++c, ++part.begin) {
+          found(to++, is_empty ? -1 : first_of(x.raw_data(), part), image);
+        }
       }
     }
   });
+}
+
+/// to[i] = from[place], or 0 for place -1.
+inline void copy_at(std::size_t element_bytes, void* to, std::int64_t i, const void* from, std::int64_t place) {
+  const auto copy = [&](auto bytes) {
+    std::byte* const target = static_cast<std::byte*>(to) + i * std::int64_t{bytes};
+    if (place < 0) return static_cast<void>(std::memset(target, 0, bytes));
+    std::memcpy(target, static_cast<const std::byte*>(from) + place * std::int64_t{bytes}, bytes);
+  };
+  switch (element_bytes) {
+    case 1:
+      return copy(std::integral_constant<std::size_t, 1>());
+    case 2:
+      return copy(std::integral_constant<std::size_t, 2>());
+    case 4:
+      return copy(std::integral_constant<std::size_t, 4>());
+    default:
+      return copy(std::integral_constant<std::size_t, 8>());
+  }
 }
 
 }  // namespace detail
@@ -100,17 +140,49 @@ struct Kernel<MaxPoolGrad, Cpu, T> {
   }
 };
 
-template <class T>
-struct Kernel<MaxPoolGradGrad, Cpu, T> {
+template <>
+struct Kernel<MaxPoolGradGrad, Cpu> {
   Pool2DAttrs attrs;
 
   double cost_ns(const KernelInit& init) const { return 3 * detail::pool2d_cost_ns(attrs, init.node.outputs[0]); }
 
-  void operator()(KernelContext& context, const Tensor<T>& x, const Tensor<T>&, const Tensor<T>& values,
-                  Tensor<T>& y) const {
+  void operator()(KernelContext& context, const AnyTensor& x, const AnyTensor&, const AnyTensor& values,
+                  AnyTensor& y) const {
     if (y.num_elements() == 0) return;
-    detail::gather_at_maxima<T>(context.pool(), detail::pool2d_shape(attrs, x.shape()), x.data(), values.data(),
-                                y.data());
+    detail::for_each_maximum(
+        context.pool(), detail::pool2d_shape(attrs, x.shape()), x,
+        [bytes = size_of(x.dtype()), from = values.raw_data(), to = y.raw_data()](
+            std::int64_t i, std::int64_t place, std::int64_t) { detail::copy_at(bytes, to, i, from, place); });
+  }
+};
+
+template <>
+struct Kernel<MaxPoolWithArgmax, Cpu> {
+  MaxPoolWithArgmax::Attrs attrs;
+
+  double cost_ns(const KernelInit& init) const {
+    return 3 * detail::pool2d_cost_ns(detail::windows_of(attrs), init.node.outputs[0]);
+  }
+
+  void operator()(KernelContext& context, const AnyTensor& x, AnyTensor& y, AnyTensor& argmax) const {
+    if (y.num_elements() == 0) return;
+    const bool is_wide = argmax.dtype() == DType::int64, has_batch = attrs.include_batch_in_index;
+    const std::int64_t num_places = has_batch ? x.num_elements() : x.num_elements() / x.dim(0);
+    if (!is_wide && !std::in_range<std::int32_t>(num_places)) {
+      context.fail(str_cat("indices of shape ", x.shape().to_string(), " do not fit in int32"));
+    }
+    detail::for_each_maximum(
+        context.pool(), detail::pool2d_shape(detail::windows_of(attrs), x.shape()), x,
+        [bytes = size_of(x.dtype()), from = x.raw_data(), to = y.raw_data(), index = argmax.raw_data(), is_wide,
+         has_batch](std::int64_t i, std::int64_t place, std::int64_t image) {
+          detail::copy_at(bytes, to, i, from, place);
+          const std::int64_t counted = has_batch ? place : place - image;
+          if (is_wide) {
+            static_cast<std::int64_t*>(index)[i] = counted;
+          } else {
+            static_cast<std::int32_t*>(index)[i] = static_cast<std::int32_t>(counted);
+          }
+        });
   }
 };
 
