@@ -44,7 +44,7 @@ struct AsyncToken {
 template <class Tuple, class Done, std::size_t... I>
 void deliver(Done& done, Status status, std::vector<AnyTensor>& tensors, std::index_sequence<I...>) {
   if (status.ok()) {
-    done(std::move(status), std::tuple_element_t<I, Tuple>(std::move(tensors[I]))...);
+    done(std::move(status), typed_result<Tuple, I>(tensors.data())...);
   } else {
     done(std::move(status), std::tuple_element_t<I, Tuple>()...);
   }
@@ -57,7 +57,7 @@ AnyDone typed_done(Done done) {
     if (!static_cast<bool>(done)) return nullptr;  // an empty function
   }
   return [done = std::move(done)](Status status, std::vector<AnyTensor> tensors) mutable {
-    tensors.resize(std::tuple_size_v<Results>);
+    tensors.resize(EdgesOfResults<Results>::all);
     deliver<Results>(done, std::move(status), tensors, std::make_index_sequence<std::tuple_size_v<Results>>{});
   };
 }

@@ -2,10 +2,27 @@
 
 #include <dflow/session/feed.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
+#include <vector>
 
 namespace dflow {
+
+namespace detail {
+
+/// The feeds with those of sparse tensors as three. They are the caller's, or in `flat` if there are such.
+inline std::span<const Feed> flattened(std::span<const Feed> feeds, std::vector<Feed>& flat) {
+  const auto is_sparse = [](const Feed& feed) { return !feed.more.empty(); };
+  if (std::none_of(feeds.begin(), feeds.end(), is_sparse)) return feeds;
+  for (const Feed& feed : feeds) {
+    flat.emplace_back(feed.output, feed.tensor);
+    flat.insert(flat.end(), feed.more.begin(), feed.more.end());
+  }
+  return flat;
+}
+
+}  // namespace detail
 
 /// The edges that a step is fed: a list of edges, or the edges of a list of feeds.
 ///

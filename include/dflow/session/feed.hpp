@@ -1,7 +1,9 @@
 #pragma once
 
+#include <dflow/core/sparse_tensor.hpp>
 #include <dflow/core/tensor.hpp>
 #include <dflow/graph/output.hpp>
+#include <dflow/ops/sparse_output.hpp>
 
 #include <array>
 #include <concepts>
@@ -26,10 +28,12 @@ inline constexpr bool never = false;
 }  // namespace detail
 
 /// An edge and the tensor that a step puts on it instead of computing it: `{images, x}`. Feeding another element type
-/// than the edge's does not compile.
+/// than the edge's does not compile. A sparse tensor is fed as a SparseTensor: `{ids, sparse}`.
 struct Feed {
   AnyOutput output;
   AnyTensor tensor;
+  /// The values and the dense shape, if this is the feed of a sparse tensor, whose indices are `tensor`.
+  std::vector<Feed> more = {};
 
   template <Element T>
   Feed(const Output<T>& edge, const std::type_identity_t<Tensor<T>>& value) : output(edge), tensor(value) {}
@@ -40,6 +44,13 @@ struct Feed {
         detail::never<V>,
         "what is fed has another element type than the edge: an Output<T> is fed a Tensor<T>, or a T for a scalar; an "
         "AnyTensor becomes one by value.as<T>(), a std::vector<T> by df::borrow(values, shape)");
+  }
+  template <Element T>
+  Feed(const SparseOutput<T>& edges, const std::type_identity_t<SparseTensor<T>>& value)
+      : Feed(edges.indices, value.indices()) {
+    more.reserve(2);
+    more.emplace_back(edges.values, value.values());
+    more.emplace_back(edges.dense_shape, value.dense_shape());
   }
   /// The erased form; element types are compared when the step runs.
   template <std::same_as<AnyOutput> O>
@@ -89,6 +100,24 @@ struct EdgeFetch {
   using result_type = Result;
   AnyOutput output;
 };
+/// The edges of a result that is made of several.
+template <class T>
+struct SparseFetch {
+  using result_type = SparseTensor<T>;
+  std::array<AnyOutput, 3> edges;
+};
+
+/// How many edges a result is made of, and how.
+template <class Result>
+struct ResultOf {
+  static constexpr std::size_t num_edges = 1;
+  static Result of(AnyTensor* tensors) { return Result(std::move(*tensors)); }
+};
+template <class T>
+struct ResultOf<SparseTensor<T>> {
+  static constexpr std::size_t num_edges = 3;
+  static SparseTensor<T> of(AnyTensor* tensors) { return SparseTensor<T>::unchecked(tensors); }
+};
 
 template <Element T>
 EdgeFetch<Tensor<T>> as_fetch(const Output<T>& output) {
@@ -96,11 +125,16 @@ EdgeFetch<Tensor<T>> as_fetch(const Output<T>& output) {
 }
 inline EdgeFetch<AnyTensor> as_fetch(const AnyOutput& output) { return {output}; }
 inline TargetFetch as_fetch(const Operation& operation) { return {operation}; }
+template <Element T>
+SparseFetch<T> as_fetch(const SparseOutput<T>& sparse) {
+  return {{sparse.indices, sparse.values, sparse.dense_shape}};
+}
 
 }  // namespace detail
 
-/// A thing that may be fetched: an Output<T> or AnyOutput (its tensor is returned), or an Operation (it runs; nothing
-/// is returned). A thing that `as_fetch` converts to one of them, like a Variable, may be fetched too.
+/// A thing that may be fetched: an Output<T> or AnyOutput (its tensor is returned), a SparseOutput<T> (a
+/// SparseTensor<T> is returned), or an Operation (it runs; nothing is returned). A thing that `as_fetch` converts to
+/// one of them, like a Variable, may be fetched too.
 template <class F>
 concept Fetchable =
     requires(const F& fetch) { as_fetch(fetch); } || requires(const F& fetch) { detail::as_fetch(fetch); };
@@ -153,42 +187,74 @@ using Results = decltype(std::tuple_cat(std::declval<typename ResultTuple<Fs>::t
 template <Fetchable... Fs>
 using RunResult = typename Unpacked<Results<Fs...>>::type;
 
+template <class F>
+constexpr std::size_t num_edges_of() {
+  if constexpr (is_edge<F>) {
+    return ResultOf<typename FetchOf<F>::result_type>::num_edges;
+  } else {
+    return 0;
+  }
+}
 template <class... Fs>
-inline constexpr std::size_t num_edges = (std::size_t{is_edge<Fs>} + ... + 0);
+inline constexpr std::size_t num_edges = (num_edges_of<Fs>() + ... + 0);
+template <class... Fs>
+inline constexpr std::size_t num_targets = (std::size_t{!is_edge<Fs>} + ... + 0);
 
 /// Fetches split into edges and targets, each in order.
 template <class... Fs>
 struct FetchLists {
   std::array<AnyOutput, num_edges<Fs...>> edges;
-  std::array<Operation, sizeof...(Fs) - num_edges<Fs...>> targets;
+  std::array<Operation, num_targets<Fs...>> targets;
 
   explicit FetchLists(const Fs&... fetches) {
     std::size_t e = 0, t = 0;
     [[maybe_unused]] const auto add = [&](const auto& fetch) {
       if constexpr (requires { fetch.operation; }) {
         targets[t++] = fetch.operation;
+      } else if constexpr (requires { fetch.edges; }) {
+        for (const AnyOutput& edge : fetch.edges) edges[e++] = edge;
       } else {
         edges[e++] = fetch.output;
       }
     };
     (add(fetch_of(fetches)), ...);
   }
-  /// From edges alone, one for each fetch.
-  explicit FetchLists(const std::array<AnyOutput, sizeof...(Fs)>& fetched)
-    requires(num_edges<Fs...> == sizeof...(Fs))
+  /// From edges alone, without targets.
+  explicit FetchLists(const std::array<AnyOutput, num_edges<Fs...>>& fetched)
+    requires(num_targets<Fs...> == 0)
       : edges(fetched) {}
 };
 
+/// How many edges the first `count` results of a tuple are made of.
+template <class Tuple>
+struct EdgesOfResults;
+template <class... Rs>
+struct EdgesOfResults<std::tuple<Rs...>> {
+  static constexpr std::size_t before(std::size_t count) {
+    std::size_t edges = 0, i = 0;
+    ((edges += i++ < count ? ResultOf<Rs>::num_edges : 0), ...);
+    return edges;
+  }
+  static constexpr std::size_t all = (ResultOf<Rs>::num_edges + ... + 0);
+};
+
+/// Result I of the tuple, from the tensors of all edges.
+template <class Tuple, std::size_t I>
+std::tuple_element_t<I, Tuple> typed_result(AnyTensor* tensors) {
+  constexpr std::size_t first = EdgesOfResults<Tuple>::before(I);
+  return ResultOf<std::tuple_element_t<I, Tuple>>::of(tensors + first);
+}
+
 template <class Tuple, std::size_t... I>
 Tuple typed_results(AnyTensor* tensors, std::index_sequence<I...>) {
-  return Tuple{std::tuple_element_t<I, Tuple>(std::move(tensors[I]))...};
+  return Tuple{typed_result<Tuple, I>(tensors)...};
 }
 
 template <class... Fs>
 RunResult<Fs...> unpack(AnyTensor* tensors) {
   using Tuple = Results<Fs...>;
   if constexpr (std::tuple_size_v<Tuple> == 1) {
-    return std::tuple_element_t<0, Tuple>(std::move(tensors[0]));
+    return typed_result<Tuple, 0>(tensors);
   } else if constexpr (std::tuple_size_v<Tuple> > 1) {
     return typed_results<Tuple>(tensors, std::make_index_sequence<std::tuple_size_v<Tuple>>{});
   }

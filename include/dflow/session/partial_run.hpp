@@ -47,6 +47,12 @@ class PartialRun {
     feed_erased(edge, std::move(value));
     return *this;
   }
+  template <Element T>
+  PartialRun& feed(const SparseOutput<T>& edges, const std::type_identity_t<SparseTensor<T>>& value) {
+    feed_erased(
+        {{edges.indices, value.indices()}, {edges.values, value.values()}, {edges.dense_shape, value.dense_shape()}});
+    return *this;
+  }
   template <std::same_as<AnyOutput> O>
   PartialRun& feed(const O& edge, AnyTensor value) {
     feed_erased(edge, std::move(value));

@@ -322,7 +322,7 @@ class PreparedStep<FeedList<Ts...>, FetchList<Fs...>> {
     using Done = std::decay_t<Token>;
     if constexpr (detail::AsyncCallback<Done, Results>) {
       Session::run_compiled_async(session_.get(), step_, options, metadata, {static_cast<const AnyTensor&>(tensors)...},
-                                  std::tuple_size_v<Results>,
+                                  detail::EdgesOfResults<Results>::all,
                                   detail::typed_done<Results>(Done(std::forward<Token>(token))));
     } else {
       return detail::AsyncToken<Done, Results>::initiate(
@@ -333,7 +333,7 @@ class PreparedStep<FeedList<Ts...>, FetchList<Fs...>> {
             RunOptions with_stop = options;
             with_stop.stop = stop;
             Session::run_compiled_async(session.get(), step, with_stop, metadata.get(), feeds,
-                                        std::tuple_size_v<Results>, std::move(done));
+                                        detail::EdgesOfResults<Results>::all, std::move(done));
           });
     }
   }

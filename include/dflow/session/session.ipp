@@ -145,6 +145,8 @@ void Session::run_erased(const RunOptions& options, RunMetadata* metadata, std::
         Status::invalid_argument(str_cat("room for ", results.size(), " results of ", edges.size(), " fetched edges")));
   }
   const StepLimits limits = kept->limits_of(options);
+  std::vector<Feed> flat;
+  feed_list = detail::flattened(feed_list, flat);
   const std::shared_ptr<CompiledStep> step = kept->compile(FedEdges(feed_list), edges, targets, limits);
   kept->run(*step, limits, options, metadata, FedTensors(feed_list), results);
 }

@@ -509,6 +509,12 @@ struct Session::State::AsyncRun {
 
 void Session::State::run_async(const RunOptions& run_options, RunMetadata* metadata, std::span<const Feed> feed_list,
                                std::span<const AnyOutput> edges, std::span<const Operation> targets, AnyDone done) {
+  std::vector<Feed> flat;
+  try {
+    feed_list = detail::flattened(feed_list, flat);
+  } catch (...) {
+    return refuse_async(status_of_current_exception(), std::move(done));
+  }
   start_async(run_options, metadata, FedTensors(feed_list), edges.size(), std::move(done),
               [&](const StepLimits& limits) { return compile(FedEdges(feed_list), edges, targets, limits); });
 }

@@ -20,4 +20,5 @@
 #include <dflow/core/rendezvous.ipp>
 #include <dflow/core/resource.ipp>
 #include <dflow/core/shape.ipp>
+#include <dflow/core/sparse_tensor.ipp>
 #include <dflow/core/tensor.ipp>
