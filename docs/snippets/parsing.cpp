@@ -111,6 +111,33 @@ void texts() {
   require(session.run(all).scalar() == "3.0: 3.5 apples\n2.0: 2 pears", "join");
 }
 
+void sparse() {
+  df::Graph graph;
+  df::Variable<float> table(graph, df::Tensor<float>({4, 2}, {0, 0, 1, 1, 2, 2, 3, 3}));
+  df::Variable<float> weights(graph, df::Tensor<float>({2, 1}, {1, 2}));
+  // [sparse]
+  auto words = df::sparse_placeholder<std::int64_t>(graph, {df::dynamic, df::dynamic});  // as parse_example gives, too
+  auto counts = df::sparse_placeholder<float>(graph, {df::dynamic, df::dynamic});
+  auto bags = df::embedding_lookup_sparse(table, words, df::Combiner::mean);  // [batch, width]
+  auto total = df::sparse_reduce_sum(counts, 1);                              // [batch]
+  auto linear = df::sparse_tensor_dense_matmul(counts, weights);              // [batch, columns]
+  auto dense = df::sparse_tensor_to_dense(words, -1);  // [batch, longest], -1 where there is none
+  // [sparse]
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  // [sparse_feed]
+  df::Tensor<std::int64_t> at({{0, 0}, {0, 1}, {2, 0}});  // the row of the batch, and the place in it
+  df::SparseTensor<std::int64_t> some(at, {3, 1, 3}, {3, 2});
+  df::SparseTensor<std::int64_t> again = session.run({{words, some}}, words);
+  // [sparse_feed]
+  const df::SparseTensor<float> ones(at, {1, 1, 1}, {3, 2});
+  const auto [b, t, l, d] = session.run({{words, some}, {counts, ones}}, bags, total, linear, dense);
+  require(b(0, 0) == 2 && b(1, 0) == 0 && b(2, 1) == 3, "bags");
+  require(t(0) == 2 && l(0, 0) == 3, "total and linear");
+  require(d(0, 1) == 1 && d(1, 0) == -1, "dense");
+  require(again.values()(2) == 3, "again");
+}
+
 }  // namespace
 
 int main() {
@@ -119,4 +146,5 @@ int main() {
   csv();
   bytes();
   texts();
+  sparse();
 }

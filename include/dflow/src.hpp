@@ -20,6 +20,7 @@
 #include <dflow/src/all/random.hpp>
 #include <dflow/src/all/reduction.hpp>
 #include <dflow/src/all/send_recv.hpp>
+#include <dflow/src/all/sparse.hpp>
 #include <dflow/src/all/state.hpp>
 #include <dflow/src/all/strings.hpp>
 #include <dflow/src/all/summary.hpp>

@@ -157,6 +157,8 @@ const std::map<std::string_view, std::vector<std::string_view>>& reasons() {
        {"Cumprod", "Cumsum", "LinearScan", "SegmentMax", "SegmentMean", "SegmentMin", "SegmentProd", "SegmentSum",
         "SparseSegmentMean", "SparseSegmentMeanGrad", "SparseSegmentSqrtN", "SparseSegmentSqrtNGrad",
         "SparseSegmentSum", "SparseSegmentSumGrad"}},
+      {"works on sparse tensors, which lie in the memory of hosts",
+       {"SparseOrder", "SparsePositions", "SparseTensorDenseMatMul", "SparseToDense"}},
       {"moves elements, which no model that trains on a GPU does here yet",
        {"Bitcast", "ReverseSequence", "StridedSlice", "StridedSliceGrad", "Tile"}},
       {"goes through sequences of unlike lengths, step by step",

@@ -23,6 +23,7 @@ FAMILIES = [
     "fourier",
     "reduce",
     "scan",
+    "sparse",
     "complex",
     "conv",
     "pool",

@@ -20,6 +20,7 @@
 #include <dflow/ops/nn/pool3d.hpp>
 #include <dflow/ops/operators.hpp>
 #include <dflow/ops/reduction/statistics.hpp>
+#include <dflow/ops/sparse/embedding_sparse.hpp>
 #include <dflow/ops/standard_ops.hpp>
 #include <dflow/ops/state/session_tensors.hpp>
 #include <dflow/ops/state/temporary_variable.hpp>

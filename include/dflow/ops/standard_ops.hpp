@@ -14,6 +14,7 @@
 #include <dflow/ops/random/list.hpp>
 #include <dflow/ops/reduction/list.hpp>
 #include <dflow/ops/send_recv/list.hpp>
+#include <dflow/ops/sparse/list.hpp>
 #include <dflow/ops/state/list.hpp>
 #include <dflow/ops/strings/list.hpp>
 #include <dflow/ops/summary/list.hpp>
@@ -22,7 +23,7 @@ namespace dflow {
 
 /// Every op of the library, by family. Only the unit that makes the standard table folds it.
 using StandardOps =
-    concat_t<ArrayOps, MathOps, LinalgOps, NnOps, ReductionOps, RandomOps, StateOps, DataFlowOps, ControlOps,
+    concat_t<ArrayOps, MathOps, LinalgOps, NnOps, ReductionOps, RandomOps, StateOps, SparseOps, DataFlowOps, ControlOps,
              CheckpointOps, IoOps, SendRecvOps, CollectiveOps, StringsOps, ParsingOps, SummaryOps>;
 
 }  // namespace dflow

@@ -35,6 +35,7 @@
 #include <dflow/src/units/ops/random.hpp>
 #include <dflow/src/units/ops/reduction.hpp>
 #include <dflow/src/units/ops/send_recv.hpp>
+#include <dflow/src/units/ops/sparse.hpp>
 #include <dflow/src/units/ops/state.hpp>
 #include <dflow/src/units/ops/strings.hpp>
 #include <dflow/src/units/ops/summary.hpp>

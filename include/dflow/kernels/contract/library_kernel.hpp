@@ -49,6 +49,8 @@ constexpr void require_part() {
                 "the CPU kernel of this op is not compiled here: include <dflow/src/ops/reduction.hpp>");
   static_assert(!contains_v<O, SendRecvOps>,
                 "the CPU kernel of this op is not compiled here: include <dflow/src/ops/send_recv.hpp>");
+  static_assert(!contains_v<O, SparseOps>,
+                "the CPU kernel of this op is not compiled here: include <dflow/src/ops/sparse.hpp>");
   static_assert(!contains_v<O, StateOps>,
                 "the CPU kernel of this op is not compiled here: include <dflow/src/ops/state.hpp>");
   static_assert(!contains_v<O, StringsOps>,

@@ -15,6 +15,7 @@
 #include <dflow/kernels/cpu/random/list.hpp>
 #include <dflow/kernels/cpu/reduction/list.hpp>
 #include <dflow/kernels/cpu/send_recv/list.hpp>
+#include <dflow/kernels/cpu/sparse/list.hpp>
 #include <dflow/kernels/cpu/state/list.hpp>
 #include <dflow/kernels/cpu/strings/list.hpp>
 #include <dflow/kernels/cpu/summary/list.hpp>

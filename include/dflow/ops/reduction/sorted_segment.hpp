@@ -11,6 +11,8 @@ namespace detail {
 void infer_segments(InferContext& context);
 /// grad [segments, ...row], indices, segment_ids, output_dim0.
 void infer_segment_gradient(InferContext& context);
+/// A vector [n] as [n, 1, ...], of the rank of x.
+Expr as_column(const AnyOutput& vector, const Expr& x);
 }  // namespace detail
 
 /// The base of reductions of runs of rows: data [n, ...row], segment_ids [n], ascending. Row s of the result [last id +

@@ -51,7 +51,6 @@ void detail::infer_segment_gradient(InferContext& context) {
 
 namespace detail {
 
-/// A vector [n] as [n, 1, ...], of the rank of x.
 Expr as_column(const AnyOutput& vector, const Expr& x) {
   if (x.shape().has_rank()) {
     std::vector<std::int64_t> dims(static_cast<std::size_t>(x.shape().rank()), 1);

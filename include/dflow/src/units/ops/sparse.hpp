@@ -1,0 +1,7 @@
+#pragma once
+
+/// Bodies of the ops of family sparse.
+
+#include <dflow/ops/sparse/embedding_sparse.ipp>
+#include <dflow/ops/sparse/sparse_indices.ipp>
+#include <dflow/ops/sparse/sparse_matmul.ipp>
