@@ -158,7 +158,7 @@ const std::map<std::string_view, std::vector<std::string_view>>& reasons() {
         "SparseSegmentMean", "SparseSegmentMeanGrad", "SparseSegmentSqrtN", "SparseSegmentSqrtNGrad",
         "SparseSegmentSum", "SparseSegmentSumGrad"}},
       {"works on sparse tensors, which lie in the memory of hosts",
-       {"SparseOrder", "SparsePositions", "SparseTensorDenseMatMul", "SparseToDense"}},
+       {"SparseOrder", "SparsePositions", "SparseTensorDenseMatMul", "SparseToDense", "SparseUnique"}},
       {"moves elements, which no model that trains on a GPU does here yet",
        {"Bitcast", "ReverseSequence", "StridedSlice", "StridedSliceGrad", "Tile"}},
       {"goes through sequences of unlike lengths, step by step",

@@ -65,6 +65,8 @@ TEST_CASE("builders on sparse tensors have gradients of first and second order")
   const auto x = df::sparse_placeholder<double>(graph, {2, 3});
   const auto y = df::placeholder<double>(graph, {3}), z = df::placeholder<double>(graph, {2, 3});
   const auto ordered = df::sparse_reorder(x);
+  const auto z_row = df::constant(graph, df::Tensor<double>({3}, {1, 3, 2}));
+  const auto weights = df::constant(graph, df::Tensor<double>({6}, {1, 3, 2, 5, 4, 6}));
   const auto squared = [](const df::Output<double>& value) { return df::reduce_sum(value * value); };
   const std::vector<df::Output<double>> losses{
       squared(ordered.values * 3.0 + ordered.values * ordered.values),
@@ -74,6 +76,9 @@ TEST_CASE("builders on sparse tensors have gradients of first and second order")
       squared(df::sparse_tensor_dense_add(x, z)),
       squared(df::sparse_tensor_dense_matmul(x, df::sparse_tensor_dense_matmul(x, z, {.adjoint_a = true}))),
       squared(df::sparse_tensor_to_dense(ordered, 0, {.validate_indices = false})),
+      squared(df::sparse_add(x, ordered).values * z_row),
+      squared(df::sparse_concat(1, std::vector{x, ordered}).values * weights),
+      squared(df::sparse_split(1, 2, x)[0].values) + squared(df::sparse_split(0, 2, x)[1].values),
   };
   df::Session session(graph);
   const df::SparseTensor<double> at({{1, 2}, {0, 1}, {1, 0}}, {2, 4, 5}, {2, 3});
@@ -88,6 +93,65 @@ TEST_CASE("builders on sparse tensors have gradients of first and second order")
       CHECK(check.is_ok());
     }
   }
+}
+
+TEST_CASE("the sum of sparse tensors has the indices of both, each once, and none below the threshold") {
+  df::Graph graph;
+  const auto a = df::sparse_placeholder<double>(graph, {2, 3}), b = df::sparse_placeholder<double>(graph);
+  const auto sum = df::sparse_add(a, b), large = df::sparse_add(a, b, 2.0);
+  df::Session session(graph);
+  const df::SparseTensor<double> other({{0, 0}, {0, 1}, {1, 2}}, {1, -5, 3}, {2, 3});
+  const auto [every, some] = session.run({{a, sparse_rows()}, {b, other}}, sum, large);
+  CHECK(values_in(every.indices()) == std::vector<std::int64_t>{0, 0, 0, 1, 1, 0, 1, 2});
+  CHECK(values_in(every.values()) == std::vector<double>{1, 0, 7, 5});
+  CHECK(values_in(every.dense_shape()) == std::vector<std::int64_t>{2, 3});
+  CHECK(values_in(some.indices()) == std::vector<std::int64_t>{1, 0, 1, 2});
+  CHECK(values_in(some.values()) == std::vector<double>{7, 5});
+  const df::SparseTensor<double> longer({{0, 0}}, {1}, {2, 4});
+  const std::string error = error_of([&] { session.run({{a, sparse_rows()}, {b, longer}}, sum); });
+  CHECK(error.find("SparseAdd: the dense shapes differ") != std::string::npos);
+  CHECK(error.find("sparse_test.cpp") != std::string::npos);
+}
+
+TEST_CASE("sparse tensors are joined along an axis and split again") {
+  df::Graph graph;
+  const auto a = df::sparse_placeholder<double>(graph, {2, 3}), b = df::sparse_placeholder<double>(graph, {2, 2});
+  const auto joined = df::sparse_concat(-1, std::vector{a, b, a});
+  const auto below = df::sparse_concat(0, std::vector{a, b});
+  const auto parts = df::sparse_split(1, 3, joined), halves = df::sparse_split(0, 2, a);
+  df::Session session(graph);
+  const df::SparseTensor<double> left({{0, 1}, {1, 0}, {1, 2}}, {5, 7, 2}, {2, 3});
+  const df::SparseTensor<double> right({{0, 0}, {1, 1}}, {8, 9}, {2, 2});
+  const auto [all, x, y, z, top, bottom] =
+      session.run({{a, left}, {b, right}}, joined, parts[0], parts[1], parts[2], halves[0], halves[1]);
+  CHECK(values_in(all.dense_shape()) == std::vector<std::int64_t>{2, 8});
+  CHECK(values_in(all.indices()) == std::vector<std::int64_t>{0, 1, 0, 3, 0, 6, 1, 0, 1, 2, 1, 4, 1, 5, 1, 7});
+  CHECK(values_in(all.values()) == std::vector<double>{5, 8, 5, 7, 2, 9, 7, 2});
+  // Parts of 3, 3 and 2 columns, as TensorFlow's.
+  CHECK(values_in(x.dense_shape()) == std::vector<std::int64_t>{2, 3});
+  CHECK(values_in(x.indices()) == std::vector<std::int64_t>{0, 1, 1, 0, 1, 2});
+  CHECK(values_in(x.values()) == std::vector<double>{5, 7, 2});
+  CHECK(values_in(y.indices()) == std::vector<std::int64_t>{0, 0, 1, 1, 1, 2});
+  CHECK(values_in(y.values()) == std::vector<double>{8, 9, 7});
+  CHECK(values_in(z.dense_shape()) == std::vector<std::int64_t>{2, 2});
+  CHECK(values_in(z.indices()) == std::vector<std::int64_t>{0, 0, 1, 1});
+  CHECK(values_in(z.values()) == std::vector<double>{5, 2});
+  CHECK(values_in(top.indices()) == std::vector<std::int64_t>{0, 1});
+  CHECK(values_in(bottom.values()) == std::vector<double>{7, 2});
+  const auto error_with = [&](const df::SparseTensor<double>& value, const auto& fetched) {
+    return error_of([&] { session.run({{a, left}, {b, value}}, fetched); });
+  };
+  CHECK(error_with(right, below).find("another dimension than that of the axis differs") != std::string::npos);
+  CHECK(error_with(right, df::sparse_split(1, 4, a)[0]).find("more parts than the dimension") != std::string::npos);
+  CHECK(error_of([&] {
+          df::sparse_concat(2, std::vector{a, b});
+        }).find("axis 2 is outside [-2, 2)") != std::string::npos);
+  CHECK(error_of([&] { df::sparse_concat(0, std::vector<df::SparseOutput<double>>{}); }).find("there are no") !=
+        std::string::npos);
+  CHECK(error_of([&] {
+          df::sparse_concat(0, std::vector{a, df::sparse_placeholder<double>(graph, {df::dynamic})});
+        }).find("another rank") != std::string::npos);
+  CHECK(error_of([&] { df::sparse_split(0, 0, a); }).find("0 parts") != std::string::npos);
 }
 
 TEST_CASE("a sparse tensor becomes dense with any default, and texts do, too") {

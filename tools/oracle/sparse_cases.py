@@ -43,6 +43,8 @@ def _places(f):
         order = np.lexsort(at.T[::-1]) if len(shape) else np.arange(len(at))
         if target == shape:
             f.case("SparseOrder", name, [long(at), long(shape)], [long(order)], ONE, f"{NUMPY} lexsort")
+            unique, slots = np.unique(at, axis=0, return_inverse=True) if at.size else (at, order)
+            f.case("SparseUnique", name, [long(at), long(shape)], [long(unique), long(slots.reshape(-1))], ONE, f"{NUMPY} unique")
     at = [[0, 1], [2, 3]]
     f.case("SparsePositions", "the same shape", [long(at), long([3, 4]), long([3, 4])], [long([1, 11])], ONE,
            f"{NUMPY} ravel_multi_index", attrs={"exact": True})
@@ -50,7 +52,8 @@ def _places(f):
     def error(name, indices, shape, target, when="run", match=None, **options):
         f.error("SparsePositions", name, [long(indices), long(shape), long(target)], when, match=match, **options)
         if target == shape:
-            f.error("SparseOrder", name, [long(indices), long(shape)], when, match=match, **options)
+            for op in ("SparseOrder", "SparseUnique"):
+                f.error(op, name, [long(indices), long(shape)], when, match=match, **options)
 
     error("index too large", [[0, 1], [3, 0]], [3, 4], [3, 4], match="index 1, [3,0], is outside of the dense shape [3,4]")
     error("negative index", [[0, -1]], [3, 4], [3, 4], match="index 0, [0,-1]")

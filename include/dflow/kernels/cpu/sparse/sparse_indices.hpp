@@ -2,6 +2,7 @@
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/ops/sparse/sparse_indices.hpp>
+#include <dflow/ops/sparse/sparse_joins.hpp>
 
 #include <span>
 
@@ -21,6 +22,7 @@ void find_positions(KernelContext& context, std::int64_t count, const I* indices
 
 void sparse_positions(KernelContext& context, bool exact);
 void sparse_order(KernelContext& context);
+void sparse_unique(KernelContext& context);
 void sparse_to_dense(KernelContext& context, bool validate_indices);
 
 }  // namespace cpu
@@ -36,6 +38,12 @@ template <>
 struct Kernel<SparseOrder, Cpu> {
   double cost_ns(const KernelInit& init) const { return 500 + estimated_elements(init.inputs[0]) * 40; }
   void operator()(KernelContext& context) const { cpu::sparse_order(context); }
+};
+
+template <>
+struct Kernel<SparseUnique, Cpu> {
+  double cost_ns(const KernelInit& init) const { return 500 + estimated_elements(init.inputs[0]) * 40; }
+  void operator()(KernelContext& context) const { cpu::sparse_unique(context); }
 };
 
 template <>

@@ -100,26 +100,56 @@ void sparse_positions(KernelContext& context, bool exact) {
   find_positions(context, indices.dim(0), indices.data(), {shape, strides}, positions.data());
 }
 
-void sparse_order(KernelContext& context) {
-  dflow::detail::with_inferred_shapes(context, [](std::span<const PartialShape>) {});
+namespace detail {
+
+/// The position of an index in a dense tensor, and its row.
+using PlacedRow = std::pair<std::int64_t, std::int64_t>;
+
+/// The rows of input 0 by their positions in a tensor of the shape of input 1, equal ones by row.
+std::vector<PlacedRow> sorted_rows(KernelContext& context) {
   const Tensor<std::int64_t>& indices = context.input<std::int64_t>(0);
+  const Shape& dense = context.input(1).shape();
+  if (indices.rank() != 2 || dense != Shape{indices.dim(1)}) dflow::detail::refuse_shapes(context);
   const std::span<const std::int64_t> shape = context.input<std::int64_t>(1).span();
   const std::int64_t count = indices.dim(0);
-  const std::vector<std::int64_t> strides = detail::strides_of(context, shape);
+  const std::vector<std::int64_t> strides = strides_of(context, shape);
   std::vector<std::int64_t> positions(static_cast<std::size_t>(count));
   find_positions(context, count, indices.data(), {shape, strides}, positions.data());
-  Tensor<std::int64_t>& order = context.allocate_output<std::int64_t>(0, Shape{count});
-  if (std::is_sorted(positions.begin(), positions.end())) {
-    for (std::int64_t i = 0; i < count; ++i) order.data()[i] = i;
-    return;
-  }
-  std::vector<std::pair<std::int64_t, std::int64_t>> places;
-  places.reserve(positions.size());
+  std::vector<PlacedRow> rows;
+  rows.reserve(positions.size());
   for (const std::int64_t position : positions) {
-    places.emplace_back(position, static_cast<std::int64_t>(places.size()));
+    rows.emplace_back(position, static_cast<std::int64_t>(rows.size()));
   }
-  std::sort(places.begin(), places.end());
-  for (std::int64_t i = 0; i < count; ++i) order.data()[i] = places[static_cast<std::size_t>(i)].second;
+  // Often there is one run of sorted rows, or two of tensors that were joined.
+  const auto second = std::is_sorted_until(rows.begin(), rows.end());
+  if (std::is_sorted(second, rows.end())) {
+    std::inplace_merge(rows.begin(), second, rows.end());
+  } else {
+    std::sort(rows.begin(), rows.end());
+  }
+  return rows;
+}
+
+}  // namespace detail
+
+void sparse_order(KernelContext& context) {
+  const std::vector<detail::PlacedRow> rows = detail::sorted_rows(context);
+  Tensor<std::int64_t>& order = context.allocate_output<std::int64_t>(0, Shape{static_cast<std::int64_t>(rows.size())});
+  std::transform(rows.begin(), rows.end(), order.data(), [](const detail::PlacedRow& row) { return row.second; });
+}
+
+void sparse_unique(KernelContext& context) {
+  const std::vector<detail::PlacedRow> rows = detail::sorted_rows(context);
+  const Tensor<std::int64_t>& indices = context.input<std::int64_t>(0);
+  std::vector<std::int64_t> firsts;
+  Tensor<std::int64_t>& slots = context.allocate_output<std::int64_t>(1, Shape{static_cast<std::int64_t>(rows.size())});
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (i == 0 || rows[i].first != rows[i - 1].first) firsts.push_back(rows[i].second);
+    slots.data()[rows[i].second] = static_cast<std::int64_t>(firsts.size()) - 1;
+  }
+  const std::int64_t rank = indices.dim(1);
+  std::int64_t* to = context.allocate_output<std::int64_t>(0, {static_cast<std::int64_t>(firsts.size()), rank}).data();
+  for (const std::int64_t row : firsts) to = std::copy_n(indices.data() + row * rank, rank, to);
 }
 
 namespace detail {

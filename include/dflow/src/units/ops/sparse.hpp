@@ -4,4 +4,5 @@
 
 #include <dflow/ops/sparse/embedding_sparse.ipp>
 #include <dflow/ops/sparse/sparse_indices.ipp>
+#include <dflow/ops/sparse/sparse_joins.ipp>
 #include <dflow/ops/sparse/sparse_matmul.ipp>
