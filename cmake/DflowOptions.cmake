@@ -12,7 +12,7 @@ set(DFLOW_TEST_FLOORS "" CACHE STRING "Folders of tests/ to build, such as net o
 set(DFLOW_SANITIZE "" CACHE STRING "Value of -fsanitize= for everything that is built here")
 
 # Optional components: AUTO takes what is installed, ON insists, OFF leaves it out.
-foreach(component ONEDNN ZLIB OPENSSL CUDA CUDNN NVRTC NCCL)
+foreach(component ONEDNN ZLIB OPENSSL IMAGE CUDA CUDNN NVRTC NCCL)
   set(DFLOW_WITH_${component} AUTO CACHE STRING "AUTO, ON or OFF")
   set_property(CACHE DFLOW_WITH_${component} PROPERTY STRINGS AUTO ON OFF)
 endforeach()

@@ -28,6 +28,9 @@ KERNEL_UNITS = {"kernels", "linalg", "loops", "routines", "tables"}
 OPTIONAL = {"DFLOW_HAS_ONEDNN=1": "dnnl.hpp", "DFLOW_HAS_ZLIB=1": "zlib.h",
             "DFLOW_HAS_OPENSSL=1": "openssl/ssl.h"}
 
+# What the units of the component image need.
+IMAGE = ("jpeglib.h", "png.h")
+
 
 def eigen_flags():
     """Where Eigen lies: pkg-config's word, or Debian's place."""
@@ -157,6 +160,8 @@ def main():
     named = [path.resolve() for path in options.headers]
     if options.units:
         units = named or sorted(path for path in UNITS.rglob("*.hpp") if path.parent.name not in KERNEL_UNITS)
+        if not all(Path("/usr/include", header).exists() for header in IMAGE):
+            units = [path for path in units if path.parent.name != "image"]
         return check_units([*command, *([] if options.core else optional)], units, options.jobs)
     if options.core:
         parser.error("--core is for --units")

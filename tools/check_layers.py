@@ -24,7 +24,7 @@ from pathlib import Path
 import public_headers
 
 FLOORS = {
-    "base": 0, "core": 1, "io": 2, "state": 3, "graph": 4, "op": 5, "ops": 5, "autodiff": 6, "kernels": 7, "runtime": 8,
+    "base": 0, "core": 1, "io": 2, "state": 3, "graph": 4, "op": 5, "ops": 5, "image": 5, "autodiff": 6, "kernels": 7, "runtime": 8,
     "passes": 9, "session": 10, "net": 11, "data": 12, "trace": 13, "train": 14, "interop": 15,
     "models": 15, "src": 16,
 }  # fmt: skip
@@ -54,6 +54,7 @@ FOLDER_ORDER = {
         ("checkpoint", "control", "data_flow", "io", "linalg", "nn", "parsing", "random", "reduction", "send_recv", "sparse",
          "state", "strings", "summary"),
         "all.*", "standard_kernels.*",
+        "image/codec",
     ],
     "kernels/cuda": [
         "grid", "bodies", "driver", "memory", "chains", ".", "elementwise", "routines",
@@ -87,6 +88,7 @@ DOORS = [
     (re.compile(r"^cereal/(?!external/rapidjson/)"), re.compile(r"^graph/graph_def_archive\.ipp$")),
     (re.compile(r"^zlib\.h"), re.compile(r"^io/compression/zlib_stream\.ipp$")),
     (re.compile(r"^(rapidjson/|cereal/external/rapidjson/)"), re.compile(r"^io/json/reader\.ipp$")),
+    (re.compile(r"^(jpeglib|jerror|png)\.h$"), re.compile(r"^kernels/cpu/image/codec/(jpeg|png)_codec\.ipp$")),
     (re.compile(r"^(CLI/|catch2/|benchmark/|nlohmann/)"), re.compile(r"^$")),
 ]
 
@@ -101,7 +103,7 @@ SMALL_FOLDERS = {
     "include/dflow/kernels/cpu/routines/state", "include/dflow/kernels/cpu/send_recv", "include/dflow/kernels/cpu/summary",
     "include/dflow/kernels/cuda/data_flow", "include/dflow/kernels/cuda/random", "include/dflow/kernels/cuda/send_recv",
     "include/dflow/ops/collective", "include/dflow/ops/send_recv", "include/dflow/runtime/cuda",
-    "include/dflow/src/units/data", "include/dflow/src/units/io", "include/dflow/src/units/tables",
+    "include/dflow/src/units/data", "include/dflow/src/units/image", "include/dflow/src/units/io", "include/dflow/src/units/tables",
     "include/dflow/src/units/trace", "src/runtime",
 }  # fmt: skip
 # A device as a third party writes it, in one file: headers that count as files.
