@@ -26,6 +26,7 @@ class DflowRecipe(ConanFile):
         "with_onednn": [True, False],
         "with_zlib": [True, False],
         "with_openssl": [True, False],
+        "with_image": [True, False],
         "system_dependencies": [True, False],
     }
     default_options = {
@@ -33,6 +34,7 @@ class DflowRecipe(ConanFile):
         "with_onednn": False,
         "with_zlib": True,
         "with_openssl": True,
+        "with_image": False,
         "system_dependencies": False,
     }
 
@@ -58,6 +60,9 @@ class DflowRecipe(ConanFile):
             self.requires("zlib/[>=1.2.11 <2]")
         if self.options.with_openssl:
             self.requires("openssl/[>=1.1.1 <4]", transitive_headers=True)
+        if self.options.with_image:
+            self.requires("libjpeg-turbo/[>=2.1 <4]")
+            self.requires("libpng/[>=1.6 <2]")
         if self.options.with_onednn:
             self.requires("onednn/[>=2.6 <4]")
 
@@ -73,6 +78,7 @@ class DflowRecipe(ConanFile):
         toolchain.cache_variables["DFLOW_WITH_ONEDNN"] = "ON" if self.options.with_onednn else "OFF"
         toolchain.cache_variables["DFLOW_WITH_ZLIB"] = "ON" if self.options.with_zlib else "OFF"
         toolchain.cache_variables["DFLOW_WITH_OPENSSL"] = "ON" if self.options.with_openssl else "OFF"
+        toolchain.cache_variables["DFLOW_WITH_IMAGE"] = "ON" if self.options.with_image else "OFF"
         toolchain.generate()
         deps = CMakeDeps(self)
         deps.set_property("onednn", "cmake_file_name", "dnnl")
@@ -88,13 +94,14 @@ class DflowRecipe(ConanFile):
         CMake(self).install()
 
     def package_info(self):
-        # The package's own CMake files carry its targets, dflow::dflow and dflow::src.
+        # The package's own CMake files carry its targets: dflow::dflow, dflow::src and dflow::image.
         self.cpp_info.set_property("cmake_find_mode", "none")
         self.cpp_info.builddirs = ["lib/cmake/dflow"]
-        self.cpp_info.libs = ["dflow"]
+        self.cpp_info.libs = ["dflow_image", "dflow"] if self.options.with_image else ["dflow"]
         if not self.options.shared:
             self.cpp_info.system_libs = ["pthread", "m"]
             if self.options.system_dependencies:
+                self.cpp_info.system_libs += ["jpeg", "png", "z"] if self.options.with_image else []
                 self.cpp_info.system_libs += ["z"] if self.options.with_zlib else []
                 self.cpp_info.system_libs += ["ssl", "crypto"] if self.options.with_openssl else []
                 self.cpp_info.system_libs += ["dnnl"] if self.options.with_onednn else []

@@ -22,4 +22,7 @@ class DflowTestPackage(ConanFile):
 
     def test(self):
         if can_run(self):
-            self.run(os.path.join(self.cpp.build.bindir, "consumer"), env="conanrun")
+            for name in ("consumer", "image"):
+                program = os.path.join(self.cpp.build.bindir, name)
+                if os.path.exists(os.path.join(self.build_folder, program)):
+                    self.run(program, env="conanrun")

@@ -6,6 +6,7 @@ get_filename_component(SOURCE_PATH "${CURRENT_PORT_DIR}/../.." ABSOLUTE)
 vcpkg_check_features(
     OUT_FEATURE_OPTIONS FEATURE_OPTIONS
     FEATURES
+        image  DFLOW_WITH_IMAGE
         onednn DFLOW_WITH_ONEDNN
         tls    DFLOW_WITH_OPENSSL
         zlib   DFLOW_WITH_ZLIB
