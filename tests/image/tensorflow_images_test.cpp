@@ -42,6 +42,32 @@ dflow::DecodeJpeg::Attrs jpeg_attrs(std::map<std::string, std::string> given) {
   return attrs;
 }
 
+dflow::EncodeJpeg::Attrs encoder_attrs(std::map<std::string, std::string> given) {
+  dflow::EncodeJpeg::Attrs attrs;
+  attrs.format = given["format"];
+  if (given.contains("quality")) attrs.quality = std::stoi(given["quality"]);
+  attrs.progressive = given["progressive"] == "1";
+  attrs.optimize_size = given["optimize_size"] == "1";
+  attrs.chroma_downsampling = given["chroma_downsampling"] != "0";
+  if (given.contains("density_unit")) attrs.density_unit = given["density_unit"];
+  if (given.contains("x_density")) attrs.x_density = std::stoi(given["x_density"]);
+  if (given.contains("y_density")) attrs.y_density = std::stoi(given["y_density"]);
+  attrs.xmp_metadata = given["xmp_metadata"];
+  return attrs;
+}
+
+/// 64 bits of the hash.
+std::string hash_of(std::span<const std::byte> bytes) {
+  const dflow::Sha256Digest digest = dflow::sha256(bytes);
+  std::string text;
+  for (int i = 0; i < 8; ++i) {
+    for (const int digit : {static_cast<int>(digest[i]) / 16, static_cast<int>(digest[i]) % 16}) {
+      text += "0123456789abcdef"[digit];
+    }
+  }
+  return text;
+}
+
 dflow::AnyTensor decoded(const std::string& op, const std::string& contents, std::map<std::string, std::string> given) {
   if (op == "DecodeJpeg") return dflow::image::decode_jpeg(contents, jpeg_attrs(given));
   const std::string dtype = given["dtype"];
@@ -55,8 +81,13 @@ dflow::AnyTensor decoded(const std::string& op, const std::string& contents, std
   return dflow::image::decode_image(contents);
 }
 
-/// As a line of the file says it: the shape and 64 bits of the hash, or "refused".
+/// As a line of the file says it: the shape and the hash, or "refused"; of a file its size and the hash.
 std::string outcome(const std::string& op, const std::string& contents, const std::string& attrs) {
+  if (op == "EncodeJpeg") {
+    const auto pixels = dflow::image::decode_jpeg(contents, {.dct_method = "INTEGER_ACCURATE"});
+    const std::string file = dflow::image::encode_jpeg(pixels, encoder_attrs(attrs_of(attrs)));
+    return str_cat(file.size(), " ", hash_of(std::as_bytes(std::span(file))));
+  }
   dflow::AnyTensor pixels;
   try {
     pixels = decoded(op, contents, attrs_of(attrs));
@@ -64,15 +95,8 @@ std::string outcome(const std::string& op, const std::string& contents, const st
     CHECK(error.code() == dflow::Code::invalid_argument);
     return "refused";
   }
-  std::string text = str_cat(pixels.dim(0), "x", pixels.dim(1), "x", pixels.dim(2), " ");
   const auto* const bytes = static_cast<const std::byte*>(pixels.raw_data());
-  const dflow::Sha256Digest digest = dflow::sha256(std::span(bytes, pixels.bytes()));
-  for (int i = 0; i < 8; ++i) {
-    for (const int digit : {static_cast<int>(digest[i]) / 16, static_cast<int>(digest[i]) % 16}) {
-      text += "0123456789abcdef"[digit];
-    }
-  }
-  return text;
+  return str_cat(pixels.dim(0), "x", pixels.dim(1), "x", pixels.dim(2), " ", hash_of(std::span(bytes, pixels.bytes())));
 }
 
 }  // namespace

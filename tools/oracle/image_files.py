@@ -3,7 +3,7 @@
 SHA-256.
 
 The files are those of shared/data/images, which tests find by DFLOW_DATA, and the small ones of tests/fuzz/corpus. A line is
-the op, the file, the attributes, and the shape and the hash of the result; or "refused". 16-bit samples are hashed with the low
+the op, the file, the attributes, and the shape and the hash of the result, of a file its size and hash; or "refused". 16-bit samples are hashed with the low
 byte first.
 
 Usage: PYTHON tools/oracle/image_files.py DATA     (with TensorFlow, tools/oracle/requirements.txt)
@@ -34,11 +34,28 @@ JPEG = [
 ]
 # TensorFlow refuses 2 channels.
 PNG = [{"channels": channels, "dtype": dtype} for channels in (0, 1, 3, 4) for dtype in ("uint8", "uint16")]
+# Of the pixels of a file; the bytes of the result are hashed.
+ENCODED = {
+    "testorig.jpg": [{}, {"quality": 30, "progressive": True}, {"optimize_size": True, "chroma_downsampling": False},
+                     {"format": "rgb", "density_unit": "cm", "x_density": 7, "y_density": 1000, "xmp_metadata": "<x/>"}],
+    "gray.jpg": [{"quality": 0}, {"format": "grayscale", "quality": 100, "progressive": True}],
+    "rgb444_progressive.jpg": [{"quality": 50}],
+}  # fmt: skip
 IMAGE = [{"dtype": dtype} for dtype in ("uint8", "uint16", "float32")]
 
 
+def encoded_line(name, contents, attrs):
+    pixels = tf.raw_ops.DecodeJpeg(contents=contents, dct_method="INTEGER_ACCURATE")
+    result = tf.raw_ops.EncodeJpeg(image=pixels, **attrs).numpy()
+    return " ".join(["EncodeJpeg", name, words_of(attrs), str(len(result)), hashlib.sha256(result).hexdigest()[:16]])
+
+
+def words_of(attrs):
+    return ",".join(f"{key}={int(value) if isinstance(value, bool) else value}" for key, value in attrs.items()) or "-"
+
+
 def line(op, name, contents, attrs):
-    words = [op, name, ",".join(f"{key}={int(value) if isinstance(value, bool) else value}" for key, value in attrs.items()) or "-"]
+    words = [op, name, words_of(attrs)]
     try:
         pixels = getattr(tf.raw_ops, op)(contents=contents, **attrs).numpy()
     except (tf.errors.InvalidArgumentError, tf.errors.UnknownError):
@@ -62,6 +79,7 @@ def main():
             is_narrow = path.stem in ("gray1", "gray2", "palette4")
             lines += [line("DecodePng", name, contents, attrs) for attrs in PNG if not is_jpeg and not (is_narrow and attrs["channels"] == 4)]
             lines += [line("DecodeImage", name, contents, attrs) for attrs in IMAGE]
+            lines += [encoded_line(name, contents, attrs) for attrs in ENCODED.get(path.name, ())]
     (ROOT / "tests/image/tensorflow_images.txt").write_text("\n".join([f"# {tf.__version__}", *lines]) + "\n")
 
 
