@@ -21,7 +21,10 @@ template <class T = double>
 df::Tensor<T> scattered(const df::Shape& shape, std::int64_t modulus = 13) {
   df::Tensor<T> tensor(shape);
   std::int64_t i = 0;
-  for (T& value : tensor) value = T(static_cast<float>(5 * i++ % modulus - modulus / 2) / 4);
+  for (T& value : tensor) {
+    const std::int64_t quarters = 5 * i++ % modulus - modulus / 2;
+    value = T(static_cast<float>(quarters) / 4);
+  }
   return tensor;
 }
 
