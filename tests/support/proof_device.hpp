@@ -14,9 +14,11 @@
 #include <dflow/runtime/device.hpp>
 #include <dflow/runtime/op_set.hpp>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -380,7 +382,9 @@ inline bool is_on_texts(const OpDef& op) {
 /// Outputs that have the shapes of values which the op itself computes cannot be allocated when its kernel is issued:
 /// such an op is the CPU's.
 inline bool finds_its_shapes(const OpDef& op) {
-  return op.name == "CTCGreedyDecoder" || op.name == "CTCBeamSearchDecoder";
+  constexpr std::string_view names[] = {
+      "CTCBeamSearchDecoder", "CTCGreedyDecoder", "ListDiff", "Unique", "UniqueWithCounts", "Where"};
+  return std::find(std::begin(names), std::end(names), op.name) != std::end(names);
 }
 
 /// A row for each row of the CPU's table, except for ops on texts and ops that find the shapes of their outputs.

@@ -31,7 +31,7 @@ SUMS = {
     "SoftmaxCrossEntropyWithLogits", "SoftmaxGrad", "SparseApplyAdadelta", "SparseApplyAdagrad", "SparseApplyAdam",
     "SparseApplyCenteredRMSProp", "SparseApplyFtrl", "SparseApplyGradientDescent", "SparseApplyMomentum", "SparseApplyRMSProp",
     "SparseSoftmaxCrossEntropyWithLogits", "Sum", "SumToShape", "UnsortedSegmentSum",
-    "Cumsum", "LinearScan", "SegmentMean", "SegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN", "SparseSegmentSum",
+    "Cumsum", "LinearScan", "ScatterNd", "SegmentMean", "SegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN", "SparseSegmentSum",
     "Cholesky", "MatrixDeterminant", "MatrixInverse", "MatrixSolve", "MatrixSolveLs", "MatrixTriangularSolve", "Qr",
     "SelfAdjointEigV2", "Svd",
     "FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D", "RFFT", "RFFT2D", "RFFT3D", "IRFFT", "IRFFT2D", "IRFFT3D",

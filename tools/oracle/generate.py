@@ -16,6 +16,7 @@ from case_file import CaseFile
 FAMILIES = [
     "array",
     "array_moves",
+    "array_index",
     "math_unary",
     "math_binary",
     "matmul",

@@ -115,8 +115,8 @@ class SmallIntegers {
 
 /// The value of input `i` if it is known; fails if there are more integers than dimensions can need.
 std::optional<SmallIntegers> known_integers(const InferContext& context, int i);
-/// Gives output 0 the shape that input 0 holds, as far as it is known; fails if it can be none.
-void infer_shape_argument(InferContext& context);
+/// Gives output 0 the shape that input `i` holds, as far as it is known; fails if it can be none.
+void infer_shape_argument(InferContext& context, int i = 0);
 
 /// The tensor of an edge that comes from a constant, else null.
 const AnyTensor* constant_value(const AnyOutput& edge);

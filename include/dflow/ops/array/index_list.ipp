@@ -76,16 +76,16 @@ std::optional<SmallIntegers> known_integers(const InferContext& context, int i) 
   return SmallIntegers(*tensor);
 }
 
-void infer_shape_argument(InferContext& context) {
-  const PartialShape dims = context.with_rank(0, 1);
-  if (const std::optional<SmallIntegers> known = known_integers(context, 0)) {
+void infer_shape_argument(InferContext& context, int i) {
+  const PartialShape dims = context.with_rank(i, 1);
+  if (const std::optional<SmallIntegers> known = known_integers(context, i)) {
     if (known->size() > max_rank) context.fail(str_cat("a tensor has at most ", max_rank, " dimensions"));
     for (const std::int64_t dim : *known) {
       if (dim < 0) context.fail(str_cat("dimension ", dim, " is negative"));
     }
     if (!try_product(known->span())) context.fail("the tensor would have more elements than can be counted");
     context.set_output(0, PartialShape(known->span()));
-  } else if (const std::optional<PartialShape> shape = context.value_as_shape(0)) {
+  } else if (const std::optional<PartialShape> shape = context.value_as_shape(i)) {
     context.set_output(0, *shape);
   } else if (dims[0] != dynamic && dims[0] <= max_rank) {
     context.set_output(0, PartialShape::unknown(static_cast<int>(dims[0])));

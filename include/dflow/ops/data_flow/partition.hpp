@@ -143,4 +143,21 @@ Output<T> bincount(const A& values, const B& size, const Output<T>& weights, con
   return Output<T>::unchecked(detail::any_bincount(edges[0], edges[1], weights, at));
 }
 
+namespace detail {
+AnyOutput any_boolean_mask(const AnyOutput& x, const AnyOutput& mask, const At& at);
+}  // namespace detail
+
+/// The elements or rows of x for which the mask is true, in order: x [n..., row...], mask [n...] gives [count, row...].
+/// TensorFlow's boolean_mask, as Where, Reshape and Gather. Its gradient by x is zero in the rows that are left out.
+///
+/// ```cpp
+/// auto kept = df::boolean_mask(rows, scores > 0.5f);  // rows: [n, width], scores: [n]
+/// ```
+/// Errors: InvalidArgument if the rank of the mask is 0 or unknown, or its shape is not the first part of that of x; in
+/// the step if the shapes are known only there.
+template <Element T, detail::ArgumentOf<TypeList<bool>> M>
+Output<T> boolean_mask(const Output<T>& x, const M& mask, const At& at = {}) {
+  return Output<T>::unchecked(detail::any_boolean_mask(x, detail::edge_beside<TypeList<bool>>(x, mask, at), at));
+}
+
 }  // namespace dflow

@@ -2,12 +2,15 @@
 
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/op/expr.hpp>
+#include <dflow/ops/array/concat.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/fill.hpp>
 #include <dflow/ops/array/gather.hpp>
 #include <dflow/ops/array/index_list.hpp>
 #include <dflow/ops/array/reshape.hpp>
 #include <dflow/ops/array/shape.hpp>
+#include <dflow/ops/array/slice.hpp>
+#include <dflow/ops/array/where.hpp>
 #include <dflow/ops/control/check.hpp>
 #include <dflow/ops/control/dependencies.hpp>
 #include <dflow/ops/data_flow/partition.hpp>
@@ -17,6 +20,7 @@
 #include <dflow/ops/reduction/segment.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <initializer_list>
 #include <limits>
@@ -181,5 +185,70 @@ AnyOutput detail::any_bincount(const AnyOutput& values, const AnyOutput& size, c
   const AnyOutput ones = weights.is_valid() ? weights : AnyOutput(ones_like(values));
   return build<UnsortedSegmentSum>({ones, ids, size}, {}, at);
 }
+
+namespace detail {
+
+constexpr std::string_view boolean_mask_name = "BooleanMask";
+
+/// Fails unless the mask may have the first dimensions of x. Returns whether it has them in every step.
+bool mask_is_prefix(const PartialShape& x, const PartialShape& mask, const At& at) {
+  const auto fail = [&](const std::string& why) {
+    throw_error(Status::invalid_argument(str_cat(why, ": x has shape ", x.to_string(), ", the mask ", mask.to_string()))
+                    .with_node(boolean_mask_name, at.name)
+                    .with_location(at.where));
+  };
+  if (!mask.has_rank()) fail("the rank of the mask is not known");
+  if (mask.rank() == 0) fail("the mask is a scalar");
+  if (!x.has_rank()) return false;
+  if (mask.rank() > x.rank()) fail("the mask has more dimensions than x");
+  bool is_known = true;
+  for (int i = 0; i < mask.rank(); ++i) {
+    if (mask[i] == dynamic || x[i] == dynamic) {
+      is_known = false;
+    } else if (mask[i] != x[i]) {
+      fail(str_cat("the mask differs from x in dimension ", i));
+    }
+  }
+  return is_known;
+}
+
+/// x, once a step has found that it has the mask's dimensions in front.
+AnyOutput checked_prefix(const AnyOutput& x, const AnyOutput& mask) {
+  GraphStore& graph = *x.graph();
+  Operation check;
+  {
+    // The check need not be made where x is, which may be a device without strings.
+    GraphStore::Scope anywhere = graph.scope();
+    anywhere.colocate({});
+    const ScopeGuard outside = graph.enter(std::move(anywhere));
+    const AnyOutput x_dims = shape_of(x), mask_dims = shape_of(mask);
+    const AnyOutput is_same = build<All>(
+        {build<Equal>({any_slice(x_dims, {0}, {mask.shape().rank()}, {}), mask_dims}), int32_constant(graph, 0)});
+    const AnyOutput message = any_constant(
+        graph, Tensor<std::string>("BooleanMask: the mask's shape is not the first part of that of x"), {});
+    check = build<Assert>({is_same, message, x_dims, mask_dims}, {.summarize = max_rank});
+  }
+  return any_with_dependencies({&check, 1}, x, {});
+}
+
+AnyOutput any_boolean_mask(const AnyOutput& x, const AnyOutput& mask, const At& at) {
+  GraphStore& graph = graph_of(std::initializer_list<AnyOutput>{x, mask}, boolean_mask_name, at);
+  const bool is_known = mask_is_prefix(x.shape(), mask.shape(), at);
+  const Composite place(graph, at.where);
+  const int depth = mask.shape().rank();
+  AnyOutput rows = x, flat = mask;
+  if (depth > 1) {
+    if (!is_known) rows = checked_prefix(x, mask);
+    const std::array<AnyOutput, 2> dims{any_reshape(build<SizeOf>({mask}), {1}, {}),
+                                        any_slice(shape_of(rows), {depth}, {-1}, {})};
+    rows = build<Reshape>({rows, any_concat(0, dims)});
+    flat = any_reshape(mask, {-1}, {});
+  } else if (!is_known) {
+    flat = build<Reshape>({mask, any_slice(shape_of(x), {0}, {1}, {})});  // fails if the numbers of rows differ
+  }
+  return build<Gather>({rows, any_reshape(build<Where>({flat}), {-1}, {})}, {}, at);
+}
+
+}  // namespace detail
 
 }  // namespace dflow

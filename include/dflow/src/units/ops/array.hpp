@@ -8,6 +8,7 @@
 #include <dflow/ops/array/constant.ipp>
 #include <dflow/ops/array/fill.ipp>
 #include <dflow/ops/array/gather.ipp>
+#include <dflow/ops/array/gather_nd.ipp>
 #include <dflow/ops/array/index_list.ipp>
 #include <dflow/ops/array/like.ipp>
 #include <dflow/ops/array/one_hot.ipp>
@@ -18,3 +19,5 @@
 #include <dflow/ops/array/strided_slice.ipp>
 #include <dflow/ops/array/tile.ipp>
 #include <dflow/ops/array/transpose.ipp>
+#include <dflow/ops/array/unique.ipp>
+#include <dflow/ops/array/where.ipp>
