@@ -102,50 +102,61 @@ void sparse_positions(KernelContext& context, bool exact) {
 
 namespace detail {
 
-/// The position of an index in a dense tensor, and its row.
-using PlacedRow = std::pair<std::int64_t, std::int64_t>;
+/// Where the rows of input 0 lie in a tensor of the shape of input 1, and the rows by that, equal ones in their order.
+struct SortedRows {
+  std::vector<std::int64_t> positions;  ///< of each row
+  std::vector<std::int64_t> order;      ///< the numbers of the rows
+};
 
-/// The rows of input 0 by their positions in a tensor of the shape of input 1, equal ones by row.
-std::vector<PlacedRow> sorted_rows(KernelContext& context) {
+SortedRows sorted_rows(KernelContext& context) {
   const Tensor<std::int64_t>& indices = context.input<std::int64_t>(0);
   const Shape& dense = context.input(1).shape();
   if (indices.rank() != 2 || dense != Shape{indices.dim(1)}) dflow::detail::refuse_shapes(context);
   const std::span<const std::int64_t> shape = context.input<std::int64_t>(1).span();
-  const std::int64_t count = indices.dim(0);
+  const auto count = static_cast<std::size_t>(indices.dim(0));
   const std::vector<std::int64_t> strides = strides_of(context, shape);
-  std::vector<std::int64_t> positions(static_cast<std::size_t>(count));
-  find_positions(context, count, indices.data(), {shape, strides}, positions.data());
-  std::vector<PlacedRow> rows;
-  rows.reserve(positions.size());
-  for (const std::int64_t position : positions) {
-    rows.emplace_back(position, static_cast<std::int64_t>(rows.size()));
-  }
+  SortedRows rows{std::vector<std::int64_t>(count), std::vector<std::int64_t>(count)};
+  std::vector<std::int64_t>& positions = rows.positions;
+  find_positions(context, indices.dim(0), indices.data(), {shape, strides}, positions.data());
   // Often there is one run of sorted rows, or two of tensors that were joined.
-  const auto second = std::is_sorted_until(rows.begin(), rows.end());
-  if (std::is_sorted(second, rows.end())) {
-    std::inplace_merge(rows.begin(), second, rows.end());
-  } else {
-    std::sort(rows.begin(), rows.end());
+  const auto second = std::is_sorted_until(positions.begin(), positions.end());
+  if (std::is_sorted(second, positions.end())) {
+    std::size_t a = 0, b = static_cast<std::size_t>(second - positions.begin());
+    const std::size_t end_of_a = b;
+    for (std::int64_t& next : rows.order) {
+      const bool is_of_a = a < end_of_a && (b == count || positions[a] <= positions[b]);
+      next = static_cast<std::int64_t>(is_of_a ? a++ : b++);
+    }
+    return rows;
   }
+  std::vector<std::pair<std::int64_t, std::int64_t>> placed;
+  placed.reserve(count);
+  for (const std::int64_t position : positions) {
+    placed.emplace_back(position, static_cast<std::int64_t>(placed.size()));
+  }
+  std::sort(placed.begin(), placed.end());
+  std::transform(placed.begin(), placed.end(), rows.order.begin(), [](const auto& row) { return row.second; });
   return rows;
 }
 
 }  // namespace detail
 
 void sparse_order(KernelContext& context) {
-  const std::vector<detail::PlacedRow> rows = detail::sorted_rows(context);
-  Tensor<std::int64_t>& order = context.allocate_output<std::int64_t>(0, Shape{static_cast<std::int64_t>(rows.size())});
-  std::transform(rows.begin(), rows.end(), order.data(), [](const detail::PlacedRow& row) { return row.second; });
+  const std::vector<std::int64_t> order = detail::sorted_rows(context).order;
+  Tensor<std::int64_t>& y = context.allocate_output<std::int64_t>(0, Shape{context.input(0).dim(0)});
+  std::copy(order.begin(), order.end(), y.data());
 }
 
 void sparse_unique(KernelContext& context) {
-  const std::vector<detail::PlacedRow> rows = detail::sorted_rows(context);
+  const detail::SortedRows rows = detail::sorted_rows(context);
   const Tensor<std::int64_t>& indices = context.input<std::int64_t>(0);
   std::vector<std::int64_t> firsts;
-  Tensor<std::int64_t>& slots = context.allocate_output<std::int64_t>(1, Shape{static_cast<std::int64_t>(rows.size())});
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (i == 0 || rows[i].first != rows[i - 1].first) firsts.push_back(rows[i].second);
-    slots.data()[rows[i].second] = static_cast<std::int64_t>(firsts.size()) - 1;
+  firsts.reserve(rows.order.size());
+  Tensor<std::int64_t>& slots = context.allocate_output<std::int64_t>(1, Shape{indices.dim(0)});
+  const auto position = [&](std::int64_t row) { return rows.positions[static_cast<std::size_t>(row)]; };
+  for (const std::int64_t row : rows.order) {
+    if (firsts.empty() || position(row) != position(firsts.back())) firsts.push_back(row);
+    slots.data()[row] = static_cast<std::int64_t>(firsts.size()) - 1;
   }
   const std::int64_t rank = indices.dim(1);
   std::int64_t* to = context.allocate_output<std::int64_t>(0, {static_cast<std::int64_t>(firsts.size()), rank}).data();

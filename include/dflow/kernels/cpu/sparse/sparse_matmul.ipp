@@ -47,18 +47,26 @@ struct SparseProduct {
   bool conjugate_a, conjugate_b;
 };
 
+/// A part of the sums: rows [row, end) and columns [first, first + width).
+struct SparseBlock {
+  std::int64_t row, end, first, width;
+};
+
 DFLOW_BEGIN_INDEPENDENT_LOOPS
-/// Columns [first, first + width) of the sums [height, product.width].
+/// A block of the sums [height, product.width].
 template <class T, class C>
-void add_products(const SparseProduct& product, std::int64_t first, std::int64_t width, C* sums) {
+void add_products(const SparseProduct& product, const SparseBlock& block, C* sums) {
   const T *const a = static_cast<const T*>(product.a), *const b = static_cast<const T*>(product.b);
-  for (std::int64_t i = 0; i < product.height; ++i) std::fill_n(sums + i * product.width + first, width, C());
+  C* const first = sums + block.first;
+  for (std::int64_t i = block.row; i < block.end; ++i) std::fill_n(first + i * product.width, block.width, C());
   for (std::int64_t k = 0; k < product.count; ++k) {
+    const std::int64_t row = product.rows[2 * k];
+    if (row < block.row || row >= block.end) continue;
     const C factor = static_cast<C>(conjugate_if(a[k], product.conjugate_a));
-    const T* const from = b + product.columns[2 * k] * product.width + first;
-    C* const to = sums + product.rows[2 * k] * product.width + first;
+    const T* const from = b + product.columns[2 * k] * product.width + block.first;
+    C* const to = first + row * product.width;
     DFLOW_INDEPENDENT_ITERATIONS
-    for (std::int64_t j = 0; j < width; ++j) {
+    for (std::int64_t j = 0; j < block.width; ++j) {
       to[j] += factor * static_cast<C>(conjugate_if(from[j], product.conjugate_b));
     }
   }
@@ -68,14 +76,19 @@ DFLOW_END_INDEPENDENT_LOOPS
 template <class T>
 void multiply_sparse(ThreadPool& pool, const SparseProduct& product, void* y) {
   using C = typename SparseSum<T>::type;
+  // Threads without columns of their own have rows: each looks at all entries and adds those of its rows.
   const std::int64_t blocks = (product.width + sparse_columns - 1) / sparse_columns;
+  const std::int64_t parts = std::clamp<std::int64_t>(pool.num_threads() / blocks, 1, product.height);
   const auto add_to = [&](C* sums) {
-    const double cost = static_cast<double>(product.count + product.height) *
+    const double cost = static_cast<double>((product.count + product.height) / parts) *
                         static_cast<double>(std::min(product.width, sparse_columns)) * 0.3;
-    pool.parallel_for(blocks, cost, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t block = begin; block < end; ++block) {
-        const std::int64_t first = block * sparse_columns;
-        add_products<T>(product, first, std::min(sparse_columns, product.width - first), sums);
+    pool.parallel_for(blocks * parts, cost, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t at = begin; at < end; ++at) {
+        const std::int64_t first = at / parts * sparse_columns, part = at % parts;
+        const std::int64_t each = (product.height + parts - 1) / parts, row = std::min(part * each, product.height);
+        add_products<T>(
+            product,
+            {row, std::min(row + each, product.height), first, std::min(sparse_columns, product.width - first)}, sums);
       }
     });
   };
