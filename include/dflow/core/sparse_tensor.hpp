@@ -41,6 +41,7 @@ class SparseTensor {
       : indices_(std::move(indices)), values_(std::move(values)), dense_shape_(std::move(dense_shape)) {
     detail::check_sparse_tensor(indices_, values_, dense_shape_);
   }
+  /// The same with values and extents in braces.
   SparseTensor(Tensor<std::int64_t> indices, std::initializer_list<T> values, const Shape& dense_shape)
       : SparseTensor(std::move(indices), Tensor<T>(Shape{static_cast<std::int64_t>(values.size())}, values),
                      detail::extents_of(dense_shape)) {}

@@ -23,9 +23,10 @@ namespace dflow::detail {
 /// Rows of the table combined without weights, where the table is.
 Expr rows_combined_in_place(const SparseLookup& lookup, const AnyOutput& ids, const AnyOutput& segments, const At& at) {
   GraphStore& graph = *ids.graph();
-  const bool is_variable = lookup.table.node().op->role == OpRole::read_variable;
+  // As any_rows_of: in a body of a loop or a branch the table may be a copy.
+  const bool is_there = lookup.table.node().op->role == OpRole::read_variable && !graph.scope().function.is_valid();
   const ScopeGuard with =
-      is_variable ? enter_colocation(graph, lookup.table.operation(), at.where) : graph.enter(graph.scope());
+      is_there ? enter_colocation(graph, lookup.table.operation(), at.where) : graph.enter(graph.scope());
   const std::array<AnyOutput, 3> edges{lookup.table, ids, segments};
   switch (lookup.combiner) {
     case Combiner::sum:

@@ -80,7 +80,7 @@ void multiply_sparse(ThreadPool& pool, const SparseProduct& product, void* y) {
   const std::int64_t blocks = (product.width + sparse_columns - 1) / sparse_columns;
   const std::int64_t parts = std::clamp<std::int64_t>(pool.num_threads() / blocks, 1, product.height);
   const auto add_to = [&](C* sums) {
-    const double cost = static_cast<double>((product.count + product.height) / parts) *
+    const double cost = static_cast<double>(product.count + product.height) / static_cast<double>(parts) *
                         static_cast<double>(std::min(product.width, sparse_columns)) * 0.3;
     pool.parallel_for(blocks * parts, cost, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t at = begin; at < end; ++at) {
