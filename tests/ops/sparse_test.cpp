@@ -19,7 +19,7 @@ std::vector<T> values_in(const df::Tensor<T>& tensor) {
 }
 
 /// [[0, 5, 0], [7, 0, 2]], with 7 in two parts and out of order.
-df::SparseTensor<double> sparse_rows() { return {{{1, 2}, {1, 0}, {0, 1}, {1, 0}}, {2, 4, 5, 3}, {2, 3}}; }
+df::SparseTensor<double> two_sparse_rows() { return {{{1, 2}, {1, 0}, {0, 1}, {1, 0}}, {2, 4, 5, 3}, {2, 3}}; }
 
 bool has_slices(const df::AnyOutput& y, const df::AnyOutput& x) {
   const std::vector<df::AnyOutput> of{y}, by{x};
@@ -33,7 +33,7 @@ TEST_CASE("sums of a sparse tensor over axes are those of the dense one") {
   const auto x = df::sparse_placeholder<double>(graph, {df::dynamic, df::dynamic});
   df::Session session(graph);
   const auto [all, kept, rows, columns, kept_rows, both] =
-      session.run({{x, sparse_rows()}}, df::sparse_reduce_sum(x), df::sparse_reduce_sum(x, {}, {.keep_dims = true}),
+      session.run({{x, two_sparse_rows()}}, df::sparse_reduce_sum(x), df::sparse_reduce_sum(x, {}, {.keep_dims = true}),
                   df::sparse_reduce_sum(x, 1), df::sparse_reduce_sum(x, {-2}),
                   df::sparse_reduce_sum(x, {-1}, {.keep_dims = true}), df::sparse_reduce_sum(x, {0, 1}));
   CHECK(all.scalar() == 14);
@@ -52,10 +52,10 @@ TEST_CASE("a sparse tensor times, by and plus a dense one") {
   df::Session session(graph);
   const df::Tensor<double> columns({3}, {1, 10, 4}), full({2, 3}, {1, 2, 3, 4, 5, 6});
   const auto [product, quotient, sum] =
-      session.run({{x, sparse_rows()}, {y, columns}, {z, full}}, df::sparse_dense_cwise_mul(x, y),
+      session.run({{x, two_sparse_rows()}, {y, columns}, {z, full}}, df::sparse_dense_cwise_mul(x, y),
                   df::sparse_dense_cwise_div(x, y), df::sparse_tensor_dense_add(x, z));
   CHECK(values_in(product.values()) == std::vector<double>{8, 4, 50, 3});
-  CHECK(values_in(product.indices()) == values_in(sparse_rows().indices()));
+  CHECK(values_in(product.indices()) == values_in(two_sparse_rows().indices()));
   CHECK(values_in(quotient.values()) == std::vector<double>{0.5, 4, 0.5, 3});
   CHECK(values_in(sum) == std::vector<double>{1, 7, 3, 11, 5, 8});
 }
@@ -101,14 +101,14 @@ TEST_CASE("the sum of sparse tensors has the indices of both, each once, and non
   const auto sum = df::sparse_add(a, b), large = df::sparse_add(a, b, 2.0);
   df::Session session(graph);
   const df::SparseTensor<double> other({{0, 0}, {0, 1}, {1, 2}}, {1, -5, 3}, {2, 3});
-  const auto [every, some] = session.run({{a, sparse_rows()}, {b, other}}, sum, large);
+  const auto [every, some] = session.run({{a, two_sparse_rows()}, {b, other}}, sum, large);
   CHECK(values_in(every.indices()) == std::vector<std::int64_t>{0, 0, 0, 1, 1, 0, 1, 2});
   CHECK(values_in(every.values()) == std::vector<double>{1, 0, 7, 5});
   CHECK(values_in(every.dense_shape()) == std::vector<std::int64_t>{2, 3});
   CHECK(values_in(some.indices()) == std::vector<std::int64_t>{1, 0, 1, 2});
   CHECK(values_in(some.values()) == std::vector<double>{7, 5});
   const df::SparseTensor<double> longer({{0, 0}}, {1}, {2, 4});
-  const std::string error = error_of([&] { session.run({{a, sparse_rows()}, {b, longer}}, sum); });
+  const std::string error = error_of([&] { session.run({{a, two_sparse_rows()}, {b, longer}}, sum); });
   CHECK(error.find("SparseAdd: the dense shapes differ") != std::string::npos);
   CHECK(error.find("sparse_test.cpp") != std::string::npos);
 }
@@ -163,7 +163,7 @@ TEST_CASE("a sparse tensor becomes dense with any default, and texts do, too") {
   CHECK(values_in(dense) == std::vector<std::string>{"a", "b", "-", "-", "c", "-"});
   const auto y = df::sparse_tensor_to_dense(x, -1);
   CHECK(values_in(session.run({{x, {{{1}, {3}}, {5, 6}, {4}}}}, y)) == std::vector<double>{-1, 5, -1, 6});
-  const std::string error = error_of([&] { session.run({{x, sparse_rows()}}, y); });
+  const std::string error = error_of([&] { session.run({{x, two_sparse_rows()}}, y); });
   for (const char* part : {"index 1, [1,0], of dense shape [2,3], is out of order: it comes before index 0, [1,2]",
                            "SparseToDense", "sparse_test.cpp"}) {
     CHECK(error.find(part) != std::string::npos);
