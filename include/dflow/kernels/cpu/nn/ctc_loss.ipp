@@ -43,6 +43,7 @@ inline Probability operator*(Probability a, Probability b) {
 static_assert(sizeof(Probability) == 2 * sizeof(double));
 
 inline Probability probability_of_logarithm(double x) {
+  if (x > -log_of_block / 2) return {std::exp(x), 0};
   if (x < least_logarithm) return {};
   const double exponent = std::nearbyint(x / log_of_block);
   return {std::exp(x - exponent * log_of_block), exponent};
@@ -50,7 +51,7 @@ inline Probability probability_of_logarithm(double x) {
 
 /// mantissa * 2^(512 exponent) as a number; 0 if it is too small.
 inline double as_number(double mantissa, double exponent) {
-  if (exponent == 0) return mantissa;
+  if (exponent == 0 || std::isnan(exponent)) return mantissa;
   return exponent < -4 ? 0.0 : std::ldexp(mantissa, 512 * static_cast<int>(std::min(exponent, 4.0)));
 }
 
