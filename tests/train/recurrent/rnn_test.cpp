@@ -139,6 +139,37 @@ TEST_CASE("a loop over the steps gives what steps one by one give, from either e
   check([] { return df::LstmCell(units); });
   check([] { return df::StackedCells(df::GruCell(3), df::LstmCell(units)); });
   check([] { return df::DropoutCell(df::LstmCell(units), {.training = df::Training(false)}); });
+  check([] { return df::ProjectionCell(df::GruCell(3), {.inputs = 2, .outputs = units}); });
+  check([] { return df::ProjectionCell(df::ResidualCell(df::LstmCell(units)), {.inputs = units}); });
+}
+
+TEST_CASE("a projection is a linear layer around a cell, and a residual adds the input to the output") {
+  df::Graph graph;
+  const auto half = df::init::constant(0.5);
+  const auto x = row(graph, {1.0f, 2.0f}), h = row(graph, {0.1f, 0.1f});
+  const df::BasicRnnCell plain(2, {.kernel_initializer = half});
+  const df::ProjectionCell projection(df::BasicRnnCell(2, {.kernel_initializer = half}),
+                                      {.inputs = 3, .outputs = 1, .kernel_initializer = half});
+  const df::ResidualCell residual(plain);
+  const auto [projected, state] = projection(x, h);
+  const auto [sum, last] = residual(x, h);
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  // 3 columns of 1.5 and 2 of 0.1: tanh(2.25 + 0.1). Then half of two of them.
+  const auto [output, next, added, inner] = session.run(projected, state, sum, last);
+  CHECK(output.shape() == df::Shape({1, 1}));
+  CHECK(output(0, 0) == Approx(std::tanh(2.35)));
+  CHECK(next(0, 1) == Approx(std::tanh(2.35)));
+  CHECK(inner(0, 0) == Approx(std::tanh(1.6)));
+  CHECK(added(0, 0) == Approx(1 + std::tanh(1.6)));
+  CHECK(added(0, 1) == Approx(2 + std::tanh(1.6)));
+  std::vector<std::string> names;
+  for (const df::AnyVariable& variable : df::global_variables(graph)) names.emplace_back(variable.name());
+  CHECK(std::count(names.begin(), names.end(), "input_projection/kernel") == 1);
+  CHECK(std::count(names.begin(), names.end(), "output_projection/bias") == 1);
+  // Nothing is broadcast.
+  const df::ResidualCell one(df::BasicRnnCell(1));
+  CHECK(code_of([&] { return one(x, row(graph, {0.1f})); }) == df::Code::invalid_argument);
 }
 
 TEST_CASE("a loop over no steps, or of no sequences, gives none, however little the graph knows of their number") {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/ops/nn/dropout.hpp>
+#include <dflow/ops/reduction/add_n.hpp>
 #include <dflow/train/layers.hpp>
 
 #include <cstddef>
@@ -238,6 +239,76 @@ class DropoutCell {
  private:
   Cell cell_;
   DropoutCellOptions options_;
+};
+
+struct ProjectionCellOptions {
+  std::int64_t inputs = 0;   ///< columns that the cell gets; 0: the input as it is
+  std::int64_t outputs = 0;  ///< columns that the whole gives; 0: the cell's output as it is
+  Initializer kernel_initializer = init::glorot_uniform();
+  Initializer bias_initializer = init::zeros();
+};
+
+/// A cell with a linear layer before it, behind it or both, as TensorFlow's InputProjectionWrapper and
+/// OutputProjectionWrapper. The state is the cell's own. The variables are "input_projection/kernel" and so on, beside
+/// the cell's.
+///
+/// Errors, of a call: those of `Dense` and of the cell.
+template <class Cell>
+class ProjectionCell {
+ public:
+  template <class T>
+  using State = typename Cell::template State<T>;
+
+  explicit ProjectionCell(Cell cell, const ProjectionCellOptions& options)
+      : cell_(std::move(cell)),
+        before_(layer(options, options.inputs, "input_projection")),
+        behind_(layer(options, options.outputs, "output_projection")) {}
+
+  template <AllowedFor<Conv2D> T>
+  std::tuple<Output<T>, State<T>> operator()(const Output<T>& x, const State<T>& state, const At& at = {}) const {
+    auto [output, next] = cell_(before_ ? (*before_)(x, At{.where = at.where}) : x, state, at);
+    return {behind_ ? (*behind_)(output, At{.where = at.where}) : output, next};
+  }
+  template <AllowedFor<Conv2D> T>
+  State<T> zero_state(const Output<T>& x, int axis = 0, const At& at = {}) const {
+    return cell_.zero_state(x, axis, at);
+  }
+
+ private:
+  static std::optional<Dense> layer(const ProjectionCellOptions& options, std::int64_t units, std::string_view name) {
+    if (units == 0) return std::nullopt;
+    return Dense(
+        units,
+        {.kernel_initializer = options.kernel_initializer, .bias_initializer = options.bias_initializer, .name = name});
+  }
+
+  Cell cell_;
+  std::optional<Dense> before_, behind_;
+};
+
+/// A cell whose input is added to its output (He et al. 2015, arXiv:1512.03385), as TensorFlow's ResidualWrapper.
+///
+/// Errors, of a call: InvalidArgument unless the output has the shape of the input.
+template <class Cell>
+class ResidualCell {
+ public:
+  template <class T>
+  using State = typename Cell::template State<T>;
+
+  explicit ResidualCell(Cell cell) : cell_(std::move(cell)) {}
+
+  template <AllowedFor<Conv2D> T>
+  std::tuple<Output<T>, State<T>> operator()(const Output<T>& x, const State<T>& state, const At& at = {}) const {
+    auto [output, next] = cell_(x, state, at);
+    return {add_n<T>({x, output}, At{.where = at.where}), next};
+  }
+  template <AllowedFor<Conv2D> T>
+  State<T> zero_state(const Output<T>& x, int axis = 0, const At& at = {}) const {
+    return cell_.zero_state(x, axis, at);
+  }
+
+ private:
+  Cell cell_;
 };
 
 }  // namespace dflow
