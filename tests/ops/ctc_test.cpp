@@ -27,7 +27,7 @@ namespace df = dflow;
 namespace {
 
 template <class T>
-df::SparseOutput<T> sparse_rows(df::Graph& graph, const std::vector<std::vector<T>>& rows) {
+df::SparseOutput<T> rows_of_labels(df::Graph& graph, const std::vector<std::vector<T>>& rows) {
   std::vector<std::int64_t> indices;
   std::vector<T> values;
   std::size_t most = 0;
@@ -46,7 +46,7 @@ df::SparseOutput<T> sparse_rows(df::Graph& graph, const std::vector<std::vector<
 }
 
 template <class T>
-std::vector<T> elements_of(const df::Tensor<T>& tensor) {
+std::vector<T> ctc_elements(const df::Tensor<T>& tensor) {
   return {tensor.begin(), tensor.end()};
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("the loss of CTC is minus the logarithm of the sum over all paths") {
   // Graves 2012, figure 7.5: the paths of "a" are a-, aa and -a, with 0.3 and 0.4 for a.
   df::Graph graph;
   const auto x = df::placeholder<double>(graph, {2, 1, 2});
-  const auto loss = df::ctc_loss(x, sparse_rows<std::int32_t>(graph, {{0}}), df::Tensor<std::int32_t>({1}, {2}));
+  const auto loss = df::ctc_loss(x, rows_of_labels<std::int32_t>(graph, {{0}}), df::Tensor<std::int32_t>({1}, {2}));
   CHECK(loss.shape() == df::PartialShape({1}));
   df::Session session(graph);
   const df::Tensor<double> logits({2, 1, 2}, {std::log(0.3), std::log(0.7), std::log(0.4), std::log(0.6)});
@@ -104,7 +104,7 @@ TEST_CASE("the loss of CTC is minus the logarithm of the sum over all paths") {
   CHECK(best.log_probability.shape() == df::PartialShape({1, 2}));
   const auto [first, second, scores] =
       session.run({{x, logits}}, best.decoded[0].values, best.decoded[1].values, best.log_probability);
-  CHECK(elements_of(first) == std::vector<std::int64_t>{0});
+  CHECK(ctc_elements(first) == std::vector<std::int64_t>{0});
   CHECK(second.num_elements() == 0);
   CHECK(scores(0, 0) == Approx(std::log(0.58)).epsilon(1e-14));
   CHECK(scores(0, 1) == Approx(std::log(0.42)).epsilon(1e-14));
@@ -112,13 +112,13 @@ TEST_CASE("the loss of CTC is minus the logarithm of the sum over all paths") {
   const auto greedy = df::ctc_greedy_decoder(x, df::Tensor<std::int32_t>({1}, {2}));
   const auto [labels, dense_shape] = session.run({{x, logits}}, greedy.decoded.values, greedy.decoded.dense_shape);
   CHECK(labels.num_elements() == 0);
-  CHECK(elements_of(dense_shape) == std::vector<std::int64_t>{1, 0});
+  CHECK(ctc_elements(dense_shape) == std::vector<std::int64_t>{1, 0});
 }
 
 TEST_CASE("the gradient of CTC's losses is weighted by item, and has none itself") {
   df::Graph graph;
   const auto x = df::placeholder<float>(graph, {3, 2, 3});
-  const auto labels = sparse_rows<std::int32_t>(graph, {{0}, {1, 0}});
+  const auto labels = rows_of_labels<std::int32_t>(graph, {{0}, {1, 0}});
   const df::Tensor<std::int32_t> lengths({2}, {2, 3});
   const auto losses = df::ctc_loss(x, labels, lengths);
   const auto slope = df::gradients(df::reduce_sum(losses * df::Tensor<float>({2}, {2, -1})), x);
@@ -151,12 +151,12 @@ TEST_CASE("a beam that holds all prefixes finds what a search through all paths 
     const auto scores = session.run({{x, logits}}, found.log_probability);
     for (std::size_t p = 0; p < 4; ++p) {
       const auto labels = session.run({{x, logits}}, found.decoded[p].values);
-      CHECK(elements_of(labels) == expected[p].second);
+      CHECK(ctc_elements(labels) == expected[p].second);
       CHECK(scores(0, static_cast<std::int64_t>(p)) == Approx(std::log(expected[p].first)).epsilon(1e-12));
     }
     // And the loss of the best sequence is minus its score.
     const std::vector<std::int32_t> best(expected[0].second.begin(), expected[0].second.end());
-    const auto loss = df::ctc_loss(x, sparse_rows<std::int32_t>(graph, {best}), df::Tensor<std::int32_t>({1}, {6}));
+    const auto loss = df::ctc_loss(x, rows_of_labels<std::int32_t>(graph, {best}), df::Tensor<std::int32_t>({1}, {6}));
     CHECK(session.run({{x, logits}}, loss)(0) == Approx(-scores(0, 0)).epsilon(1e-12));
   }
 }
@@ -169,16 +169,16 @@ TEST_CASE("distances of decoded labels from the truth are those of an edge") {
   at(0, 0, 0) = at(1, 0, 0) = at(2, 0, 1) = at(0, 1, 2) = at(1, 1, 1) = at(2, 1, 2) = 1;
   const auto [decoded, score] =
       df::ctc_greedy_decoder(x, df::Tensor<std::int32_t>({2}, {3, 3}), {.merge_repeated = true});
-  const auto truth = sparse_rows<std::int64_t>(graph, {{0, 1, 1, 0}, {1}});
+  const auto truth = rows_of_labels<std::int64_t>(graph, {{0, 1, 1, 0}, {1}});
   const auto distances = df::edit_distance(decoded, truth), edits = df::edit_distance(decoded, truth, {false});
   CHECK(distances.shape() == df::PartialShape({df::dynamic}));
   df::Session session(graph);
   const auto [normalized, plain, scores] = session.run({{x, at}}, distances, edits, score);
-  CHECK(elements_of(normalized) == std::vector<float>{0.5f, 0});
-  CHECK(elements_of(plain) == std::vector<float>{2, 0});
-  CHECK(elements_of(scores) == std::vector<float>{-3, -3});
-  const auto texts = df::edit_distance(sparse_rows<std::string>(graph, {{"a", "b"}}),
-                                       sparse_rows<std::string>(graph, {{"b", "b", "c"}}), {.normalize = false});
+  CHECK(ctc_elements(normalized) == std::vector<float>{0.5f, 0});
+  CHECK(ctc_elements(plain) == std::vector<float>{2, 0});
+  CHECK(ctc_elements(scores) == std::vector<float>{-3, -3});
+  const auto texts = df::edit_distance(rows_of_labels<std::string>(graph, {{"a", "b"}}),
+                                       rows_of_labels<std::string>(graph, {{"b", "b", "c"}}), {.normalize = false});
   CHECK(texts.shape() == df::PartialShape({1}));
   CHECK(session.run(texts)(0) == 2);
 }
@@ -187,7 +187,7 @@ TEST_CASE("an error of CTC names the op, the position and the line") {
   df::Graph graph;
   const auto x = df::placeholder<float>(graph);
   const auto fed = df::placeholder<std::int32_t>(graph);
-  const auto loss = df::ctc_loss(x, sparse_rows<std::int32_t>(graph, {{0, 1}, {1}}), fed);
+  const auto loss = df::ctc_loss(x, rows_of_labels<std::int32_t>(graph, {{0, 1}, {1}}), fed);
   df::Session session(graph);
   const df::Tensor<float> at = df::Tensor<float>::zeros({4, 2, 3});
   const df::Status status = status_of([&] {
