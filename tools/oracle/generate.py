@@ -38,6 +38,7 @@ FAMILIES = [
     "data_flow",
     "strings",
     "sequence",
+    "vocabulary",
 ]
 
 PROGRAMS = "programs"

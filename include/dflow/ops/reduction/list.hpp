@@ -7,13 +7,15 @@
 #include <dflow/ops/reduction/scan.hpp>
 #include <dflow/ops/reduction/segment.hpp>
 #include <dflow/ops/reduction/sorted_segment.hpp>
+#include <dflow/ops/reduction/top_k.hpp>
 
 namespace dflow {
 
 /// The family's ops in the standard table: over axes, segments or inputs.
-using ReductionOps = TypeList<Sum, Mean, Prod, Max, Min, All, Any, ArgMax, ArgMin, ReducedShape, ExclusiveProd,
-                              ExclusiveProdGrad, AddN, UnsortedSegmentSum, Cumsum, Cumprod, LinearScan, SegmentSum,
-                              SegmentMean, SegmentProd, SegmentMin, SegmentMax, SparseSegmentSum, SparseSegmentMean,
-                              SparseSegmentSqrtN, SparseSegmentSumGrad, SparseSegmentMeanGrad, SparseSegmentSqrtNGrad>;
+using ReductionOps =
+    TypeList<Sum, Mean, Prod, Max, Min, All, Any, ArgMax, ArgMin, ReducedShape, ExclusiveProd, ExclusiveProdGrad, AddN,
+             UnsortedSegmentSum, Cumsum, Cumprod, LinearScan, SegmentSum, SegmentMean, SegmentProd, SegmentMin,
+             SegmentMax, SparseSegmentSum, SparseSegmentMean, SparseSegmentSqrtN, SparseSegmentSumGrad,
+             SparseSegmentMeanGrad, SparseSegmentSqrtNGrad, TopKV2, InTopK>;
 
 }  // namespace dflow

@@ -6,3 +6,4 @@
 #include <dflow/kernels/cpu/reduction/list.hpp>
 #include <dflow/kernels/cpu/reduction/scan.ipp>
 #include <dflow/kernels/cpu/reduction/sorted_segment.ipp>
+#include <dflow/kernels/cpu/reduction/top_k.ipp>

@@ -8,4 +8,5 @@
 #include <dflow/kernels/cpu/reduction/scan.hpp>
 #include <dflow/kernels/cpu/reduction/segment.hpp>
 #include <dflow/kernels/cpu/reduction/sorted_segment.hpp>
+#include <dflow/kernels/cpu/reduction/top_k.hpp>
 #include <dflow/ops/reduction/list.hpp>

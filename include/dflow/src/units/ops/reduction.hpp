@@ -9,3 +9,4 @@
 #include <dflow/ops/reduction/segment.ipp>
 #include <dflow/ops/reduction/sorted_segment.ipp>
 #include <dflow/ops/reduction/statistics.ipp>
+#include <dflow/ops/reduction/top_k.ipp>
