@@ -57,11 +57,15 @@ constexpr std::size_t field_count() {
     return 8;
   } else if constexpr (!requires { T{any, any, any, any, any, any, any, any, any, any}; }) {
     return 9;
+  } else if constexpr (!requires { T{any, any, any, any, any, any, any, any, any, any, any}; }) {
+    return 10;
+  } else if constexpr (!requires { T{any, any, any, any, any, any, any, any, any, any, any, any}; }) {
+    return 11;
   } else {
     static_assert(
-        !requires { T{any, any, any, any, any, any, any, any, any, any, any}; },
-        "an op's Attrs struct may have at most 10 fields");
-    return 10;
+        !requires { T{any, any, any, any, any, any, any, any, any, any, any, any, any}; },
+        "an op's Attrs struct may have at most 12 fields");
+    return 12;
   }
 }
 
@@ -101,9 +105,15 @@ constexpr auto visit_fields(T& object, const Visitor& visitor) {
   } else if constexpr (n == 9) {
     auto& [a, b, c, d, e, f, g, h, i] = object;
     return visitor(a, b, c, d, e, f, g, h, i);
-  } else {
+  } else if constexpr (n == 10) {
     auto& [a, b, c, d, e, f, g, h, i, j] = object;
     return visitor(a, b, c, d, e, f, g, h, i, j);
+  } else if constexpr (n == 11) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k] = object;
+    return visitor(a, b, c, d, e, f, g, h, i, j, k);
+  } else {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l] = object;
+    return visitor(a, b, c, d, e, f, g, h, i, j, k, l);
   }
 }
 
@@ -134,6 +144,11 @@ constexpr std::string_view last_identifier(std::string_view text) {
   return text.substr(begin, end - begin);
 }
 
+#if defined(__clang__)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wundefined-var-template"
+#endif
+
 #if defined(__CUDACC__)
 /// nvcc does not take a pointer to a field as a template argument; device code has no use for names.
 template <class T>
@@ -145,10 +160,6 @@ consteval std::array<std::string_view, num_fields<T>> names_of_fields() {
 template <FieldPointer field>
 inline constexpr std::string_view name_of = last_identifier(pretty_name<field>());
 
-#if defined(__clang__)
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wundefined-var-template"
-#endif
 template <class T>
 consteval std::array<std::string_view, num_fields<T>> names_of_fields() {
   constexpr std::size_t n = num_fields<T>;
@@ -187,16 +198,23 @@ consteval std::array<std::string_view, num_fields<T>> names_of_fields() {
     return {name_of<FieldPointer{&a}>, name_of<FieldPointer{&b}>, name_of<FieldPointer{&c}>,
             name_of<FieldPointer{&d}>, name_of<FieldPointer{&e}>, name_of<FieldPointer{&f}>,
             name_of<FieldPointer{&g}>, name_of<FieldPointer{&h}>, name_of<FieldPointer{&i}>};
-  } else {
+  } else if constexpr (n == 10) {
     auto& [a, b, c, d, e, f, g, h, i, j] = Specimen<T>::object.value;
     return {name_of<FieldPointer{&a}>, name_of<FieldPointer{&b}>, name_of<FieldPointer{&c}>, name_of<FieldPointer{&d}>,
             name_of<FieldPointer{&e}>, name_of<FieldPointer{&f}>, name_of<FieldPointer{&g}>, name_of<FieldPointer{&h}>,
             name_of<FieldPointer{&i}>, name_of<FieldPointer{&j}>};
+  } else if constexpr (n == 11) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k] = Specimen<T>::object.value;
+    return {name_of<FieldPointer{&a}>, name_of<FieldPointer{&b}>, name_of<FieldPointer{&c}>, name_of<FieldPointer{&d}>,
+            name_of<FieldPointer{&e}>, name_of<FieldPointer{&f}>, name_of<FieldPointer{&g}>, name_of<FieldPointer{&h}>,
+            name_of<FieldPointer{&i}>, name_of<FieldPointer{&j}>, name_of<FieldPointer{&k}>};
+  } else {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l] = Specimen<T>::object.value;
+    return {name_of<FieldPointer{&a}>, name_of<FieldPointer{&b}>, name_of<FieldPointer{&c}>, name_of<FieldPointer{&d}>,
+            name_of<FieldPointer{&e}>, name_of<FieldPointer{&f}>, name_of<FieldPointer{&g}>, name_of<FieldPointer{&h}>,
+            name_of<FieldPointer{&i}>, name_of<FieldPointer{&j}>, name_of<FieldPointer{&k}>, name_of<FieldPointer{&l}>};
   }
 }
-#if defined(__clang__)
-#pragma clang diagnostic pop
-#endif
 #endif
 
 template <class T, std::size_t I>
@@ -334,10 +352,6 @@ struct DescribeFields {
   }
 };
 
-#if defined(__clang__)
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wundefined-var-template"
-#endif
 template <class Attrs>
 consteval std::array<AttrField, num_fields<Attrs>> describe_fields() {
   constexpr auto names = names_of_fields<Attrs>();
