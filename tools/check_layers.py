@@ -99,7 +99,7 @@ MAX_FOLDER_FILES = 40
 MIN_FOLDER_FILES = 4
 # Folders with fewer files, as they are today: this list only gets shorter.
 SMALL_FOLDERS = {
-    "include/dflow/interop", "include/dflow/kernels/collectives", "include/dflow/kernels/cpu/random",
+    "include/dflow/interop", "include/dflow/kernels/collectives",
     "include/dflow/kernels/cpu/routines/state", "include/dflow/kernels/cpu/send_recv", "include/dflow/kernels/cpu/summary",
     "include/dflow/kernels/cuda/data_flow", "include/dflow/kernels/cuda/random", "include/dflow/kernels/cuda/send_recv",
     "include/dflow/ops/collective", "include/dflow/ops/send_recv", "include/dflow/runtime/cuda",

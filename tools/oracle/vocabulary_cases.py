@@ -9,6 +9,7 @@ from element_types import FLOATS, INTS, REALS
 def add(f):
     _top_k(f)
     _in_top_k(f)
+    _candidates(f)
 
 
 def _distinct(*shape, step=7):
@@ -91,3 +92,63 @@ def _in_top_k_row(f, name, x, targets, k, types, dtype="int32"):
     ).numpy()
     source = f"tensorflow {tf.__version__} raw_ops.InTopKV2 float32"
     f.case("InTopK", name, [element(x), fixed(targets, dtype)], [fixed(result, "bool")], types, source, attrs={"k": k})
+
+
+def _candidates(f):
+    def add_row(op, name, arguments, attrs):
+        ids = {key: fixed(np.array(value, dtype=np.int64), "int64") for key, value in arguments.items()}
+        f.raw(op, name, ids, ["float64"], attrs=attrs, output_roles=["fixed"] * 3)
+
+    def hits(name, classes, candidates):
+        arguments = {"true_classes": classes, "sampled_candidates": candidates}
+        add_row("ComputeAccidentalHits", name, arguments, {"num_true": np.shape(classes)[1]})
+
+    hits("some", [[0, 3], [5, 5], [7, 2]], [5, 9, 0, 2, 11])
+    hits("none", [[0, 3], [5, 5]], [1, 2])
+    hits("candidates that repeat", [[4], [2], [4]], [4, 2, 4, 2, 3])
+    hits("no rows", np.zeros((0, 2)), [1, 2])
+    hits("no candidates", [[1, 2]], np.zeros(0))
+    hits("any numbers", [[-1], [2**62], [0]], [2**62, -1])
+    for name, classes, num_sampled in [("all", [[0, 3], [1, 1]], 4), ("one", [[0]], 1), ("no rows", np.zeros((0, 3)), 5)]:
+        attrs = {"num_true": np.shape(classes)[1], "num_sampled": num_sampled, "unique": True}
+        add_row("AllCandidateSampler", name, {"true_classes": classes}, attrs)
+
+    def bad(op, name, classes, when, match, **attrs):
+        attrs = {"num_true": 1, "num_sampled": 2, "unique": True, "range_max": 4, "seed": 3} | attrs
+        if op == "AllCandidateSampler":
+            del attrs["range_max"]
+        f.error(op, name, [fixed(np.array(classes, dtype=np.int64), "int64")], when, attrs=attrs, match=match)
+
+    samplers = ["UniformCandidateSampler", "LogUniformCandidateSampler", "LearnedUnigramCandidateSampler",
+                "ThreadUnsafeUnigramCandidateSampler"]  # fmt: skip
+    for op in samplers:
+        bad(op, "more than there are", [[1]], "build", "num_sampled = 5 unique candidates are more than range_max = 4", num_sampled=5)
+        bad(op, "no classes", [[1]], "build", "range_max = 0: there are no classes", range_max=0)
+        bad(op, "a class beyond the range", [[1], [4]], "run", "true_classes[1,0] = 4 is outside [0, 4)")
+        bad(op, "a negative class", [[1, -1]], "run", "true_classes[0,1] = -1 is outside [0, 4)", num_true=2)
+    for op in [*samplers, "AllCandidateSampler"]:
+        bad(op, "no candidates", [[1]], "build", "num_sampled = 0 is below 1", num_sampled=0)
+        bad(op, "another number of true classes", [[1, 2]], "build", op, num_true=3)
+        bad(op, "a vector", [1], "build", op)
+        bad(op, "true classes of none", np.zeros((2, 0)), "build", "num_true = 0 is below 1", num_true=0)
+    bad("AllCandidateSampler", "a class beyond the range", [[1], [2]], "run", "true_classes[1,0] = 2 is outside [0, 2)")
+    op, weights = "FixedUnigramCandidateSampler", {"unigrams": [1.0, 0.0, 2.0, 0.5]}
+    bad(op, "no weights", [[1]], "build", "either unigrams or a vocab_file")
+    bad(op, "weights and a file", [[1]], "build", "either unigrams or a vocab_file", vocab_file="words", **weights)
+    bad(op, "a shard beyond the shards", [[1]], "build", "shard = 2 is outside", shard=2, num_shards=2, **weights)
+    bad(op, "no shards", [[1]], "build", "num_shards = 0", num_shards=0, **weights)
+    bad(op, "a negative number of reserved classes", [[1]], "build", "num_reserved_ids = -1", num_reserved_ids=-1, **weights)
+    bad(op, "too few weights", [[1]], "run", "range_max = 4 is not the number", unigrams=[1.0, 2.0])
+    bad(op, "too many weights", [[1]], "run", "range_max = 4 is not the number", num_reserved_ids=1, **weights)
+    bad(op, "very many reserved classes", [[1]], "run", "range_max = 4 is not", num_reserved_ids=2**63 - 1, num_shards=3, **weights)
+    bad(op, "a negative weight", [[1]], "run", "unigrams[1] = -1 is no weight", unigrams=[1.0, -1.0, 1.0, 1.0])
+    bad(op, "an infinite weight", [[1]], "run", "unigrams[1] = 0 is no weight", distortion=-1.0, **weights)
+    bad(op, "no weight above 0", [[1]], "run", "no class has a weight above 0", unigrams=[0.0, 0.0, 0.0, 0.0])
+    bad(op, "more than have a weight", [[1]], "run", "more than the 3 classes with a weight", num_sampled=4, **weights)
+    bad(op, "a class beyond the range", [[4]], "run", "true_classes[0,0] = 4 is outside [0, 4)", **weights)
+    logits = element([[0.5, 1, -1], [2, 2, 2]])
+    f.error("Multinomial", "a negative number", [logits, fixed(-1)], "run", match="num_samples = -1 is negative")
+    f.error("Multinomial", "no classes", [element(np.zeros((2, 0))), fixed(1)], "build", match="there are no classes")
+    f.error("Multinomial", "a vector of logits", [element([1, 2]), fixed(1)], "build")
+    lost = element([[0.5, 1], [-np.inf, np.nan]])
+    f.error("Multinomial", "a row without a finite logit", [lost, fixed(3)], "run", match="row 1 of logits has no number that is finite")

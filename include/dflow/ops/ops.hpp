@@ -18,6 +18,7 @@
 #include <dflow/ops/nn/conv3d.hpp>
 #include <dflow/ops/nn/local_response.hpp>
 #include <dflow/ops/nn/pool3d.hpp>
+#include <dflow/ops/nn/sampled_losses.hpp>
 #include <dflow/ops/operators.hpp>
 #include <dflow/ops/reduction/statistics.hpp>
 #include <dflow/ops/sparse/embedding_sparse.hpp>

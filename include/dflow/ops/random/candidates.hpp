@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace dflow {
@@ -21,6 +22,8 @@ struct CandidateAttrs {
 namespace detail {
 void infer_candidates(InferContext& context, std::int64_t num_true, std::int64_t num_sampled);
 void infer_candidates(InferContext& context, const CandidateAttrs& attrs);
+/// num_true, the known width of true_classes. Errors: InvalidArgument if it is not known.
+std::int64_t width_of_classes(const AnyOutput& classes, std::string_view op, const At& at);
 }  // namespace detail
 
 /// The base of candidate samplers: true_classes [batch, num_true] -> sampled_candidates [num_sampled],

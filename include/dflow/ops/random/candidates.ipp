@@ -28,7 +28,6 @@ void infer_candidates(InferContext& context, const CandidateAttrs& attrs) {
   }
 }
 
-/// num_true, the known width of true_classes.
 std::int64_t width_of_classes(const AnyOutput& classes, std::string_view op, const At& at) {
   static_cast<void>(graph_of({&classes, 1}, op, at));
   const PartialShape& shape = classes.shape();

@@ -2,11 +2,11 @@
 
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/op/expr.hpp>
+#include <dflow/ops/array/fill.hpp>
 #include <dflow/ops/array/index_list.hpp>
 #include <dflow/ops/array/reshape.hpp>
 #include <dflow/ops/array/shape.hpp>
 #include <dflow/ops/array/strided_slice.hpp>
-#include <dflow/ops/data_flow/partition.hpp>
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/reduction/segment.hpp>
 #include <dflow/ops/reduction/top_k.hpp>
@@ -47,7 +47,7 @@ void TopKV2::gradient(GradientContext& context) {
     // The last extent: the position -1 of the shape.
     const Expr width =
         AnyOutput(build<StridedSlice>({shape_of(x), vector(-1), vector(0), vector(1)}, {.shrink_axis_mask = 1}));
-    const Expr row = Expr(detail::positions_like(flat)) / k;
+    const Expr row = Expr(detail::counting(build<SizeOf>({flat}))) / k;
     ids = row * width + Expr(flat);
   }
   const AnyOutput dy = detail::any_reshape(context.dy(0), {-1}, {});

@@ -17,5 +17,6 @@
 #include <dflow/ops/nn/pool2d.ipp>
 #include <dflow/ops/nn/pool3d.ipp>
 #include <dflow/ops/nn/pool_argmax.ipp>
+#include <dflow/ops/nn/sampled_losses.ipp>
 #include <dflow/ops/nn/softmax.ipp>
 #include <dflow/ops/nn/window.ipp>
