@@ -18,7 +18,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -268,13 +267,34 @@ std::span<const std::int64_t> checked_classes(const KernelContext& context, std:
   return ids;
 }
 
+/// Numbers that are not negative, each at the first free place from that of its hash on.
+class NumberSet {
+ public:
+  /// For at most so many numbers.
+  explicit NumberSet(std::size_t size) : places_(std::bit_ceil(2 * size), free_place) {}
+  /// False if the number is there already.
+  bool insert(std::int64_t number) {
+    const std::size_t last = places_.size() - 1;
+    const std::uint64_t hash = static_cast<std::uint64_t>(number) * 0x9E3779B97F4A7C15u;  // Knuth 1973, 6.4
+    std::size_t i = static_cast<std::size_t>(hash >> 32) & last;
+    for (; places_[i] != free_place; i = (i + 1) & last) {
+      if (places_[i] == number) return false;
+    }
+    places_[i] = number;
+    return true;
+  }
+
+ private:
+  static constexpr std::int64_t free_place = -1;
+  std::vector<std::int64_t> places_;
+};
+
 /// Draws candidates until all are unlike, and returns the number of tries.
 std::int64_t draw_unique(KernelContext& context, CandidateWords& words, const CandidateClasses& classes,
                          std::span<std::int64_t> candidates) {
   constexpr std::int64_t most_tries = std::numeric_limits<std::int32_t>::max();
   constexpr std::int64_t between_looks = 1 << 14;
-  std::unordered_set<std::int64_t> used;
-  used.reserve(candidates.size());
+  NumberSet used(candidates.size());
   std::int64_t tries = 0;
   for (std::size_t i = 0; i < candidates.size();) {
     if (++tries == most_tries) {
@@ -285,7 +305,7 @@ std::int64_t draw_unique(KernelContext& context, CandidateWords& words, const Ca
       throw_error(context.step().cancellation.status());
     }
     const std::int64_t id = classes.draw(words);
-    if (used.insert(id).second) candidates[i++] = id;
+    if (used.insert(id)) candidates[i++] = id;
   }
   return tries;
 }

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
+#include <cstddef>
 #include <limits>
 #include <type_traits>
 #include <vector>
@@ -42,9 +44,8 @@ void make_keys(const void* x, std::int64_t n, std::uint64_t* keys) {
   for (std::int64_t i = 0; i < n; ++i) keys[i] = order_key(elements[i]);
 }
 
-template <class Types>
 MakeKeys keys_of(DType dtype) {
-  return visit_dtype<Types>(dtype, []<class T>() -> MakeKeys { return &make_keys<T>; });
+  return visit_dtype<RealTypes>(dtype, []<class T>() -> MakeKeys { return &make_keys<T>; });
 }
 
 struct RankedElement {
@@ -86,6 +87,21 @@ void choose_top(const void* x, std::size_t element_bytes, MakeKeys make, std::in
   if (best.size() > wanted) keep_first();
 }
 
+/// Less than k predictions are larger than that of the target, and all are finite.
+template <class T>
+bool is_among_first(const T* predictions, std::int64_t classes, std::int64_t target, std::int64_t k) {
+  using F = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  if (target < 0 || target >= classes) return false;
+  const F wanted = static_cast<F>(predictions[target]);
+  std::int64_t larger = 0;
+  for (std::int64_t i = 0; i < classes; ++i) {
+    const F prediction = static_cast<F>(predictions[i]);
+    if (!std::isfinite(prediction)) return false;
+    if (prediction > wanted && ++larger >= k) return false;
+  }
+  return larger < k;
+}
+
 }  // namespace detail
 
 void top_k(KernelContext& context, bool sorted) {
@@ -101,7 +117,7 @@ void top_k(KernelContext& context, bool sorted) {
   auto* const indices = static_cast<std::int32_t*>(context.allocate_output(1, shape).raw_data());
   if (shape.num_elements() == 0) return;
   const DType dtype = x.dtype();
-  const detail::MakeKeys make = detail::keys_of<RealTypes>(dtype);
+  const detail::MakeKeys make = detail::keys_of(dtype);
   const double cost_ns = static_cast<double>(n) * 1.5 + static_cast<double>(k) * 20;
   context.pool().parallel_for(rows, cost_ns, [&](std::int64_t first, std::int64_t end) {
     std::vector<detail::RankedElement> best;
@@ -123,44 +139,21 @@ void top_k(KernelContext& context, bool sorted) {
 }
 
 void in_top_k(KernelContext& context, std::int64_t k) {
-  using dflow::detail::element;
   const AnyTensor &predictions = context.input(0), &targets = context.input(1);
   const Shape shape = dflow::detail::inferred_shape(context);
   bool* const y = context.allocate_output<bool>(0, shape).data();
   const std::int64_t classes = predictions.dim(1);
-  const DType dtype = predictions.dtype();
-  const detail::MakeKeys make = detail::keys_of<FloatTypes>(dtype);
-  // The keys of the infinities, between which numbers lie.
-  const auto [low, high] = [dtype]() -> std::pair<std::uint64_t, std::uint64_t> {
-    constexpr double infinity = std::numeric_limits<double>::infinity();
-    constexpr float short_infinity = std::numeric_limits<float>::infinity();
-    if (dtype == DType::float64) return {detail::order_key(-infinity), detail::order_key(infinity)};
-    return {detail::order_key(-short_infinity), detail::order_key(short_infinity)};
-  }();
-  const auto is_among_first = [&, low = low, high = high](std::int64_t row, std::int64_t target) {
-    if (target < 0 || target >= classes) return false;
-    std::uint64_t of_target = 0;
-    make(element(predictions, row * classes + target), 1, &of_target);
-    std::int64_t larger = 0, finite = 0;
-    detail::OrderKeys keys;
-    for (std::int64_t begin = 0; begin < classes; begin += detail::keys_at_once) {
-      const std::int64_t count = std::min(detail::keys_at_once, classes - begin);
-      make(element(predictions, row * classes + begin), count, keys.data());
-      for (std::int64_t i = 0; i < count; ++i) {
-        const std::uint64_t key = keys[static_cast<std::size_t>(i)];
-        larger += static_cast<std::int64_t>(key > of_target);
-        finite += static_cast<std::int64_t>(key > low && key < high);
+  const bool is_wide = targets.dtype() == DType::int64;
+  const void* const ids = targets.raw_data();
+  visit_dtype<FloatTypes>(predictions.dtype(), [&]<class T>() {
+    const T* const x = static_cast<const T*>(predictions.raw_data());
+    context.pool().parallel_for(shape[0], static_cast<double>(classes) + 5, [&](std::int64_t first, std::int64_t end) {
+      for (std::int64_t row = first; row < end; ++row) {
+        const std::int64_t target =
+            is_wide ? static_cast<const std::int64_t*>(ids)[row] : static_cast<const std::int32_t*>(ids)[row];
+        y[row] = detail::is_among_first(x + row * classes, classes, target, k);
       }
-    }
-    return finite == classes && larger < k;
-  };
-  context.pool().parallel_for(shape[0], static_cast<double>(classes) + 5, [&](std::int64_t first, std::int64_t end) {
-    for (std::int64_t row = first; row < end; ++row) {
-      const std::int64_t target = visit_dtype<IndexTypes>(targets.dtype(), [&]<class I>() {
-        return static_cast<std::int64_t>(static_cast<const I*>(targets.raw_data())[row]);
-      });
-      y[row] = is_among_first(row, target);
-    }
+    });
   });
 }
 
