@@ -45,14 +45,14 @@ FOLDER_ORDER = {
     # Gradients of arrays are reductions, and those of reductions arrays.
     "ops": [
         ("sparse_output.*", "internal"), "math", {"array", "reduction"}, "control", "state", "random", "nn", "data_flow",
-        ("checkpoint", "collective", "io", "linalg", "parsing", "send_recv", "sparse", "strings", "summary"),
+        ("checkpoint", "collective", "image", "io", "linalg", "parsing", "send_recv", "sparse", "strings", "summary"),
         ("operators.*", "standard_ops.*", "expr.*"), "ops.*",
     ],
     "kernels": ["contract", "shared", ("collectives", "state"), ("cpu", "cuda")],
     "kernels/cpu": [
         ("cpu.*", "elementwise/code.hpp"), "loops", "routines", ".", "elementwise", "array", "math",
-        ("checkpoint", "control", "data_flow", "io", "linalg", "nn", "parsing", "random", "reduction", "send_recv", "sparse",
-         "state", "strings", "summary"),
+        ("checkpoint", "control", "data_flow", "image", "io", "linalg", "nn", "parsing", "random", "reduction", "send_recv",
+         "sparse", "state", "strings", "summary"),
         "all.*", "standard_kernels.*",
         "image/codec",
     ],

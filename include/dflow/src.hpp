@@ -12,6 +12,7 @@
 #include <dflow/src/all/control.hpp>
 #include <dflow/src/all/cpu.hpp>
 #include <dflow/src/all/data_flow.hpp>
+#include <dflow/src/all/image.hpp>
 #include <dflow/src/all/io.hpp>
 #include <dflow/src/all/linalg.hpp>
 #include <dflow/src/all/math.hpp>

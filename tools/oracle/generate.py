@@ -36,6 +36,7 @@ FAMILIES = [
     "derived",
     "gradient",
     "data_flow",
+    "image",
     "strings",
     "sequence",
     "vocabulary",

@@ -6,6 +6,7 @@
 #include <dflow/ops/collective/list.hpp>
 #include <dflow/ops/control/list.hpp>
 #include <dflow/ops/data_flow/list.hpp>
+#include <dflow/ops/image/list.hpp>
 #include <dflow/ops/io/list.hpp>
 #include <dflow/ops/linalg/list.hpp>
 #include <dflow/ops/math/list.hpp>
@@ -23,7 +24,7 @@ namespace dflow {
 
 /// Every op of the library, by family. Only the unit that makes the standard table folds it.
 using StandardOps =
-    concat_t<ArrayOps, MathOps, LinalgOps, NnOps, ReductionOps, RandomOps, StateOps, SparseOps, DataFlowOps, ControlOps,
-             CheckpointOps, IoOps, SendRecvOps, CollectiveOps, StringsOps, ParsingOps, SummaryOps>;
+    concat_t<ArrayOps, MathOps, LinalgOps, NnOps, ImageOps, ReductionOps, RandomOps, StateOps, SparseOps, DataFlowOps,
+             ControlOps, CheckpointOps, IoOps, SendRecvOps, CollectiveOps, StringsOps, ParsingOps, SummaryOps>;
 
 }  // namespace dflow

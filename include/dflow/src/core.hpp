@@ -27,6 +27,7 @@
 #include <dflow/src/units/ops/collective.hpp>
 #include <dflow/src/units/ops/control.hpp>
 #include <dflow/src/units/ops/data_flow.hpp>
+#include <dflow/src/units/ops/image.hpp>
 #include <dflow/src/units/ops/io.hpp>
 #include <dflow/src/units/ops/linalg.hpp>
 #include <dflow/src/units/ops/math.hpp>

@@ -33,6 +33,8 @@ constexpr void require_part() {
                 "the CPU kernel of this op is not compiled here: include <dflow/src/ops/control.hpp>");
   static_assert(!contains_v<O, DataFlowOps>,
                 "the CPU kernel of this op is not compiled here: include <dflow/src/ops/data_flow.hpp>");
+  static_assert(!contains_v<O, ImageOps>,
+                "the CPU kernel of this op is not compiled here: include <dflow/src/ops/image.hpp>");
   static_assert(!contains_v<O, IoOps>,
                 "the CPU kernel of this op is not compiled here: include <dflow/src/ops/io.hpp>");
   static_assert(!contains_v<O, LinalgOps>,

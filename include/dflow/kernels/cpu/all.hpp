@@ -7,6 +7,7 @@
 #include <dflow/kernels/cpu/checkpoint/list.hpp>
 #include <dflow/kernels/cpu/control/list.hpp>
 #include <dflow/kernels/cpu/data_flow/list.hpp>
+#include <dflow/kernels/cpu/image/list.hpp>
 #include <dflow/kernels/cpu/io/list.hpp>
 #include <dflow/kernels/cpu/linalg/list.hpp>
 #include <dflow/kernels/cpu/math/list.hpp>
