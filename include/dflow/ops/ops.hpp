@@ -10,6 +10,8 @@
 #include <dflow/ops/data_flow/queue.hpp>
 #include <dflow/ops/data_flow/queue_kinds.hpp>
 #include <dflow/ops/data_flow/staging.hpp>
+#include <dflow/ops/image/color.hpp>
+#include <dflow/ops/image/geometry.hpp>
 #include <dflow/ops/io/files.hpp>
 #include <dflow/ops/io/reader.hpp>
 #include <dflow/ops/linalg/einsum.hpp>

@@ -2,4 +2,6 @@
 
 /// Bodies of the ops of family image.
 
+#include <dflow/ops/image/color.ipp>
+#include <dflow/ops/image/geometry.ipp>
 #include <dflow/ops/image/resize.ipp>
