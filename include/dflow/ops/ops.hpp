@@ -10,7 +10,7 @@
 #include <dflow/ops/data_flow/queue.hpp>
 #include <dflow/ops/data_flow/queue_kinds.hpp>
 #include <dflow/ops/data_flow/staging.hpp>
-#include <dflow/ops/image/color.hpp>
+#include <dflow/ops/image/crop_and_resize.hpp>
 #include <dflow/ops/image/geometry.hpp>
 #include <dflow/ops/io/files.hpp>
 #include <dflow/ops/io/reader.hpp>
