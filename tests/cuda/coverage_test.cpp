@@ -171,8 +171,8 @@ const std::map<std::string_view, std::vector<std::string_view>>& reasons() {
        {"CTCBeamSearchDecoder", "CTCGreedyDecoder", "CTCLoss", "EditDistance"}},
       {"names the places of maxima, which no model that trains on a GPU does here yet", {"MaxPoolWithArgmax"}},
       {"prepares images, which the host does while a GPU trains",
-       {"ResizeArea", "ResizeAreaGrad", "ResizeBicubic", "ResizeBicubicGrad", "ResizeBilinear", "ResizeBilinearGrad",
-        "ResizeNearestNeighbor", "ResizeNearestNeighborGrad"}},
+       {"DrawBoundingBoxes", "NonMaxSuppression", "ResizeArea", "ResizeAreaGrad", "ResizeBicubic", "ResizeBicubicGrad",
+        "ResizeBilinear", "ResizeBilinearGrad", "ResizeNearestNeighbor", "ResizeNearestNeighborGrad"}},
       {"keeps what a checkpoint saves on the host",
        {"AssignResourceState", "CountUpTo", "RandomStreamHandle", "ReadResourceState"}},
   };

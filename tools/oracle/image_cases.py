@@ -31,6 +31,7 @@ def add(f):
         _resizes(f, op)
         _resize_gradients(f, op)
         _resize_errors(f, op)
+    _boxes(f)
 
 
 def pixels(*shape, phase=0):
@@ -129,3 +130,55 @@ def _resize_errors(f, op):
         f.error(grad, "no pixels", [fixed(np.zeros((1, 2, 0, 1)), "float32"), images], "build", attrs=attrs)
     if "half_pixel_centers" in attrs:
         refused("both conventions", images, [2, 2], "build", align_corners=True, half_pixel_centers=True)
+
+
+def _boxes(f):
+    boxes = [
+        [[0.1, 0.2, 0.7, 0.8], [-0.5, 0.3, 0.4, 1.5], [0.9, 0.1, 0.2, 0.3], [1.2, 0, 1.5, 1], [0.5, 0.5, 0.5, 0.5]],
+        [[0, 0, 1, 1], [0.2, -9, 0.2, 9], [-1, -1, -0.5, 2], [0.4, 0.4, 0.6, 0.6], [-0.1, 0.9, 0.5, 0.95]],
+    ]
+    for channels in (1, 3, 4):
+        images = element(np.full((2, 6, 7, channels), 0.25), "float32")
+        arguments = {"images": images, "boxes": fixed(boxes, "float32")}
+        f.raw("DrawBoundingBoxes", f"{channels} channels", arguments, FLOATS)
+    many = np.linspace(0, 0.9, 12 * 4).reshape(1, 12, 4)[:, :, [0, 1, 2, 3]] + [0, 0, 0.1, 0.1]
+    arguments = {"images": element(np.zeros((1, 16, 16, 3)), "float32"), "boxes": fixed(many, "float32")}
+    f.raw("DrawBoundingBoxes", "more boxes than colours", arguments, FLOATS)
+    f.raw("DrawBoundingBoxes", "no boxes", {"images": images, "boxes": fixed(np.zeros((2, 0, 4)), "float32")}, FLOATS)
+
+    def refused(name, shape, of_boxes):
+        f.error("DrawBoundingBoxes", name, [element(np.zeros(shape)), fixed(np.zeros(of_boxes), "float32")], "build")
+
+    refused("two channels", (1, 2, 2, 2), (1, 1, 4))
+    refused("other batch", (1, 2, 2, 3), (2, 1, 4))
+    refused("three corners", (1, 2, 2, 3), (1, 1, 3))
+    refused("boxes of one image", (1, 2, 2, 3), (1, 4))
+
+    corners = [[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, -0.1, 1, 0.9], [0, 10, 1, 11], [1, 11.1, 0, 10.1], [0, 100, 1, 101]]
+    scores = [0.9, 0.75, 0.6, 0.95, 0.5, 0.3]
+
+    def chosen(name, corners, scores, most, threshold):
+        arguments = {
+            "boxes": fixed(np.reshape(corners, (-1, 4)), "float32"),
+            "scores": fixed(scores, "float32"),
+            "max_output_size": fixed(most),
+        }
+        f.raw("NonMaxSuppression", name, arguments, ["float32"], attrs={"iou_threshold": threshold})
+
+    chosen("three of six", corners, scores, 3, 0.5)
+    chosen("all that are apart", corners, scores, 30, 0.5)
+    chosen("the first two", corners, scores, 2, 0.5)
+    chosen("all", corners, scores, 6, 1.0)
+    chosen("only what touches nothing", corners, scores, 6, 0.0)
+    chosen("none", corners, scores, 0, 0.5)
+    chosen("equal scores", corners, [0.5] * 6, 6, 0.5)
+    chosen("scores that are no numbers", corners, [np.nan, 0.5, 1, np.nan, 0.2, 0.4], 6, 0.5)
+    chosen("no boxes", [], [], 3, 0.5)
+    chosen("boxes without an area", [[0, 0, 0, 1], [0, 0, 0, 1]], [0.5, 0.6], 3, 0.5)
+    ways = {"iou_threshold": 0.5}
+    some, numbers = fixed(np.zeros((3, 4)), "float32"), fixed(np.zeros(3), "float32")
+    f.error("NonMaxSuppression", "negative size", [some, numbers, fixed(-1)], "run", attrs=ways)
+    f.error("NonMaxSuppression", "scores of others", [some, fixed(np.zeros(2), "float32"), fixed(1)], "build", attrs=ways)
+    f.error("NonMaxSuppression", "a vector of sizes", [some, numbers, fixed([1])], "build", attrs=ways)
+    f.error("NonMaxSuppression", "threshold above 1", [some, numbers, fixed(1)], "build", attrs={"iou_threshold": 1.5})
+    f.error("NonMaxSuppression", "three corners", [fixed(np.zeros((3, 3)), "float32"), numbers, fixed(1)], "build", attrs=ways)

@@ -4,5 +4,6 @@
 
 #include <dflow/kernels/contract/library_kernel.hpp>
 #include <dflow/kernels/cpu/image/axis_taps.ipp>
+#include <dflow/kernels/cpu/image/boxes.ipp>
 #include <dflow/kernels/cpu/image/list.hpp>
 #include <dflow/kernels/cpu/image/resize.ipp>

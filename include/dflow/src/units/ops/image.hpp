@@ -2,6 +2,7 @@
 
 /// Bodies of the ops of family image.
 
+#include <dflow/ops/image/boxes.ipp>
 #include <dflow/ops/image/color.ipp>
 #include <dflow/ops/image/crop_and_resize.ipp>
 #include <dflow/ops/image/geometry.ipp>
