@@ -4,6 +4,7 @@
 #include <dflow/ops/array/index_list.hpp>
 
 #include <cstdint>
+#include <vector>
 
 namespace dflow {
 
@@ -26,6 +27,12 @@ struct NonMaxSuppression : StandardOp<"NonMaxSuppression"> {
   static void infer(InferContext& context);
 };
 
+namespace detail {
+/// What NonMaxSuppression takes. Precondition: the shapes fit, and most is not negative.
+std::vector<std::int32_t> boxes_apart(const Tensor<float>& boxes, const Tensor<float>& scores, std::int64_t most,
+                                      float iou_threshold);
+}  // namespace detail
+
 /// images: [batch, height, width, channels] with 1, 3 or 4 channels, and numbers from 0 to 1; boxes: [batch, n, 4], of
 /// y1, x1, y2, x2 as shares of the image, from 0 to 1. The edges are one pixel wide, in ten colours that follow each
 /// other, and white in images of one channel. A box without y1 <= y2 and x1 <= x2 is not drawn, nor are edges outside.
@@ -44,7 +51,8 @@ Output<T> draw_bounding_boxes(const Output<T>& images, const Output<float>& boxe
 /// auto taken = df::non_max_suppression(boxes, scores, 100, 0.7f);
 /// auto best = df::gather(boxes, taken);
 /// ```
-/// Errors: InvalidArgument for other shapes, a negative size, or a threshold outside of [0, 1].
+/// Errors: InvalidArgument for other shapes, more than 2^31 - 1 boxes, a negative size, or a threshold outside of [0,
+/// 1].
 Output<std::int32_t> non_max_suppression(const Output<float>& boxes, const Output<float>& scores,
                                          const Operand<std::int32_t>& max_output_size, float iou_threshold = 0.5f,
                                          const At& at = {});

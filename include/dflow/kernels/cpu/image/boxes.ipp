@@ -5,12 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <limits>
-#include <numeric>
 #include <vector>
 
 namespace dflow::cpu {
@@ -64,20 +61,6 @@ inline void draw_box(const PixelCanvas& canvas, const float* box, const void* co
   }
 }
 
-/// The share that two boxes have of the area of both; 0 if one has no area.
-inline float overlap_of_boxes(const float* a, const float* b) {
-  const auto side = [](const float* box, int axis) { return std::minmax(box[axis], box[axis + 2]); };
-  const auto [a_top, a_bottom] = side(a, 0);
-  const auto [a_left, a_right] = side(a, 1);
-  const auto [b_top, b_bottom] = side(b, 0);
-  const auto [b_left, b_right] = side(b, 1);
-  const float a_area = (a_bottom - a_top) * (a_right - a_left), b_area = (b_bottom - b_top) * (b_right - b_left);
-  if (!(a_area > 0 && b_area > 0)) return 0;
-  const float height = std::max(std::min(a_bottom, b_bottom) - std::max(a_top, b_top), 0.0f);
-  const float width = std::max(std::min(a_right, b_right) - std::max(a_left, b_left), 0.0f);
-  return height * width / (a_area + b_area - height * width);
-}
-
 }  // namespace detail
 
 void draw_bounding_boxes(KernelContext& context) {
@@ -118,23 +101,11 @@ void draw_bounding_boxes(KernelContext& context) {
 }
 
 void non_max_suppression(KernelContext& context, float iou_threshold) {
-  dflow::detail::with_inferred_shapes(context, [](std::span<const PartialShape>) {});
   const Tensor<float>&boxes = context.input<float>(0), &scores = context.input<float>(1);
-  const auto most = static_cast<std::size_t>(context.scalar_input<std::int32_t>(2));
-  if (scores.num_elements() > std::numeric_limits<std::int32_t>::max()) context.fail("there are too many boxes");
-  std::vector<std::int32_t> order, taken;
-  for (std::int32_t i = 0; i < scores.num_elements(); ++i) {
-    if (std::isfinite(scores.data()[i])) order.push_back(i);
-  }
-  std::ranges::stable_sort(order, [&](std::int32_t a, std::int32_t b) { return scores.data()[a] > scores.data()[b]; });
-  const auto box = [&](std::int32_t i) { return boxes.data() + std::int64_t{i} * 4; };
-  for (const std::int32_t candidate : order) {
-    if (taken.size() >= most) break;
-    const bool is_covered = std::ranges::any_of(taken, [&](std::int32_t other) {
-      return detail::overlap_of_boxes(box(candidate), box(other)) > iou_threshold;
-    });
-    if (!is_covered) taken.push_back(candidate);
-  }
+  const Tensor<std::int32_t>& most = context.input<std::int32_t>(2);
+  const bool are_boxes = boxes.rank() == 2 && boxes.dim(1) == 4 && scores.rank() == 1 && scores.dim(0) == boxes.dim(0);
+  if (!are_boxes || most.rank() != 0 || *most.data() < 0) dflow::detail::refuse_shapes(context);
+  const std::vector<std::int32_t> taken = dflow::detail::boxes_apart(boxes, scores, *most.data(), iou_threshold);
   Tensor<std::int32_t>& y = context.allocate_output<std::int32_t>(0, {static_cast<std::int64_t>(taken.size())});
   std::ranges::copy(taken, y.begin());
 }
