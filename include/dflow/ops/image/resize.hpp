@@ -41,6 +41,7 @@ struct ResizeGradOp : StandardOp<Name, FloatTypes> {
 struct ResizeBilinear : ResizeOp<"ResizeBilinear"> {
   static void gradient(GradientContext& context);
 };
+/// The gradient of ResizeBilinear.
 struct ResizeBilinearGrad : ResizeGradOp<"ResizeBilinearGrad"> {
   static void gradient(GradientContext& context);
 };
@@ -51,6 +52,7 @@ struct ResizeBilinearGrad : ResizeGradOp<"ResizeBilinearGrad"> {
 struct ResizeBicubic : ResizeOp<"ResizeBicubic"> {
   static void gradient(GradientContext& context);
 };
+/// The gradient of ResizeBicubic.
 struct ResizeBicubicGrad : ResizeGradOp<"ResizeBicubicGrad"> {
   static void gradient(GradientContext& context);
 };
@@ -62,6 +64,7 @@ struct ResizeArea : ResizeOp<"ResizeArea"> {
   };
   static void gradient(GradientContext& context);
 };
+/// The gradient of ResizeArea.
 struct ResizeAreaGrad : ResizeGradOp<"ResizeAreaGrad"> {
   using Attrs = ResizeArea::Attrs;
   static void gradient(GradientContext& context);
@@ -74,7 +77,7 @@ struct ResizeNearestNeighbor : StandardOp<"ResizeNearestNeighbor", RealTypes> {
   static void infer(InferContext& context) { detail::infer_resize(context); }
   static void gradient(GradientContext& context);
 };
-/// The gradient by the output, and the height and width of the images.
+/// The gradient of ResizeNearestNeighbor: the gradient by the output, and the height and width of the images.
 struct ResizeNearestNeighborGrad : StandardOp<"ResizeNearestNeighborGrad", FloatTypes> {
   using Attrs = ResizeAttrs;
   using Inputs = In<T, std::int32_t>;
