@@ -99,7 +99,8 @@ TEST_CASE("gradients of convolution have the shapes that their sizes say") {
   CHECK(conv2d_backprop_input(known, filter, dy, same).shape() == PartialShape{7, 6, 5, 2});
   CHECK(conv2d_backprop_input(shape(x), filter, dy, same).shape() == PartialShape{dynamic, 6, 5, 2});
   const auto fed = placeholder<std::int32_t>(graph, {4});
-  CHECK(conv2d_backprop_input(fed, filter, dy, same).shape() == PartialShape{dynamic, dynamic, dynamic, 2});
+  // A filter of two channels may be one of several groups.
+  CHECK(conv2d_backprop_input(fed, filter, dy, same).shape() == PartialShape::unknown(4));
   CHECK(conv2d_backprop_filter(x, shape(filter), dy, same).shape() == PartialShape{3, 3, 2, 4});
   is_invalid([&] { conv2d_backprop_input(known, filter, placeholder<float>(graph, {7, 6, 4, 4}), same); }, "[7,6,4,4]");
 }

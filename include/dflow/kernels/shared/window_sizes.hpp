@@ -28,7 +28,14 @@ inline Conv2dShape conv2d_shape(const Conv2DAttrs& attrs, const Shape& input, co
           .pad_top = rows.pad_before,
           .pad_left = columns.pad_before,
           .pad_bottom = rows.pad_after,
-          .pad_right = columns.pad_after};
+          .pad_right = columns.pad_after,
+          .groups = filter[2] == 0 ? 1 : input[3] / filter[2]};
+}
+
+/// Sizes of a depthwise convolution; the op's `infer` has checked its shapes. Its filter [rows, columns, channels,
+/// multiplier] is that of a convolution of `channels` groups, [rows, columns, 1, channels * multiplier].
+inline Conv2dShape depthwise_conv2d_shape(const Conv2DAttrs& attrs, const Shape& input, const Shape& filter) {
+  return conv2d_shape(attrs, input, {filter[0], filter[1], filter[2] == 0 ? 0 : 1, filter[2] * filter[3]});
 }
 
 /// Sizes of a pooling; the op's `infer` has checked its shapes.

@@ -44,6 +44,8 @@ namespace detail {
 /// The output's shape for an input and a filter of rank 4; checks strides, dilations, format and channels.
 PartialShape infer_conv2d(const InferContext& context, const Conv2DAttrs& attrs, const PartialShape& input,
                           const PartialShape& filter);
+/// Fails unless input `i`, the gradient of a convolution's output, may have the shape of that output.
+void require_out_backprop(const InferContext& context, int i, const PartialShape& output);
 }  // namespace detail
 
 /// y[b, i, j, k] = sum over di, dj, q of
@@ -53,13 +55,17 @@ PartialShape infer_conv2d(const InferContext& context, const Conv2DAttrs& attrs,
 /// out_rows, out_columns, out_channels] with the extents of `Padding`. The window is (rows - 1) dilation_rows + 1 by
 /// (columns - 1) dilation_columns + 1.
 ///
+/// If the filter has fewer input channels than x, by a factor of `groups`, the channels of x and of the output lie in
+/// so many runs of equal length. A run of the output sees the same run of x alone.
+///
 /// ```cpp
 /// auto y = df::conv2d(images, filter, {.strides = {1, 2, 2, 1}, .padding = df::Padding::same});
 /// ```
-/// Errors: InvalidArgument unless both have rank 4, the channels agree, and the format is NHWC. Strides and dilations
-/// must be [1, rows, columns, 1] with positive rows and columns. Without padding, the dilated filter must fit into x.
-/// Padding counts as zeros. If an infinite value of the filter meets padding, some kernels multiply and give NaN (the
-/// library's own and TensorFlow's), others leave it out (oneDNN's).
+/// Errors: InvalidArgument unless both have rank 4, the format is NHWC, the filter's input channels divide those of x,
+/// and the number of groups divides the output channels. A CUDA device refuses several groups as Unimplemented. Strides
+/// and dilations must be [1, rows, columns, 1] with positive rows and columns. Without padding, the dilated filter must
+/// fit into x. Padding counts as zeros. If an infinite value of the filter meets padding, some kernels multiply and
+/// give NaN (the library's own and TensorFlow's), others leave it out (oneDNN's).
 template <class A, class B>
   requires Accepts<Conv2D, A, B>
 Output<ElementFor<Conv2D, A, B>> conv2d(const A& x, const B& filter, Conv2D::Attrs attrs = {}, const At& at = {}) {

@@ -13,7 +13,14 @@ PartialShape infer_conv2d(const InferContext& context, const Conv2DAttrs& attrs,
   require_spatial(context, "dilations", attrs.dilations);
   require_nhwc(context, attrs.data_format);
   if (input[3] != dynamic && filter[2] != dynamic && input[3] != filter[2]) {
-    context.fail(str_cat("the input has ", input[3], " channels, the filter is for ", filter[2]));
+    if (input[3] == 0 || filter[2] == 0 || input[3] % filter[2] != 0) {
+      context.fail(str_cat("the input has ", input[3], " channels, the filter is for ", filter[2]));
+    }
+    const std::int64_t groups = input[3] / filter[2];
+    if (filter[3] != dynamic && filter[3] % groups != 0) {
+      context.fail(str_cat("the filter's ", filter[3], " output channels do not divide into the ", groups,
+                           " groups of the input's ", input[3], " channels"));
+    }
   }
   return {input[0],
           infer_window(context, "rows", input[1], filter[0], attrs.strides[1], attrs.padding, attrs.dilations[1]),
@@ -21,7 +28,6 @@ PartialShape infer_conv2d(const InferContext& context, const Conv2DAttrs& attrs,
           filter[3]};
 }
 
-/// Fails unless input `i`, the gradient of a convolution's output, may have the shape of that output.
 void require_out_backprop(const InferContext& context, int i, const PartialShape& output) {
   const PartialShape got = context.with_rank(i, 4);
   if (got.is_compatible_with(output)) return;
@@ -42,7 +48,6 @@ void Conv2DBackpropInput::infer(InferContext& context) {
   detail::require_out_backprop(context, 2,
                                detail::infer_conv2d(context, context.attrs<Conv2DBackpropInput>(), input, filter));
   if (input[0] == dynamic) input = input.with_dim(0, out_backprop[0]);
-  if (input[3] == dynamic) input = input.with_dim(3, filter[2]);
   context.set_output(0, std::move(input));
 }
 
@@ -51,7 +56,6 @@ void Conv2DBackpropFilter::infer(InferContext& context) {
   PartialShape filter = detail::infer_sizes(context, 1);
   detail::require_out_backprop(context, 2,
                                detail::infer_conv2d(context, context.attrs<Conv2DBackpropFilter>(), input, filter));
-  if (filter[2] == dynamic) filter = filter.with_dim(2, input[3]);
   if (filter[3] == dynamic) filter = filter.with_dim(3, out_backprop[3]);
   context.set_output(0, std::move(filter));
 }

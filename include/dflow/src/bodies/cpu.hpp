@@ -5,6 +5,7 @@
 #include <dflow/kernels/cpu/loops/cast_loops.hpp>
 #include <dflow/kernels/cpu/loops/channel_loops.hpp>
 #include <dflow/kernels/cpu/loops/copy_loops.hpp>
+#include <dflow/kernels/cpu/loops/depthwise_loops.hpp>
 #include <dflow/kernels/cpu/loops/elementwise_loops.hpp>
 #include <dflow/kernels/cpu/loops/gemm_loops.hpp>
 #include <dflow/kernels/cpu/loops/math_loops.hpp>

@@ -28,6 +28,11 @@ Conv2dShape make_shape(std::int64_t batch, std::int64_t rows, std::int64_t cols,
           .pad_right = right};
 }
 
+Conv2dShape in_groups(Conv2dShape s, std::int64_t groups) {
+  s.groups = groups;
+  return s;
+}
+
 const std::vector<Conv2dShape>& conv2d_shapes() {
   static const std::vector<Conv2dShape> all = {
       make_shape(2, 5, 6, 3, 3, 3, 4, 1, 1, 1, 1, 1, 1),      // SAME
@@ -62,6 +67,24 @@ const std::vector<Conv2dShape>& conv2d_shapes() {
       make_shape(2, 1, 1, 2, 2, 2, 3, 1, 10, 5, 5, 5, 5),     // no tap on it
       make_shape(1, 4, 5, 3, 3, 3, 4, 1, (std::int64_t{1} << 31) - 1, (std::int64_t{1} << 31) - 1,
                  (std::int64_t{1} << 31) - 1, (std::int64_t{1} << 31) - 1, (std::int64_t{1} << 31) - 1),
+      in_groups(make_shape(2, 5, 6, 4, 3, 3, 6, 1, 1, 1, 1, 1, 1), 2),
+      in_groups(make_shape(2, 7, 6, 6, 1, 1, 9, 1, 1, 0, 0, 0, 0), 3),       // pointwise in groups
+      in_groups(make_shape(2, 9, 8, 32, 3, 3, 32, 2, 1, 1, 1, 1, 1), 4),     // groups that oneDNN blocks by
+      in_groups(make_shape(2, 11, 10, 12, 2, 3, 8, 1, 3, 0, 1, 2, 0), 4),    // groups with dilation
+      in_groups(make_shape(2, 7, 9, 3, 3, 3, 3, 1, 1, 1, 1, 1, 1), 3),       // depthwise
+      in_groups(make_shape(2, 9, 24, 77, 3, 5, 77, 1, 1, 1, 2, 1, 2), 77),   // with whole registers and parts
+      in_groups(make_shape(2, 9, 24, 21, 3, 2, 42, 2, 1, 1, 0, 1, 1), 21),   // two filters a channel, stride 2
+      in_groups(make_shape(3, 8, 11, 5, 3, 3, 15, 1, 2, 2, 2, 2, 2), 5),     // three, dilation
+      in_groups(make_shape(2, 11, 13, 40, 3, 3, 40, 3, 2, 1, 0, 1, 0), 40),  // stride and dilation
+      in_groups(make_shape(2, 6, 6, 4, 1, 1, 4, 1, 1, 0, 0, 0, 0), 4),       // a factor for each channel
+      in_groups(make_shape(2, 6, 6, 4, 1, 1, 8, 4, 1, 0, 0, 0, 0), 4),       // a stride beyond the filter
+      in_groups(make_shape(1, 3, 3, 2, 2, 2, 4, 1, 1, 3, 3, 3, 3), 2),       // more padding than filter
+      in_groups(make_shape(2, 1, 2, 3, 3, 3, 3, 4, 1, 5, 5, 0, 0), 3),       // windows in the padding alone
+      in_groups(make_shape(2, 8, 9, 4, 3, 3, 4, 8, 10, 6, 10, 7, 10), 4),    // one tap on the image
+      in_groups(make_shape(2, 1, 1, 2, 2, 2, 4, 1, 10, 5, 5, 5, 5), 2),      // no tap on it
+      in_groups(make_shape(0, 5, 5, 4, 3, 3, 4, 1, 1, 1, 1, 1, 1), 4),       // nothing in the batch
+      in_groups(make_shape(2, 2, 2, 4, 3, 3, 4, 1, 1, 0, 0, 0, 0), 4),       // no window fits
+      in_groups(make_shape(2, 2, 2, 4, 6, 6, 4, 9, 1, 1, 1, 1, 1), 2),
   };
   return all;
 }
@@ -71,7 +94,7 @@ struct Sizes {
 };
 Sizes sizes_of(const Conv2dShape& s) {
   return {s.batch * s.in_rows * s.in_cols * s.in_channels,
-          s.filter_rows * s.filter_cols * s.in_channels * s.out_channels,
+          s.filter_rows * s.filter_cols * s.filter_channels() * s.out_channels,
           s.batch * s.out_rows() * s.out_cols() * s.out_channels};
 }
 
@@ -79,7 +102,7 @@ std::string conv2d_name(const Conv2dShape& s) {
   return std::to_string(s.batch) + "x" + std::to_string(s.in_rows) + "x" + std::to_string(s.in_cols) + "x" +
          std::to_string(s.in_channels) + " by " + std::to_string(s.filter_rows) + "x" + std::to_string(s.filter_cols) +
          "x" + std::to_string(s.out_channels) + " stride " + std::to_string(s.stride_rows) + " dilation " +
-         std::to_string(s.dilation_rows);
+         std::to_string(s.dilation_rows) + " groups " + std::to_string(s.groups);
 }
 
 /// Calls f(input index, filter index, output index) for each product of the convolution.
@@ -93,10 +116,11 @@ void each_product(const Conv2dShape& s, F&& f) {
             const std::int64_t y = oy * s.stride_rows - s.pad_top + fy * s.dilation_rows;
             const std::int64_t x = ox * s.stride_cols - s.pad_left + fx * s.dilation_cols;
             if (y < 0 || y >= s.in_rows || x < 0 || x >= s.in_cols) continue;
-            for (std::int64_t i = 0; i < s.in_channels; ++i)
+            for (std::int64_t i = 0; i < s.filter_channels(); ++i)
               for (std::int64_t o = 0; o < s.out_channels; ++o)
-                f(static_cast<std::size_t>(((b * s.in_rows + y) * s.in_cols + x) * s.in_channels + i),
-                  static_cast<std::size_t>(((fy * s.filter_cols + fx) * s.in_channels + i) * s.out_channels + o),
+                f(static_cast<std::size_t>(((b * s.in_rows + y) * s.in_cols + x) * s.in_channels +
+                                           o / (s.out_channels / s.groups) * s.filter_channels() + i),
+                  static_cast<std::size_t>(((fy * s.filter_cols + fx) * s.filter_channels() + i) * s.out_channels + o),
                   static_cast<std::size_t>(((b * s.out_rows() + oy) * s.out_cols() + ox) * s.out_channels + o));
           }
 }

@@ -127,6 +127,18 @@ struct PatchLoops {
   void (*sum_parts)(std::int64_t n, std::int64_t parts, const T* from, T* sum);
 };
 
+/// A convolution in which output channel c sees input channel c alone: y [out_cols, channels] of a row of windows over
+/// an image, filter [window_rows, window_cols, channels]. T: float, double.
+template <class T>
+struct DepthwiseLoops {
+  /// Row `oy` of the output, or y + it.
+  void (*row)(const Windows& windows, std::int64_t oy, const T* image, const T* filter, bool accumulate, T* y);
+  /// Row `iy` of the gradient of the image, by the gradient of all of its output.
+  void (*input_row)(const Windows& windows, std::int64_t iy, const T* grad_y, const T* filter, T* grad_x);
+  /// Adds the part of row `oy` of the output to the gradient of the filter.
+  void (*filter_row)(const Windows& windows, std::int64_t oy, const T* image, const T* grad_y, T* grad_filter);
+};
+
 /// T: HalfBits, BFloat16Bits.
 template <class T>
 struct CastLoops {

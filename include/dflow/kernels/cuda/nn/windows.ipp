@@ -28,6 +28,15 @@ inline WindowPlan plan_of(const Conv2dShape& s) {
           .pad_left = s.pad_left};
 }
 
+/// Throws if the convolution has several groups.
+inline Conv2dShape sizes_of(const Conv2DAttrs& attrs, const Shape& input, const Shape& filter) {
+  const Conv2dShape sizes = dflow::detail::conv2d_shape(attrs, input, filter);
+  if (sizes.groups > 1) {
+    throw_error(Status::unimplemented(str_cat("a GPU computes no convolution of ", sizes.groups, " groups")));
+  }
+  return sizes;
+}
+
 inline WindowPlan plan_of(const Pool2dShape& s) {
   return {.in_rows = s.in_rows,
           .in_cols = s.in_cols,
@@ -164,7 +173,7 @@ void convolve(KernelContext& context, const Conv2DAttrs& attrs, const RowProduct
   const Shape shape = dflow::detail::inferred_shape(context);
   const AnyTensor &x = context.input(0), &filter = context.input(1);
   AnyTensor& y = context.allocate_output(0, shape);
-  const Conv2dShape sizes = dflow::detail::conv2d_shape(attrs, x.shape(), filter.shape());
+  const Conv2dShape sizes = detail::sizes_of(attrs, x.shape(), filter.shape());
   const detail::ColumnProduct of(sizes, y.dtype());
   if (!of.are_images && detail::convolve_by_library(context, ConvolutionKind::forward, sizes, x, filter, y)) {
     if (epilogue.bias == nullptr) return;
@@ -194,7 +203,7 @@ void convolve_backward_filter(KernelContext& context, const Conv2DAttrs& attrs, 
   const AnyTensor &x = context.input(0), &dy = context.input(2);
   AnyTensor& dfilter = context.allocate_output(0, shape);
   if (dy.num_elements() == 0) return clear_output(context, dfilter);
-  const Conv2dShape sizes = dflow::detail::conv2d_shape(attrs, x.shape(), shape);
+  const Conv2dShape sizes = detail::sizes_of(attrs, x.shape(), shape);
   const detail::ColumnProduct of(sizes, dy.dtype());
   if (!of.are_images && detail::convolve_by_library(context, ConvolutionKind::backward_filter, sizes, x, dfilter, dy)) {
     return;
@@ -226,7 +235,7 @@ void convolve_backward_input(KernelContext& context, const Conv2DAttrs& attrs, c
   AnyTensor& dx = context.allocate_output(0, shape);
   if (dx.num_elements() == 0) return;
   if (dy.num_elements() == 0) return clear_output(context, dx);
-  const Conv2dShape sizes = dflow::detail::conv2d_shape(attrs, shape, filter.shape());
+  const Conv2dShape sizes = detail::sizes_of(attrs, shape, filter.shape());
   const detail::ColumnProduct of(sizes, dy.dtype());
   if (!of.are_images && detail::convolve_by_library(context, ConvolutionKind::backward_input, sizes, dx, filter, dy)) {
     return;

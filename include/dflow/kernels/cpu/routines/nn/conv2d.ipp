@@ -5,6 +5,7 @@
 #include <dflow/kernels/cpu/routines/nn/bias.hpp>
 #include <dflow/kernels/cpu/routines/nn/conv2d.hpp>
 #include <dflow/kernels/cpu/routines/nn/conv2d_builtin.hpp>
+#include <dflow/kernels/cpu/routines/nn/conv2d_groups.hpp>
 #include <dflow/kernels/cpu/routines/nn/conv2d_taps.hpp>
 #include <dflow/kernels/cpu/routines/onednn.hpp>
 #include <dflow/kernels/cpu/routines/widened.hpp>
@@ -26,6 +27,7 @@ inline bool wants_onednn(const Conv2dShape& s, const CpuOptions& options) {
   if (input_size(s) == 0 || output_size(s) == 0 || filter_size(s) == 0) return false;
   if (s.pad_top < 0 || s.pad_left < 0) return false;
   if (options.backend == CpuBackend::onednn) return true;
+  if (is_depthwise(s)) return false;
   return options.cache != nullptr && output_size(s) * patch_size(s) >= std::int64_t{1} << 20;
 }
 
@@ -58,6 +60,7 @@ void conv2d(ThreadPool& pool, const Conv2dShape& shape, const T* input, const T*
         return;
       }
     }
+    if (shape.groups > 1) return conv2d_in_groups(pool, shape, input, filter, output, epilogue, options);
     conv2d_builtin(pool, shape, input, filter, output, epilogue, options);
   }
 }
@@ -66,7 +69,7 @@ void conv2d(ThreadPool& pool, const Conv2dShape& shape, const T* input, const T*
 inline bool onednn_conv2d_backward_input_unit_stride(ThreadPool& pool, const Conv2dShape& s, const float* filter,
                                                      const float* grad_output, float* grad_input,
                                                      const CpuOptions& options) {
-  if (s.stride_rows != 1 || s.stride_cols != 1) return false;
+  if (s.stride_rows != 1 || s.stride_cols != 1 || s.groups != 1) return false;
   const Conv2dShape turned = turned_shape(s);
   if (std::min({turned.pad_top, turned.pad_left, turned.pad_bottom, turned.pad_right}) < 0) return false;
   const std::int64_t taps = s.filter_rows * s.filter_cols;
@@ -101,7 +104,7 @@ void conv2d_backward_input(ThreadPool& pool, const Conv2dShape& shape, const T* 
         return;
       }
     }
-    if (is_pointwise(shape)) {
+    if (shape.groups == 1 && is_pointwise(shape)) {
       // Pixels [batch rows columns, out_channels] times the transposed filter: faster than oneDNN's own gradient.
       gemm(pool, false, true, shape.batch * shape.in_rows * shape.in_cols, shape.in_channels, shape.out_channels,
            grad_output, filter, grad_input, {}, options);
@@ -113,6 +116,7 @@ void conv2d_backward_input(ThreadPool& pool, const Conv2dShape& shape, const T* 
         return;
       }
     }
+    if (shape.groups > 1) return conv2d_backward_input_in_groups(pool, shape, filter, grad_output, grad_input, options);
     conv2d_backward_input_builtin(pool, shape, filter, grad_output, grad_input, options);
   }
 }
@@ -167,7 +171,7 @@ void conv2d_backward_filter(ThreadPool& pool, const Conv2dShape& shape, const T*
     const Widened<T> dw(pool, options, filter_size(shape), nullptr);
     conv2d_backward_filter<float>(pool, shape, x.get(), dy.get(), dw.get(), options);
     dw.narrow_to(grad_filter);
-  } else if (is_pointwise(shape)) {
+  } else if (shape.groups == 1 && is_pointwise(shape)) {
     // The product of the transposed pixels of one side and the pixels of the other, with fewer rows than columns: the
     // long operand is read in order, once.
     const std::int64_t pixels = shape.batch * shape.in_rows * shape.in_cols;
@@ -183,6 +187,8 @@ void conv2d_backward_filter(ThreadPool& pool, const Conv2dShape& shape, const T*
         return;
       }
     }
+    if (shape.groups > 1)
+      return conv2d_backward_filter_in_groups(pool, shape, input, grad_output, grad_filter, options);
     conv2d_backward_filter_builtin(pool, shape, input, grad_output, grad_filter, options);
   }
 }

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <cstring>
 
-/// Convolutions as products of patches (rows of window_rows * window_cols * in_channels) and the filter, which has that
-/// many rows as it lies. Small patches are read where the image lies, others are made in blocks that stay in the cache.
-/// The bits do not depend on the number of threads.
+/// Convolutions of one group as products of patches (rows of window_rows * window_cols * in_channels) and the filter,
+/// which has that many rows as it lies. Small patches are read where the image lies, others are made in blocks that
+/// stay in the cache. The bits do not depend on the number of threads.
 namespace dflow::cpu {
 
 inline Windows windows_of(const Conv2dShape& s) {
@@ -17,7 +17,7 @@ inline Windows windows_of(const Conv2dShape& s) {
           s.stride_rows, s.stride_cols, s.dilation_rows, s.dilation_cols, s.pad_top,    s.pad_left};
 }
 
-inline std::int64_t patch_size(const Conv2dShape& s) { return s.filter_rows * s.filter_cols * s.in_channels; }
+inline std::int64_t patch_size(const Conv2dShape& s) { return s.filter_rows * s.filter_cols * s.filter_channels(); }
 
 /// Every patch is a pixel of the input, in order.
 inline bool is_pointwise(const Conv2dShape& s) {

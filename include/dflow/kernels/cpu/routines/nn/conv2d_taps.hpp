@@ -26,7 +26,7 @@ class UsedTaps {
     Conv2dShape s = all_;
     const Run one{0, 1};
     const Run rows = are_none() ? one : rows_, cols = are_none() ? one : cols_;
-    if (are_none()) s.in_channels = 0;
+    if (are_none()) s.in_channels = 0, s.groups = 1;
     s.filter_rows = rows.count;
     s.filter_cols = cols.count;
     s.pad_top = all_.pad_top - rows.first * all_.dilation_rows;
@@ -73,7 +73,7 @@ class UsedTaps {
   static std::int64_t padded(std::int64_t out, std::int64_t stride, std::int64_t taps, std::int64_t dilation) {
     return (out - 1) * stride + (taps - 1) * dilation + 1;
   }
-  [[nodiscard]] std::int64_t tap_size() const { return all_.in_channels * all_.out_channels; }
+  [[nodiscard]] std::int64_t tap_size() const { return all_.filter_channels() * all_.out_channels; }
   template <class F>
   void for_each_row(F&& f) const {
     if (are_none()) return;

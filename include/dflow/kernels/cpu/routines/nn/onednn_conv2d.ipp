@@ -33,7 +33,7 @@ struct OnednnConv2d {
 struct OnednnConvKey {
   ConvKind kind;
   std::int32_t unused;
-  std::int64_t sizes[15];
+  std::int64_t sizes[16];
 };
 
 namespace onednn {
@@ -58,6 +58,13 @@ inline bool has_shallow_tiles(const Conv2dShape& s) {
 }
 
 inline bool is_tiled(const char* implementation) { return std::strncmp(implementation, "brg", 3) == 0; }
+
+/// [out_channels, in_channels, rows, columns], of a group where there are several: [groups, ...].
+inline dnnl::memory::dims filter_dims(const Conv2dShape& s) {
+  dnnl::memory::dims dims{s.out_channels / s.groups, s.filter_channels(), s.filter_rows, s.filter_cols};
+  if (s.groups > 1) dims.insert(dims.begin(), s.groups);
+  return dims;
+}
 
 /// Makes the primitive with activations in NHWC, or in the layout it likes best.
 class Conv2dMaker {
@@ -129,7 +136,7 @@ class Conv2dMaker {
   const bool free_layout_;
   const Tag tag_ = free_layout_ ? Tag::any : Tag::nhwc;
   const Desc x_ = describe({shape_.batch, shape_.in_channels, shape_.in_rows, shape_.in_cols}, tag_);
-  const Desc w_ = describe({shape_.out_channels, shape_.in_channels, shape_.filter_rows, shape_.filter_cols}, Tag::any);
+  const Desc w_ = describe(filter_dims(shape_), Tag::any);
   const Desc y_ = describe({shape_.batch, shape_.out_channels, shape_.out_rows(), shape_.out_cols()}, tag_);
   const Dims strides_{shape_.stride_rows, shape_.stride_cols};
   const Dims dilations_{shape_.dilation_rows - 1, shape_.dilation_cols - 1};
@@ -146,11 +153,11 @@ inline std::shared_ptr<const OnednnConv2d> build_conv2d(ConvKind kind, const Con
   auto conv = std::make_shared<OnednnConv2d>();
   conv->engine = dnnl::engine(dnnl::engine::kind::cpu, 0);
   conv->plain_input = describe({s.batch, s.in_channels, s.in_rows, s.in_cols}, Tag::nhwc);
-  const dnnl::memory::dims filter{s.out_channels, s.in_channels, s.filter_rows, s.filter_cols};
+  const dnnl::memory::dims filter = filter_dims(s);
   const std::int64_t tap = s.in_channels * s.out_channels;
   conv->plain_filter = kind == ConvKind::turned
                            ? Desc(filter, dnnl::memory::data_type::f32, {s.in_channels, 1, s.filter_cols * tap, tap})
-                           : describe(filter, Tag::hwio);
+                           : describe(filter, s.groups > 1 ? Tag::hwigo : Tag::hwio);
   conv->plain_output = describe({s.batch, s.out_channels, s.out_rows(), s.out_cols()}, Tag::nhwc);
   const bool may_reorder = kind != ConvKind::turned;
   if (!Conv2dMaker(*conv, kind, s, false).make() && !(may_reorder && Conv2dMaker(*conv, kind, s, true).make())) {
@@ -174,7 +181,7 @@ inline std::shared_ptr<const OnednnConv2d> find_conv2d(ConvKind kind, const Conv
       kind,
       0,
       {s.batch, s.in_rows, s.in_cols, s.in_channels, s.filter_rows, s.filter_cols, s.out_channels, s.stride_rows,
-       s.stride_cols, s.dilation_rows, s.dilation_cols, s.pad_top, s.pad_left, s.out_rows(), s.out_cols()}};
+       s.stride_cols, s.dilation_rows, s.dilation_cols, s.pad_top, s.pad_left, s.out_rows(), s.out_cols(), s.groups}};
   const std::string_view bytes(reinterpret_cast<const char*>(&key), sizeof key);
   if (cache != nullptr) {
     const std::lock_guard lock(cache->state().mutex);
@@ -257,7 +264,7 @@ struct BatchShards {
   template <class Body>
   void run(ThreadPool& pool, const Conv2dShape& s, Body&& body) const {
     const double cost_ns = static_cast<double>(s.batch * s.out_rows() * s.out_cols() * s.out_channels) *
-                           static_cast<double>(s.filter_rows * s.filter_cols * s.in_channels) / 30.0;
+                           static_cast<double>(s.filter_rows * s.filter_cols * s.filter_channels()) / 30.0;
     pool.parallel_for(count, cost_ns / static_cast<double>(count), [&](std::int64_t begin, std::int64_t end) {
       const OnednnOneThread one_thread;
       for (std::int64_t shard = begin; shard < end; ++shard) body(conv(shard), shard, first_image(shard));
@@ -359,7 +366,7 @@ bool onednn_conv2d_backward_filter(ThreadPool& pool, const Conv2dShape& s, const
   if (!shards.usable()) return false;
   const std::int64_t input_image = s.in_rows * s.in_cols * s.in_channels;
   const std::int64_t output_image = s.out_rows() * s.out_cols() * s.out_channels;
-  const std::int64_t size = s.filter_rows * s.filter_cols * s.in_channels * s.out_channels;
+  const std::int64_t size = s.filter_rows * s.filter_cols * s.filter_channels() * s.out_channels;
   // Each shard's gradient in HWIO; they are added in order.
   const Scratch parts(options.cache,
                       shards.count > 1 ? static_cast<std::size_t>(shards.count * size) * sizeof(float) : 0);
