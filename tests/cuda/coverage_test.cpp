@@ -163,6 +163,8 @@ const std::map<std::string_view, std::vector<std::string_view>>& reasons() {
         "SparseSegmentSum", "SparseSegmentSumGrad"}},
       {"works on sparse tensors, which lie in the memory of hosts",
        {"SparseOrder", "SparsePositions", "SparseTensorDenseMatMul", "SparseToDense", "SparseUnique"}},
+      {"sums over channels that it does not mix, which no model that trains on a GPU does here yet",
+       {"DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropFilter", "DepthwiseConv2dNativeBackpropInput"}},
       {"moves elements, which no model that trains on a GPU does here yet",
        {"Bitcast", "GatherNd", "ReverseSequence", "ScatterNd", "StridedSlice", "StridedSliceGrad", "Tile"}},
       {"gives as many elements as it finds, and memory is allocated before",

@@ -26,7 +26,8 @@ import second_opinion
 SUMS = {
     "AddN", "ApplyAdadelta", "ApplyAdagrad", "ApplyAdam", "ApplyCenteredRMSProp", "ApplyFtrl", "ApplyGradientDescent",
     "ApplyMomentum", "ApplyRMSProp", "AvgPool", "AvgPoolGrad", "BatchMatMul", "BiasAddGrad",
-    "Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput", "ExclusiveProdGrad", "FusedBatchNorm", "FusedBatchNormGrad",
+    "Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput", "DepthwiseConv2dNative",
+    "DepthwiseConv2dNativeBackpropFilter", "DepthwiseConv2dNativeBackpropInput", "ExclusiveProdGrad", "FusedBatchNorm", "FusedBatchNormGrad",
     "LogSoftmax", "LogSoftmaxGrad", "MatMul", "Mean", "ScatterAdd", "ScatterSub", "SigmoidCrossEntropyWithLogits",
     "SoftmaxCrossEntropyWithLogits", "SoftmaxGrad", "SparseApplyAdadelta", "SparseApplyAdagrad", "SparseApplyAdam",
     "SparseApplyCenteredRMSProp", "SparseApplyFtrl", "SparseApplyGradientDescent", "SparseApplyMomentum", "SparseApplyRMSProp",

@@ -27,6 +27,7 @@ FAMILIES = [
     "sparse",
     "complex",
     "conv",
+    "depthwise_conv",
     "pool",
     "norm",
     "activation",

@@ -7,6 +7,7 @@
 #include <dflow/ops/nn/conv2d.hpp>
 #include <dflow/ops/nn/ctc.hpp>
 #include <dflow/ops/nn/ctc_decoders.hpp>
+#include <dflow/ops/nn/depthwise_conv2d.hpp>
 #include <dflow/ops/nn/edit_distance.hpp>
 #include <dflow/ops/nn/fused.hpp>
 #include <dflow/ops/nn/losses.hpp>
@@ -16,8 +17,9 @@
 
 namespace dflow {
 
-using ConvolutionOps = TypeList<Conv2D, Conv2DBackpropInput, Conv2DBackpropFilter, AvgPool, AvgPoolGrad, MaxPool,
-                                MaxPoolGrad, MaxPoolGradGrad, MaxPoolWithArgmax>;
+using ConvolutionOps = TypeList<Conv2D, Conv2DBackpropInput, Conv2DBackpropFilter, DepthwiseConv2dNative,
+                                DepthwiseConv2dNativeBackpropInput, DepthwiseConv2dNativeBackpropFilter, AvgPool,
+                                AvgPoolGrad, MaxPool, MaxPoolGrad, MaxPoolGradGrad, MaxPoolWithArgmax>;
 
 using LossOps = TypeList<Softmax, SoftmaxGrad, LogSoftmax, LogSoftmaxGrad, SoftmaxCrossEntropyWithLogits,
                          SparseSoftmaxCrossEntropyWithLogits, SigmoidCrossEntropyWithLogits, L2Loss>;

@@ -9,6 +9,7 @@
 #include <dflow/ops/nn/conv3d.ipp>
 #include <dflow/ops/nn/ctc.ipp>
 #include <dflow/ops/nn/ctc_decoders.ipp>
+#include <dflow/ops/nn/depthwise_conv2d.ipp>
 #include <dflow/ops/nn/dropout.ipp>
 #include <dflow/ops/nn/edit_distance.ipp>
 #include <dflow/ops/nn/fused.ipp>
