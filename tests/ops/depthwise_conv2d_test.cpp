@@ -1,4 +1,4 @@
-#include <dflow/ops/nn/depthwise_conv2d.hpp>
+#include <dflow/ops/nn/convolutions.hpp>
 
 #include <dflow/autodiff/gradients.hpp>
 #include <dflow/graph/graph.hpp>
@@ -58,7 +58,7 @@ TEST_CASE("a depthwise convolution has the shape that its channels and filters s
       [&] {
         df::separable_conv2d(x, filter, df::placeholder<float>(graph, {1, 1, 4, 5}));
       },
-      "[?,6,9,6] [1,1,4,5]");
+      "got shape [1,1,4,5]");
   constexpr std::int64_t many = std::int64_t{1} << 40;
   const auto wide = df::placeholder<float>(graph, {1, 1, 1, many}),
              wider = df::placeholder<float>(graph, {1, 1, df::dynamic, many});

@@ -18,6 +18,7 @@
 #include <dflow/ops/linalg/products.hpp>
 #include <dflow/ops/math/formulas.hpp>
 #include <dflow/ops/nn/conv3d.hpp>
+#include <dflow/ops/nn/convolutions.hpp>
 #include <dflow/ops/nn/local_response.hpp>
 #include <dflow/ops/nn/pool3d.hpp>
 #include <dflow/ops/nn/sampled_losses.hpp>

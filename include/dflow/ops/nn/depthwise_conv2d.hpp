@@ -47,21 +47,4 @@ Output<ElementFor<DepthwiseConv2dNative, A, B>> depthwise_conv2d(const A& x, con
   return apply<DepthwiseConv2dNative>(x, filter, std::move(attrs), at);
 }
 
-/// `depthwise_conv2d` with depthwise_filter, and then a convolution of its pixels with pointwise_filter [1, 1, channels
-/// * multiplier, out_channels]. A full convolution has as many factors in one filter as these two have together, and
-/// more products.
-///
-/// ```cpp
-/// auto y = df::separable_conv2d(images, depthwise, pointwise, {.padding = df::Padding::same});
-/// ```
-/// Errors: InvalidArgument as for `depthwise_conv2d`, and unless pointwise_filter has one row, one column, and as many
-/// input channels as the depthwise convolution gives.
-template <class A, class B, class C>
-  requires Accepts<DepthwiseConv2dNative, A, B> && Accepts<Conv2D, A, C>
-Output<ElementFor<DepthwiseConv2dNative, A, B>> separable_conv2d(const A& x, const B& depthwise_filter,
-                                                                 const C& pointwise_filter, Conv2DAttrs attrs = {},
-                                                                 const At& at = {}) {
-  return conv2d(depthwise_conv2d(x, depthwise_filter, std::move(attrs), at), pointwise_filter, {}, at);
-}
-
 }  // namespace dflow

@@ -7,6 +7,7 @@
 #include <dflow/ops/nn/bias.ipp>
 #include <dflow/ops/nn/conv2d.ipp>
 #include <dflow/ops/nn/conv3d.ipp>
+#include <dflow/ops/nn/convolutions.ipp>
 #include <dflow/ops/nn/ctc.ipp>
 #include <dflow/ops/nn/ctc_decoders.ipp>
 #include <dflow/ops/nn/depthwise_conv2d.ipp>
