@@ -67,7 +67,8 @@ FOLDER_ORDER = {
     "data": [".", "steps", "dataset.*", "from.*", "files.*", "data.*"],
     "trace": [".", "events"],
     "train": [
-        ".", "variables", ("partitioned_variable.*", "batch_normalization.*"), "layers.*", "input", "saving",
+        ".", "variables", ("partitioned_variable.*", "batch_normalization.*", "layer_normalization.*"), "layers.*",
+        ("convolution_layers.*", "input"), "saving",
         ("fitting", "recurrent", "replicas"), "train.*",
     ],
     "src": ["bodies", "units", ".", "ops", "all"],

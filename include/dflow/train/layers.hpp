@@ -11,9 +11,11 @@
 #include <dflow/train/regularizers.hpp>
 #include <dflow/train/training.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace dflow {
 
@@ -31,11 +33,21 @@ struct DenseOptions {
   std::string_view name = "dense";
 };
 
+/// Numbers for the rows and the columns of a window, a stride or a dilation: `{1, 7}`, or one number for both.
+struct RowsColumns {
+  template <std::integral I>
+  constexpr RowsColumns(I both) : rows(static_cast<std::int64_t>(both)), columns(rows) {}
+  constexpr RowsColumns(std::int64_t of_rows, std::int64_t of_columns) : rows(of_rows), columns(of_columns) {}
+
+  std::int64_t rows, columns;
+};
+
 struct Conv2DOptions {
   Activation activation = Activation::none;
   bool use_bias = true;
-  std::int64_t stride = 1;
-  std::int64_t dilation = 1;
+  RowsColumns stride = 1;
+  RowsColumns dilation = 1;
+  std::int64_t groups = 1;  ///< runs of channels that see one another alone
   Padding padding = Padding::same;
   Initializer kernel_initializer = init::glorot_uniform();
   Initializer bias_initializer = init::zeros();
@@ -52,6 +64,8 @@ struct EmbeddingOptions {
 
 namespace detail {
 AnyOutput activate(const AnyOutput& x, Activation activation);
+/// [1, rows, columns, 1], as the ops take it.
+std::vector<std::int64_t> over_images(RowsColumns numbers);
 AnyOutput any_switched_dropout(const AnyOutput& x, float keep_prob, const Training& training,
                                const DropoutOptions& options, const At& at);
 AnyOutput any_flatten(const AnyOutput& x, const At& at);
@@ -89,13 +103,18 @@ class Dense : public Layer {
   DenseOptions options_;
 };
 
-/// activation(convolution of x with `filters` filters of window x window, + bias): x [batch, rows, columns, channels]
-/// gives [batch, out_rows, out_columns, filters]. The variables are "kernel" [window, window, channels, filters] and
-/// "bias" [filters], in x's element type unless the variable scope says otherwise (`VariableScopeOptions::compute`).
-/// Errors, of a call: InvalidArgument unless x has rank 4 and a known number of channels, and all numbers are positive.
+/// activation(convolution of x with `filters` filters of the window's size, + bias): x [batch, rows, columns, channels]
+/// gives [batch, out_rows, out_columns, filters]. The variables are "kernel" [window rows, window columns, channels /
+/// groups, filters] and "bias" [filters], in x's element type unless the variable scope says otherwise
+/// (`VariableScopeOptions::compute`).
+/// ```cpp
+/// df::Convolution2D square(64, 3, {.stride = 2}), wide(64, {1, 7});
+/// ```
+/// Errors, of a call: InvalidArgument unless x has rank 4 and a known number of channels, all numbers are positive, and
+/// groups divides the channels and the filters.
 class Convolution2D : public Layer {
  public:
-  Convolution2D(std::int64_t filters, std::int64_t window, Conv2DOptions options = {});
+  Convolution2D(std::int64_t filters, RowsColumns window, Conv2DOptions options = {});
   Convolution2D(const Convolution2D&) = default;
   Convolution2D& operator=(const Convolution2D&) = default;
 
@@ -112,7 +131,7 @@ class Convolution2D : public Layer {
   AnyOutput call(const AnyOutput& x, const At& at) const;
 
   std::int64_t filters_;
-  std::int64_t window_;
+  RowsColumns window_;
   Conv2DOptions options_;
 };
 
@@ -171,7 +190,7 @@ Output<T> dense(const Output<T>& x, std::int64_t units, const DenseOptions& opti
 
 /// A `Convolution2D` layer for one call.
 template <AllowedFor<Conv2D> T>
-Output<T> conv2d(const Output<T>& x, std::int64_t filters, std::int64_t window, const Conv2DOptions& options = {},
+Output<T> conv2d(const Output<T>& x, std::int64_t filters, RowsColumns window, const Conv2DOptions& options = {},
                  const At& at = {}) {
   return Convolution2D(filters, window, options)(x, at);
 }

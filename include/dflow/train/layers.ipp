@@ -44,6 +44,13 @@ AnyOutput activate(const AnyOutput& x, Activation activation) {
   throw_error(Status::invalid_argument("no such activation"));
 }
 
+std::vector<std::int64_t> over_images(RowsColumns numbers) { return {1, numbers.rows, numbers.columns, 1}; }
+
+void require_positive(RowsColumns window, std::string_view layer, const At& at) {
+  require_positive(window.rows, "the window", layer, at);
+  require_positive(window.columns, "the window", layer, at);
+}
+
 /// activation(x + bias).
 template <class Options>
 AnyOutput biased_and_activated(const AnyOutput& x, LayerBuilder& layer, const Options& options) {
@@ -102,7 +109,7 @@ AnyOutput Dense::call(const AnyOutput& x, const At& at) const {
   return detail::finish_layer(is_matrix ? y : detail::in_rows_of(y, x, units_), layer);
 }
 
-Convolution2D::Convolution2D(std::int64_t filters, std::int64_t window, Conv2DOptions options)
+Convolution2D::Convolution2D(std::int64_t filters, RowsColumns window, Conv2DOptions options)
     : Layer(options.name), filters_(filters), window_(window), options_(std::move(options)) {
   options_.name = {};
 }
@@ -110,18 +117,28 @@ Convolution2D::Convolution2D(std::int64_t filters, std::int64_t window, Conv2DOp
 AnyOutput Convolution2D::call(const AnyOutput& x, const At& at) const {
   const std::int64_t channels = detail::known_channels(x, 4, 4, name(), at);
   detail::require_positive(filters_, "filters", name(), at);
-  detail::require_positive(window_, "the window", name(), at);
+  detail::require_positive(window_, name(), at);
+  detail::require_positive(options_.groups, "groups", name(), at);
+  if (channels % options_.groups != 0) {
+    detail::reject_layer(name(), str_cat(options_.groups, " groups do not divide ", channels, " channels"), at);
+  }
   GraphStore& graph = *x.graph();
   const Composite place(graph, at.where);
   detail::LayerBuilder layer(*state_, graph, x.dtype(), at);
   const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
   if (layer.is_first_call()) {
-    detail::make_kernel_and_bias(layer, layer.variable_dtype(), {window_, window_, channels, filters_}, options_);
+    const Shape kernel{window_.rows, window_.columns, channels / options_.groups, filters_};
+    detail::make_kernel_and_bias(layer, layer.variable_dtype(), kernel, options_);
   }
-  const AnyOutput y = build<Conv2D>({layer.input(x), layer.value("kernel")},
-                                    {.strides = {1, options_.stride, options_.stride, 1},
-                                     .padding = options_.padding,
-                                     .dilations = {1, options_.dilation, options_.dilation, 1}});
+  // The op would take more channels for more groups.
+  const std::int64_t expected = layer.variable("kernel").shape()[2] * options_.groups;
+  if (channels != expected) {
+    detail::reject_layer(name(), str_cat("the input has ", channels, " channels, the kernel is for ", expected), at);
+  }
+  const AnyOutput y =
+      build<Conv2D>({layer.input(x), layer.value("kernel")}, {.strides = detail::over_images(options_.stride),
+                                                              .padding = options_.padding,
+                                                              .dilations = detail::over_images(options_.dilation)});
   return detail::finish_layer(detail::biased_and_activated(y, layer, options_), layer);
 }
 

@@ -3,6 +3,7 @@
 /// Public: optimizers, schedules, clipping, layers, metrics, checkpoints and the parts of a training loop.
 
 #include <dflow/train/clip.hpp>
+#include <dflow/train/convolution_layers.hpp>
 #include <dflow/train/finite.hpp>
 #include <dflow/train/fitting/accumulated_gradients.hpp>
 #include <dflow/train/fitting/fit.hpp>
@@ -16,6 +17,7 @@
 #include <dflow/train/input/coordinator.hpp>
 #include <dflow/train/input/producers.hpp>
 #include <dflow/train/input/queue_runner.hpp>
+#include <dflow/train/layer_normalization.hpp>
 #include <dflow/train/layers.hpp>
 #include <dflow/train/metrics.hpp>
 #include <dflow/train/minibatches.hpp>

@@ -4,8 +4,10 @@
 
 #include <dflow/train/batch_normalization.ipp>
 #include <dflow/train/clip.ipp>
+#include <dflow/train/convolution_layers.ipp>
 #include <dflow/train/initializers.ipp>
 #include <dflow/train/layer.ipp>
+#include <dflow/train/layer_normalization.ipp>
 #include <dflow/train/layers.ipp>
 #include <dflow/train/metrics.ipp>
 #include <dflow/train/minibatches.ipp>
