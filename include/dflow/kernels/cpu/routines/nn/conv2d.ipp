@@ -22,12 +22,12 @@ inline std::int64_t filter_size(const Conv2dShape& s) { return patch_size(s) * s
 inline std::int64_t output_size(const Conv2dShape& s) { return s.batch * s.out_rows() * s.out_cols() * s.out_channels; }
 
 /// oneDNN if requested, and by default if its primitives can be kept and the convolution is not tiny.
-inline bool wants_onednn(const Conv2dShape& s, const CpuOptions& options) {
+inline bool wants_onednn(const Conv2dShape& s, const CpuOptions& options, bool is_by_filter = false) {
   if (!has_onednn() || options.backend == CpuBackend::builtin) return false;
   if (input_size(s) == 0 || output_size(s) == 0 || filter_size(s) == 0) return false;
   if (s.pad_top < 0 || s.pad_left < 0) return false;
   if (options.backend == CpuBackend::onednn) return true;
-  if (is_depthwise(s)) return false;
+  if (is_depthwise(s) && prefers_loops(s, is_by_filter)) return false;
   return options.cache != nullptr && output_size(s) * patch_size(s) >= std::int64_t{1} << 20;
 }
 
@@ -127,8 +127,9 @@ inline constexpr std::int64_t most_windows_of_image = std::int64_t{1} << 17;
 /// With few channels, a tile of several rows of the window keeps more multipliers busy than oneDNN's loops do.
 inline bool wants_onednn_backward_filter(const Conv2dShape& s, const CpuOptions& options) {
   const bool has_few_channels = s.in_channels <= 4 && s.out_channels >= 32;
-  return wants_onednn(s, options) && ((!has_few_channels && s.out_rows() * s.out_cols() <= most_windows_of_image) ||
-                                      options.backend == CpuBackend::onednn);
+  return wants_onednn(s, options, true) &&
+         ((!has_few_channels && s.out_rows() * s.out_cols() <= most_windows_of_image) ||
+          options.backend == CpuBackend::onednn);
 }
 
 /// The batch in halves, since oneDNN sums all windows of a call in one accumulator. False if oneDNN does not know the

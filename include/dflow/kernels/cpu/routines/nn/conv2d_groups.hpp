@@ -16,6 +16,15 @@ namespace dflow::cpu {
 /// Whether each channel of the output sees one channel of the input.
 inline bool is_depthwise(const Conv2dShape& s) { return s.groups > 1 && s.groups == s.in_channels; }
 
+/// Whether direct loops are faster for a depthwise convolution than oneDNN's, as measured. oneDNN's are faster for a
+/// few channels, which it pads to a register, for many channels of small images, and for the gradient by the filter.
+/// They are slow for several filters a channel and for large filters, and use one thread for one image.
+inline bool prefers_loops(const Conv2dShape& s, bool is_by_filter) {
+  if (s.batch == 1 || s.out_channels != s.in_channels || s.filter_rows * s.filter_cols > 9) return true;
+  const bool has_few_channels = s.in_channels < 16;
+  return !is_by_filter && !has_few_channels && (s.in_channels < 256 || s.out_cols() > 16);
+}
+
 /// Depthwise convolutions with one channel of the output for each of the input.
 template <class T>
 struct OneToOne {
