@@ -1,7 +1,7 @@
 // Connectionist temporal classification: what the rows of tests/oracle/sequence.json do not say.
 #include <dflow/ops/nn/ctc.hpp>
 #include <dflow/ops/nn/ctc_decoders.hpp>
-#include <dflow/ops/nn/edit_distance.hpp>
+#include <dflow/ops/sparse/edit_distance.hpp>
 
 #include <dflow/autodiff/gradients.hpp>
 #include <dflow/graph/graph.hpp>

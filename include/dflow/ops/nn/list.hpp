@@ -8,7 +8,6 @@
 #include <dflow/ops/nn/ctc.hpp>
 #include <dflow/ops/nn/ctc_decoders.hpp>
 #include <dflow/ops/nn/depthwise_conv2d.hpp>
-#include <dflow/ops/nn/edit_distance.hpp>
 #include <dflow/ops/nn/fused.hpp>
 #include <dflow/ops/nn/losses.hpp>
 #include <dflow/ops/nn/pool2d.hpp>
@@ -26,7 +25,7 @@ using LossOps = TypeList<Softmax, SoftmaxGrad, LogSoftmax, LogSoftmaxGrad, Softm
 
 using NormalisationOps = TypeList<BiasAdd, BiasAddGrad, FusedBatchNorm, FusedBatchNormGrad>;
 
-using SequenceOps = TypeList<CTCLoss, CTCGreedyDecoder, CTCBeamSearchDecoder, EditDistance>;
+using SequenceOps = TypeList<CTCLoss, CTCGreedyDecoder, CTCBeamSearchDecoder>;
 
 using FusedOps = TypeList<FusedMatMul, FusedConv2D>;
 

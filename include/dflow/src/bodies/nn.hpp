@@ -6,5 +6,4 @@
 #include <dflow/kernels/cpu/nn/ctc_decoders.ipp>
 #include <dflow/kernels/cpu/nn/ctc_loss.ipp>
 #include <dflow/kernels/cpu/nn/ctc_rows.ipp>
-#include <dflow/kernels/cpu/nn/edit_distance.ipp>
 #include <dflow/kernels/cpu/nn/list.hpp>

@@ -10,7 +10,6 @@
 #include <dflow/kernels/cpu/nn/ctc_loss.hpp>
 #include <dflow/kernels/cpu/nn/ctc_rows.hpp>
 #include <dflow/kernels/cpu/nn/depthwise_conv2d.hpp>
-#include <dflow/kernels/cpu/nn/edit_distance.hpp>
 #include <dflow/kernels/cpu/nn/fused.hpp>
 #include <dflow/kernels/cpu/nn/losses.hpp>
 #include <dflow/kernels/cpu/nn/pool2d.hpp>

@@ -12,7 +12,6 @@
 #include <dflow/ops/nn/ctc_decoders.ipp>
 #include <dflow/ops/nn/depthwise_conv2d.ipp>
 #include <dflow/ops/nn/dropout.ipp>
-#include <dflow/ops/nn/edit_distance.ipp>
 #include <dflow/ops/nn/fused.ipp>
 #include <dflow/ops/nn/local_response.ipp>
 #include <dflow/ops/nn/losses.ipp>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/ops/nn/edit_distance.hpp>
+#include <dflow/ops/sparse/edit_distance.hpp>
 
 #include <algorithm>
 #include <array>

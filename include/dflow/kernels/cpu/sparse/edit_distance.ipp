@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/contract/inferred_shape.hpp>
-#include <dflow/kernels/cpu/nn/edit_distance.hpp>
+#include <dflow/kernels/cpu/sparse/edit_distance.hpp>
 
 #include <algorithm>
 #include <cstdint>

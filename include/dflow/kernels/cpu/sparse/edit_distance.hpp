@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
-#include <dflow/ops/nn/edit_distance.hpp>
+#include <dflow/ops/sparse/edit_distance.hpp>
 
 namespace dflow {
 
