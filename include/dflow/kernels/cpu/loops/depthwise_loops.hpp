@@ -25,6 +25,12 @@ DFLOW_LANE TapRange places_inside(int64_t offset, int64_t places, int64_t stride
   return {first, min_of<int64_t>(places, (stride == 1 ? after : after / stride) + 1)};
 }
 
+/// The channels in a V, which is a register or one number.
+template <class V, class T>
+inline constexpr int64_t channels_in = sizeof(V) / sizeof(T);
+template <class T>
+inline constexpr int64_t channels_in<T, T> = 1;
+
 /// A register of channels, or one.
 template <class V, class T>
 DFLOW_LANE V channels_at(const T* from) {
@@ -43,7 +49,7 @@ struct DepthwiseTaps {
 template <class V, int places, int registers, class T>
 DFLOW_LANE void depthwise_tile(const Windows& w, const DepthwiseTaps& taps, int64_t corner, const T* image,
                                const T* DFLOW_RESTRICT filter, bool accumulate, T* DFLOW_RESTRICT y) {
-  constexpr int64_t width = sizeof(V) / sizeof(T);
+  constexpr int64_t width = channels_in<V, T>;
   const int64_t step = w.stride_cols * w.channels;
   V sum[places][registers];
 #pragma GCC unroll 4
@@ -173,7 +179,7 @@ struct DepthwiseFilterRow {
 
   template <class V, int registers>
   DFLOW_LANE void run(int64_t c) const {
-    constexpr int64_t width = sizeof(V) / sizeof(T);
+    constexpr int64_t width = channels_in<V, T>;
     const int64_t step = w.stride_cols * w.channels;
     for (int64_t r = rows.first; r < rows.end; ++r) {
       const T* row = image + (top + r * w.dilation_rows) * w.in_cols * w.channels + c;
