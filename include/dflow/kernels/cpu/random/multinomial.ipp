@@ -19,8 +19,8 @@ bool sum_probabilities(const T* logits, std::span<double> sums, CpuLevel level) 
   constexpr double never = -std::numeric_limits<double>::infinity();
   double largest = never;
   for (std::size_t i = 0; i < sums.size(); ++i) {
-    const auto logit = static_cast<double>(logits[i]);
-    sums[i] = std::isfinite(logit) ? logit : never;
+    sums[i] = static_cast<double>(logits[i]);
+    if (!std::isfinite(sums[i])) sums[i] = never;
     largest = std::max(largest, sums[i]);
   }
   if (largest == never) return false;

@@ -3,6 +3,7 @@
 #include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/routines/copies.hpp>
+#include <dflow/kernels/cuda/state/update_call.hpp>
 #include <dflow/kernels/state/session_tensor_kernels.hpp>
 
 #include <cstdint>
