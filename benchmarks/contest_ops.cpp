@@ -49,25 +49,23 @@ class Inputs {
   Output<std::int32_t> steps(std::int64_t count, std::int64_t each) {
     return made<std::int32_t>({count}, [each](std::int64_t i) { return static_cast<std::int32_t>(i / each); });
   }
-  Variable<float> variable(const Shape& shape) {
-    floats(shape);
-    return last_;
+  template <class T, class Make>
+  Output<T> numbers(const Shape& shape, const Make& make) {
+    return made<T>(shape, make);
   }
+  Graph& graph() { return graph_; }
 
  private:
   template <class T, class Make>
   Output<T> made(const Shape& shape, const Make& make) {
     Tensor<T> tensor(shape);
     for (std::int64_t i = 0; i < tensor.num_elements(); ++i) tensor.data()[i] = static_cast<T>(make(i));
-    const Variable<T> variable(graph_, std::move(tensor));
-    if constexpr (std::is_same_v<T, float>) last_ = variable;
-    return variable;
+    return Variable<T>(graph_, std::move(tensor));
   }
 
   Graph& graph_;
   std::mt19937_64 random_{1};
   std::normal_distribution<float> normal_;
-  Variable<float> last_;
 };
 
 using Outputs = std::vector<AnyOutput>;
@@ -100,6 +98,125 @@ Row on_rows(const char* name, F f) {
 template <class F>
 Row on_images(const char* name, F f) {
   return {name, [f](Inputs& in) -> Outputs { return {f(in.floats(images(in)))}; }};
+}
+
+/// A matrix of 1,000 columns (100 if it is small) with n / 10 elements that are not 0, in order, one behind the other.
+SparseOutput<float> sparse_matrix(Inputs& in) {
+  const std::int64_t columns = in.n >= 100'000 ? 1000 : 100, count = in.n / 10;
+  const Output<std::int64_t> indices = in.numbers<std::int64_t>({count, 2}, [columns](std::int64_t i) {
+    const std::int64_t at = i / 2 * 10;
+    return i % 2 == 0 ? at / columns : at % columns;
+  });
+  return {.indices = indices,
+          .values = in.floats({count}),
+          .dense_shape = constant(in.graph(), Tensor<std::int64_t>({2}, {in.n / columns, columns}))};
+}
+
+/// Ops of images, sparse tensors, large vocabularies and places.
+std::vector<Row> more_rows() {
+  return {
+      {"where of bools",
+       [](Inputs& in) -> Outputs {
+         return {where(in.integers<std::int32_t>({in.n}, 2) > in.integers<std::int32_t>({}, 1))};
+       }},
+      {"boolean mask",
+       [](Inputs& in) -> Outputs {
+         const auto half = in.integers<std::int32_t>({in.n / 10}, 2) > in.integers<std::int32_t>({}, 1);
+         return {boolean_mask(in.floats({in.n / 10, 10}), half)};
+       }},
+      {"gather_nd of pairs",
+       [](Inputs& in) -> Outputs {
+         const std::int64_t side = side_of(in.n);
+         return {gather_nd(in.floats({side, side}), in.integers<std::int32_t>({in.n, 2}, side))};
+       }},
+      {"scatter_nd of pairs",
+       [](Inputs& in) -> Outputs {
+         const std::int64_t side = side_of(in.n);
+         return {scatter_nd(in.integers<std::int32_t>({in.n, 2}, side), in.floats({in.n}), {side, side})};
+       }},
+      {"unique of 1000",
+       [](Inputs& in) -> Outputs { return {unique(in.integers<std::int64_t>({in.n}, 1000)).values}; }},
+      {"setdiff1d",
+       [](Inputs& in) -> Outputs {
+         return {
+             setdiff1d(in.integers<std::int64_t>({in.n}, in.n), in.integers<std::int64_t>({in.n / 2}, in.n)).values};
+       }},
+      on_rows("top 10 of rows", [](auto x) { return top_k(x, 10).values; }),
+      {"top 100", [](Inputs& in) -> Outputs { return {top_k(in.floats({in.n}), 100).values}; }},
+      {"in top 10",
+       [](Inputs& in) -> Outputs {
+         return {in_top_k(in.floats(rows_of_100(in)), in.integers<std::int32_t>({in.n / 100}, 100), 10)};
+       }},
+      on_rows("multinomial of 100", [](auto x) { return multinomial(x, 100); }),
+      {"uniform candidates",
+       [](Inputs& in) -> Outputs {
+         const auto some = in.integers<std::int64_t>({in.n / 10, 1}, in.n);
+         return {uniform_candidate_sampler(some, {.num_sampled = in.n / 10, .range_max = in.n}).sampled_candidates};
+       }},
+      on_images("local response", [](auto x) { return local_response_normalization(x); }),
+      on_images("max pool with argmax",
+                [](auto x) {
+                  return max_pool_with_argmax(x, {.ksize = {1, 2, 2, 1}, .strides = {1, 2, 2, 1}}).output;
+                }),
+      {"max pool 3-D",
+       [](Inputs& in) -> Outputs {
+         return {max_pool3d(in.floats({in.n / 1000, 5, 10, 10, 2}),
+                            {.ksize = {1, 2, 2, 2, 1}, .strides = {1, 2, 2, 2, 1}})};
+       }},
+      {"conv 3-D of 3x3x3",
+       [](Inputs& in) -> Outputs {
+         return {conv3d(in.floats({in.n / 1000, 5, 5, 5, 8}), in.floats({3, 3, 3, 8, 8}), {.padding = Padding::same})};
+       }},
+      {"depthwise conv 3x3",
+       [](Inputs& in) -> Outputs {
+         return {depthwise_conv2d(in.floats(images(in)), in.floats({3, 3, 10, 1}), {.padding = Padding::same})};
+       }},
+      {"resize bilinear to double",
+       [](Inputs& in) -> Outputs {
+         return {resize_bilinear(in.floats({in.n / 1000 + 1, 18, 18, 3}), {36, 36})};
+       }},
+      {"resize bicubic to double",
+       [](Inputs& in) -> Outputs {
+         return {resize_bicubic(in.floats({in.n / 1000 + 1, 18, 18, 3}), {36, 36})};
+       }},
+      {"resize area to half",
+       [](Inputs& in) -> Outputs {
+         return {resize_area(in.floats({in.n / 1000 + 1, 18, 18, 3}), {9, 9})};
+       }},
+      {"resize nearest to double",
+       [](Inputs& in) -> Outputs {
+         return {resize_nearest_neighbor(in.floats({in.n / 1000 + 1, 18, 18, 3}), {36, 36})};
+       }},
+      {"RGB to HSV",
+       [](Inputs& in) -> Outputs {
+         return {rgb_to_hsv(in.positive({in.n / 3, 3}))};
+       }},
+      {"HSV to RGB",
+       [](Inputs& in) -> Outputs {
+         return {hsv_to_rgb(in.positive({in.n / 3, 3}))};
+       }},
+      {"adjust contrast", [](Inputs& in) -> Outputs { return {adjust_contrast(in.floats(images(in)), 2.0f)}; }},
+      on_images("flip left right", [](auto x) { return flip_left_right(x); }),
+      {"sparse to dense", [](Inputs& in) -> Outputs { return {sparse_tensor_to_dense(sparse_matrix(in))}; }},
+      {"sparse times 16 columns",
+       [](Inputs& in) -> Outputs {
+         const SparseOutput<float> a = sparse_matrix(in);
+         return {sparse_tensor_dense_matmul(a, in.floats({in.n >= 100'000 ? 1000 : 100, 16}))};
+       }},
+      {"sparse sum of rows", [](Inputs& in) -> Outputs { return {sparse_reduce_sum(sparse_matrix(in), {1})}; }},
+      {"sparse add", [](Inputs& in) -> Outputs { return {sparse_add(sparse_matrix(in), sparse_matrix(in)).values}; }},
+      {"sparse plus dense",
+       [](Inputs& in) -> Outputs {
+         const std::int64_t columns = in.n >= 100'000 ? 1000 : 100;
+         return {sparse_tensor_dense_add(sparse_matrix(in), in.floats({in.n / columns, columns}))};
+       }},
+      {"embedding lookup sparse",
+       [](Inputs& in) -> Outputs {
+         const SparseOutput<float> at = sparse_matrix(in);
+         const SparseOutput<std::int64_t> ids{at.indices, in.integers<std::int64_t>({in.n / 10}, 1000), at.dense_shape};
+         return {embedding_lookup_sparse(in.floats({1000, 16}), ids, {})};
+       }},
+  };
 }
 
 std::vector<Row> all_rows() {
@@ -221,7 +338,9 @@ int main(int argc, char** argv) {
   const int threads = argc > 1 ? std::atoi(argv[1]) : 1;
   bench::Contestant contestant;
   for (const std::int64_t n : {1'000, 1'000'000}) {
-    for (const Row& row : all_rows()) {
+    std::vector<Row> rows = all_rows(), more = more_rows();
+    rows.insert(rows.end(), more.begin(), more.end());
+    for (const Row& row : rows) {
       contestant.row(std::string(row.name) + " " + std::to_string(n), [n, threads, build = row.build] {
         auto side = std::make_shared<Steps>();
         Inputs inputs(side->graph, n);

@@ -40,6 +40,25 @@ class Inputs:
         return self.floats(side, side)
 
 
+    def pixels(self):
+        return self.floats(self.n // 1000 + 1, 18, 18, 3)
+
+    def columns(self):
+        return 1000 if self.n >= 100_000 else 100
+
+    def sparse_matrix(self):
+        """With n / 10 elements that are not 0, in order, one behind the other."""
+        columns, at = self.columns(), np.arange(self.n // 10, dtype=np.int64) * 10
+        indices = self.variable(np.stack([at // columns, at % columns], 1))
+        return tf.SparseTensor(indices, self.floats(len(at)), [self.n // columns, columns])
+
+
+def embedding_lookup_sparse(i):
+    at = i.sparse_matrix()
+    ids = tf.SparseTensor(at.indices, i.integers(1000, i.n // 10, dtype=np.int64), at.dense_shape)
+    return tf.compat.v1.nn.embedding_lookup_sparse(i.floats(1000, 16), ids, None, combiner="mean")
+
+
 def segments(op):
     return lambda i: op(data=i.floats(i.n // 16, 16), segment_ids=i.steps(i.n // 16, 4))
 
@@ -109,4 +128,52 @@ ROWS = {
         "bij,bjk->bik", i.floats(i.n // 100, 10, 10), i.floats(i.n // 100, 10, 10)
     ),
     "einsum ij->ji": lambda i: tf.einsum("ij->ji", i.rows()),
+    "where of bools": lambda i: tf.where(i.integers(2, i.n) > i.integers(1)),
+    "boolean mask": lambda i: tf.boolean_mask(i.floats(i.n // 10, 10), i.integers(2, i.n // 10) > i.integers(1)),
+    "gather_nd of pairs": lambda i: raw.GatherNd(params=i.square(), indices=i.integers(int(np.sqrt(i.n)), i.n, 2)),
+    "scatter_nd of pairs": lambda i: raw.ScatterNd(
+        indices=i.integers(int(np.sqrt(i.n)), i.n, 2), updates=i.floats(i.n), shape=[int(np.sqrt(i.n))] * 2
+    ),
+    "unique of 1000": lambda i: raw.Unique(x=i.integers(1000, i.n, dtype=np.int64)).y,
+    "setdiff1d": lambda i: raw.ListDiff(
+        x=i.integers(i.n, i.n, dtype=np.int64), y=i.integers(i.n, i.n // 2, dtype=np.int64)
+    ).out,
+    "top 10 of rows": lambda i: tf.math.top_k(i.rows(), 10).values,
+    "top 100": lambda i: tf.math.top_k(i.floats(i.n), 100).values,
+    "in top 10": lambda i: raw.InTopK(predictions=i.rows(), targets=i.integers(100, i.n // 100), k=10),
+    "multinomial of 100": lambda i: raw.Multinomial(logits=i.rows(), num_samples=100),
+    "uniform candidates": lambda i: raw.UniformCandidateSampler(
+        true_classes=i.integers(i.n, i.n // 10, 1, dtype=np.int64),
+        num_true=1,
+        num_sampled=i.n // 10,
+        unique=True,
+        range_max=i.n,
+    )[0],
+    "local response": lambda i: raw.LRN(input=i.images()),
+    "max pool with argmax": lambda i: raw.MaxPoolWithArgmax(
+        input=i.images(), ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID"
+    ).output,
+    "max pool 3-D": lambda i: raw.MaxPool3D(
+        input=i.floats(i.n // 1000, 5, 10, 10, 2), ksize=[1, 2, 2, 2, 1], strides=[1, 2, 2, 2, 1], padding="VALID"
+    ),
+    "conv 3-D of 3x3x3": lambda i: raw.Conv3D(
+        input=i.floats(i.n // 1000, 5, 5, 5, 8), filter=i.floats(3, 3, 3, 8, 8), strides=[1] * 5, padding="SAME"
+    ),
+    "depthwise conv 3x3": lambda i: raw.DepthwiseConv2dNative(
+        input=i.images(), filter=i.floats(3, 3, 10, 1), strides=[1] * 4, padding="SAME"
+    ),
+    "resize bilinear to double": lambda i: raw.ResizeBilinear(images=i.pixels(), size=[36, 36]),
+    "resize bicubic to double": lambda i: raw.ResizeBicubic(images=i.pixels(), size=[36, 36]),
+    "resize area to half": lambda i: raw.ResizeArea(images=i.pixels(), size=[9, 9]),
+    "resize nearest to double": lambda i: raw.ResizeNearestNeighbor(images=i.pixels(), size=[36, 36]),
+    "RGB to HSV": lambda i: raw.RGBToHSV(images=i.positive(i.n // 3, 3)),
+    "HSV to RGB": lambda i: raw.HSVToRGB(images=i.positive(i.n // 3, 3)),
+    "adjust contrast": lambda i: raw.AdjustContrastv2(images=i.images(), contrast_factor=2.0),
+    "flip left right": lambda i: tf.reverse(i.images(), [2]),
+    "sparse to dense": lambda i: tf.sparse.to_dense(i.sparse_matrix()),
+    "sparse times 16 columns": lambda i: tf.sparse.sparse_dense_matmul(i.sparse_matrix(), i.floats(i.columns(), 16)),
+    "sparse sum of rows": lambda i: tf.sparse.reduce_sum(i.sparse_matrix(), [1]),
+    "sparse add": lambda i: tf.sparse.add(i.sparse_matrix(), i.sparse_matrix()).values,
+    "sparse plus dense": lambda i: tf.sparse.add(i.sparse_matrix(), i.floats(i.n // i.columns(), i.columns())),
+    "embedding lookup sparse": embedding_lookup_sparse,
 }
