@@ -121,8 +121,9 @@ void sparse_matmul(KernelContext& context, SparseTensorDenseMatMul::Attrs attrs)
     b = std::move(columns);
   }
   const std::int64_t row = attrs.adjoint_a ? 1 : 0;
-  const detail::SparseProduct product{indices.data() + row,
-                                      indices.data() + (1 - row),
+  const std::int64_t* const positions = count == 0 ? no_positions.data() : indices.data();
+  const detail::SparseProduct product{positions + row,
+                                      positions + (1 - row),
                                       count,
                                       context.input(1).raw_data(),
                                       b.raw_data(),

@@ -177,10 +177,10 @@ class OneGroup {
   }
   static std::size_t bytes(std::int64_t elements) { return static_cast<std::size_t>(elements) * sizeof(T); }
   void read(std::int64_t group, std::int64_t rows, std::int64_t width, const T* all, T* to) const {
-    copy_columns(pool_, rows, width, all + group * width, groups_ * width, to, width);
+    if (rows > 0) copy_columns(pool_, rows, width, all + group * width, groups_ * width, to, width);
   }
   void write(std::int64_t group, std::int64_t rows, std::int64_t width, const T* from, T* all) const {
-    copy_columns(pool_, rows, width, from, width, all + group * width, groups_ * width);
+    if (rows > 0) copy_columns(pool_, rows, width, from, width, all + group * width, groups_ * width);
   }
 
   ThreadPool& pool_;
