@@ -122,15 +122,9 @@ void sparse_matmul(KernelContext& context, SparseTensorDenseMatMul::Attrs attrs)
   }
   const std::int64_t row = attrs.adjoint_a ? 1 : 0;
   const std::int64_t* const positions = count == 0 ? no_positions.data() : indices.data();
-  const detail::SparseProduct product{positions + row,
-                                      positions + (1 - row),
-                                      count,
-                                      context.input(1).raw_data(),
-                                      b.raw_data(),
-                                      shape[0],
-                                      shape[1],
-                                      attrs.adjoint_a,
-                                      attrs.adjoint_b};
+  const detail::SparseProduct product{
+      positions + row, positions + (1 - row), count,          context.input(1).raw_data(), b.raw_data(), shape[0],
+      shape[1],        attrs.adjoint_a,       attrs.adjoint_b};
   visit_dtype<SparseProductTypes>(
       y.dtype(), [&]<class T>() { detail::multiply_sparse<T>(context.pool(), product, y.raw_data()); });
 }
