@@ -1,4 +1,4 @@
-// Builders on sparse tensors, against TensorFlow 2.21's values for the same inputs.
+// Builders on sparse tensors, against values by hand.
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"

@@ -32,19 +32,19 @@ struct UniqueWithCounts : StandardOp<"UniqueWithCounts", AllTypes, IndexTypes> {
   static void infer(InferContext& context);
 };
 
-/// What `setdiff1d` gives.
+/// The outputs of `setdiff1d`.
 template <Element T, class I>
 struct SetDifference {
   Output<T> values;     ///< [count]
   Output<I> positions;  ///< [count], in x
 };
-/// What `unique` gives for x [n].
+/// The outputs of `unique` for x [n].
 template <Element T, class I>
 struct UniqueElements {
   Output<T> values;     ///< [count]
   Output<I> positions;  ///< [n]: x(i) is values(positions(i))
 };
-/// What `unique_with_counts` gives for x [n].
+/// The outputs of `unique_with_counts` for x [n].
 template <Element T, class I>
 struct CountedElements {
   Output<T> values;     ///< [count]

@@ -28,7 +28,7 @@ struct NonMaxSuppression : StandardOp<"NonMaxSuppression"> {
 };
 
 namespace detail {
-/// What NonMaxSuppression takes. Precondition: the shapes fit, and most is not negative.
+/// The numbers of the boxes that NonMaxSuppression takes. Precondition: the shapes fit, and `most` is not negative.
 std::vector<std::int32_t> boxes_apart(const Tensor<float>& boxes, const Tensor<float>& scores, std::int64_t most,
                                       float iou_threshold);
 }  // namespace detail

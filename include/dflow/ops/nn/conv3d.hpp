@@ -26,10 +26,9 @@ AnyOutput any_conv3d(const AnyOutput& x, const AnyOutput& filter, const Conv3DAt
 /// x[b, stride_planes * d + dd, stride_rows * i + di, stride_columns * j + dj, q] filter[dd, di, dj, q, k].
 ///
 /// x: [batch, in_planes, in_rows, in_columns, in_channels], filter: [planes, rows, columns, in_channels, out_channels].
-/// Gives [batch, out_planes, out_rows, out_columns, out_channels] with the extents of `Padding`. It is one `conv2d` of
-/// images whose channels are those of all the planes that a window covers, so its gradients, TensorFlow's
-/// Conv3DBackpropInput and Conv3DBackpropFilter, are those of `conv2d`, of any order. Of x there is a copy for each
-/// plane of the filter.
+/// Gives [batch, out_planes, out_rows, out_columns, out_channels] with the extents of `Padding`. The node is one
+/// `conv2d` of images with the channels of all planes that a window covers. The gradients are those of `conv2d`, of any
+/// order: TensorFlow's Conv3DBackpropInput and Conv3DBackpropFilter. Each plane of the filter takes a copy of x.
 ///
 /// ```cpp
 /// auto y = df::conv3d(video, filter, {.strides = {1, 1, 2, 2, 1}, .padding = df::Padding::same});

@@ -31,7 +31,7 @@ struct MaxPoolWithArgmax : StandardOp<"MaxPoolWithArgmax", RealTypes, IndexTypes
   static void gradient(GradientContext& context);
 };
 
-/// What max_pool_with_argmax gives, both [batch, out_rows, out_columns, channels].
+/// The outputs of `max_pool_with_argmax`, both [batch, out_rows, out_columns, channels].
 template <Element T, Element I>
 struct MaxPoolArgmaxResult {
   Output<T> output;
@@ -45,9 +45,9 @@ AnyOutput any_max_pool_grad_with_argmax(const AnyOutput& x, const AnyOutput& gra
                                         bool include_batch_in_index, const At& at);
 }  // namespace detail
 
-/// As `max_pool`, with the index of each maximum. That of the element x[b, i, j, c] is (i * in_columns + j) * channels
-/// + c, and b * in_rows * in_columns * channels more with `include_batch_in_index`. The first of equal maxima counts,
-/// and a NaN counts as one.
+/// As `max_pool`, with the index of each maximum. The index of x[b, i, j, c] is (i * in_columns + j) * channels + c.
+/// With `include_batch_in_index` the index is larger by b * in_rows * in_columns * channels. The first of equal maxima
+/// counts, and a NaN counts as a maximum.
 ///
 /// ```cpp
 /// auto [y, places] = df::max_pool_with_argmax(x, {.ksize = {1, 2, 2, 1}, .strides = {1, 2, 2, 1}});

@@ -17,13 +17,13 @@ namespace detail {
 DFLOW_BEGIN_INDEPENDENT_LOOPS
 template <class From, class To>
 const char* cast_loop(std::int64_t n, const void* const* inputs, void* output, CpuLevel) {
-  using Stored = std::conditional_t<std::is_same_v<From, bool>, std::uint8_t, From>;  // compilers vectorise bytes
+  using Stored = std::conditional_t<std::is_same_v<From, bool>, std::uint8_t, From>;  // bools are no lanes of a vector
   const Stored* x = static_cast<const Stored*>(inputs[0]);
   To* y = static_cast<To*>(output);
   std::int64_t i = 0;
   if constexpr (std::is_arithmetic_v<From> && std::is_arithmetic_v<To> &&
                 (std::is_floating_point_v<From> || std::is_floating_point_v<To>)) {
-    // Of a length that the compiler knows, so that it vectorises them at any level of optimisation.
+    // GCC vectorises loops of a known length at any level of optimisation.
     constexpr std::int64_t block = 16;
     for (; n - i >= block; i += block) {
       DFLOW_INDEPENDENT_ITERATIONS

@@ -41,8 +41,8 @@ std::int64_t first_maximum(const void* x, const WindowPart& part) {
   return best;
 }
 
-/// Calls found(i, place, first) for each element i of the output, where `place` is that of the first maximum of x in
-/// the window, -1 for a window without elements, and `first` is that of the window's image.
+/// Calls found(i, place, first) for each element i of the output. `place` is the place of the first maximum of x in the
+/// window, or -1 for a window without elements. `first` is the place where the window's image begins.
 template <class Found>
 void for_each_maximum(ThreadPool& pool, const Pool2dShape& s, const AnyTensor& x, const Found& found) {
   const auto first_of = visit_dtype<RealTypes>(
