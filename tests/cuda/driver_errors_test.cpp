@@ -78,6 +78,22 @@ TEST_CASE("every call of the driver may fail: the step says so, and nothing is l
   CHECK(ends.size() >= 3);
 }
 
+TEST_CASE("a driver may call the host late, when the device that asked for it has gone", "[cuda]") {
+  for (const bool is_lost : {false, true}) {
+    StepOnTwoGpus step;
+    const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.devices = 2, .holds_host_calls = true});
+    if (is_lost) driver->fail_work(5, ErrorCode::illegal_address);
+    try {
+      step.run(driver);
+      CHECK_FALSE(is_lost);
+    } catch (const Error& error) {
+      CHECK(is_lost);
+    }
+    check_end(*driver);
+    CHECK(driver->make_held_host_calls() > 0);
+  }
+}
+
 TEST_CASE("work on a GPU may fail at any point: the step says so, and nothing is left", "[cuda]") {
   StepOnTwoGpus step;
   int injected = 0, failed = 0;

@@ -66,6 +66,16 @@ void FakeDriver::fail_work(std::uint64_t n, ErrorCode code) {
   state_->failing_work = {n, code};
 }
 
+std::size_t FakeDriver::make_held_host_calls() {
+  std::vector<UniqueFunction<void()>> calls;
+  {
+    const std::lock_guard lock(state_->mutex);
+    calls.swap(state_->held_host_calls);
+  }
+  for (UniqueFunction<void()>& call : calls) call();
+  return calls.size();
+}
+
 void FakeDriver::pause() {
   const std::lock_guard lock(state_->mutex);
   state_->is_paused = true;
@@ -248,8 +258,9 @@ ErrorCode FakeDriver::wait_until_idle(int device, StreamHandle stream) noexcept 
   if (of == nullptr) return ErrorCode::invalid_handle;
   if (of->capture != nullptr) state_->violate("the host waits for a stream that captures");
   state_->changed.wait(lock, [&] { return state_->sticky_of(device) != ErrorCode::ok || of->done == of->issued; });
+  if (state_->sticky_of(device) != ErrorCode::ok) return state_->lost_code(device);
   join_clock(state_->host, of->clock);
-  return state_->sticky_of(device);
+  return ErrorCode::ok;
 }
 
 ErrorCode FakeDriver::allocate(int device, std::size_t bytes, StreamHandle stream, void*& block) noexcept {
@@ -390,6 +401,10 @@ ErrorCode FakeDriver::launch(int device, const KernelFunction& function, GridSha
 ErrorCode FakeDriver::call_host(int device, StreamHandle stream, void (*function)(void* data), void* data) noexcept {
   const std::lock_guard lock(state_->mutex);
   if (const ErrorCode code = state_->enter(device); code != ErrorCode::ok) return code;
+  if (state_->options.holds_host_calls) {
+    state_->held_host_calls.push_back([=] { function(data); });
+    return ErrorCode::ok;
+  }
   return state_->push(
       stream, {}, [=] { function(data); }, false, "a call of the host");
 }

@@ -23,9 +23,10 @@ struct FakeDriverOptions {
   int driver_version = 13000;
   int runtime_version = 13000;
   bool has_cudnn = true;
-  bool has_nccl = false;   ///< devices of one group compute collectives together
-  bool has_nvrtc = false;  ///< chains of elementwise ops become kernels
-  bool loses_one = false;  ///< an error that sticks takes the device that had it, and not all
+  bool has_nccl = false;          ///< devices of one group compute collectives together
+  bool has_nvrtc = false;         ///< chains of elementwise ops become kernels
+  bool loses_one = false;         ///< an error that sticks takes the device that had it, and not all
+  bool holds_host_calls = false;  ///< the host is called by `make_held_host_calls` alone
 };
 
 /// True if the declared uses cover all memory that a library's call touches.
@@ -80,6 +81,8 @@ class FakeDriver final : public cuda::Driver,
   /// Work number `n` from now on fails with that error instead of running. All later calls fail too, only on its
   /// device if the options say so.
   void fail_work(std::uint64_t n, cuda::ErrorCode code);
+  /// Makes the calls of the host that are held, as a driver's thread does that comes late; says how many they were.
+  std::size_t make_held_host_calls();
   /// No stream makes progress until `resume`.
   void pause();
   void resume();

@@ -120,6 +120,7 @@ struct FakeDriver::State {
   std::optional<std::pair<std::uint64_t, cuda::ErrorCode>> failing_call, failing_work;
   cuda::ErrorCode sticky = cuda::ErrorCode::ok;  ///< of all devices
   std::map<int, cuda::ErrorCode> lost;           ///< devices that are alone with theirs
+  std::vector<UniqueFunction<void()>> held_host_calls;
   bool is_paused = false, stops = false, is_running = false;
   std::uint64_t random;
   std::thread thread;
@@ -137,22 +138,26 @@ struct FakeDriver::State {
   }
   void stick(int device, cuda::ErrorCode code) { (options.loses_one ? lost[device] : sticky) = code; }
 
+  /// What a call on a lost device ends with. From then on nothing runs, so that memory may go back at once.
+  cuda::ErrorCode lost_code(int device) {
+    while (is_running) {
+      mutex.unlock();
+      std::this_thread::yield();
+      mutex.lock();
+    }
+    return sticky_of(device);
+  }
+
   /// The beginning of each call; the caller holds the lock.
   cuda::ErrorCode enter(int device = 0) {
     const std::uint64_t call = calls++;
-    if (sticky_of(device) != cuda::ErrorCode::ok) return sticky_of(device);
-    if (failing_call && failing_call->first == call) {
+    if (failing_call && failing_call->first == call && sticky_of(device) == cuda::ErrorCode::ok) {
       const cuda::ErrorCode code = failing_call->second;
       failing_call.reset();
-      if (cuda::is_sticky(code)) stick(device, code);
-      // From then on nothing runs, so that memory may go back at once.
-      while (cuda::is_sticky(code) && is_running) {
-        mutex.unlock();
-        std::this_thread::yield();
-        mutex.lock();
-      }
-      return code;
+      if (!cuda::is_sticky(code)) return code;
+      stick(device, code);
     }
+    if (sticky_of(device) != cuda::ErrorCode::ok) return lost_code(device);
     return device < 0 || device >= options.devices ? cuda::ErrorCode::invalid_device : cuda::ErrorCode::ok;
   }
 

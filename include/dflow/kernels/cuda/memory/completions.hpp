@@ -3,6 +3,7 @@
 #include <dflow/base/unique_function.hpp>
 #include <dflow/kernels/cuda/memory/device_core.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -51,9 +52,11 @@ class Completions {
 
  private:
   struct State;
+  struct Sleepers;
 
   std::shared_ptr<DeviceCore> core_;
   std::shared_ptr<State> state_;
+  std::uintptr_t number_ = 0;  ///< the driver's calls find the state by it
   std::thread thread_;
 };
 

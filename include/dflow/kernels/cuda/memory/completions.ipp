@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <iterator>
+#include <map>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -25,26 +27,53 @@ struct Completions::State {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<Entry> entries;
-  int calls_to_come = 0;  ///< that the driver has been asked for
   bool is_woken = false;
   bool stops = false;
 
-  static void wake(void* state) {
-    auto& of = *static_cast<State*>(state);
-    const std::lock_guard lock(of.mutex);
-    of.is_woken = true;
-    --of.calls_to_come;
-    of.changed.notify_all();
+  void work();
+  bool finish_some(std::unique_lock<std::mutex>& lock);
+};
+
+/// Those whom the driver may call, by numbers that are never used again. A device that is lost makes the calls it was
+/// asked for late or never, so that no call may hold what it wakes by its address.
+struct Completions::Sleepers {
+  std::mutex mutex;
+  std::map<std::uintptr_t, std::weak_ptr<State>> states;
+  std::uintptr_t last = 0;
+
+  /// Never destroyed: the driver's threads may outlive the program's static objects.
+  static Sleepers& all() {
+    static auto* const sleepers = new Sleepers;
+    return *sleepers;
+  }
+  std::uintptr_t add(const std::shared_ptr<State>& state) {
+    const std::lock_guard lock(mutex);
+    states.emplace(++last, state);
+    return last;
+  }
+  void remove(std::uintptr_t number) {
+    const std::lock_guard lock(mutex);
+    states.erase(number);
+  }
+  std::shared_ptr<State> find(std::uintptr_t number) {
+    const std::lock_guard lock(mutex);
+    const auto found = states.find(number);
+    return found == states.end() ? nullptr : found->second.lock();
   }
 
-  void work(const std::shared_ptr<State>& self);
-  bool is_lost(std::unique_lock<std::mutex>& lock) const;
-  bool finish_some(std::unique_lock<std::mutex>& lock);
+  static void wake(void* number) {
+    const std::shared_ptr<State> state = all().find(reinterpret_cast<std::uintptr_t>(number));
+    if (state == nullptr) return;
+    const std::lock_guard lock(state->mutex);
+    state->is_woken = true;
+    state->changed.notify_all();
+  }
 };
 
 Completions::Completions(std::shared_ptr<DeviceCore> core) : core_(std::move(core)), state_(std::make_shared<State>()) {
   state_->core = core_;
-  thread_ = std::thread([state = state_] { state->work(state); });
+  thread_ = std::thread([state = state_] { state->work(); });
+  number_ = Sleepers::all().add(state_);
 }
 
 Completions::~Completions() {
@@ -58,11 +87,13 @@ Completions::~Completions() {
   } else {
     thread_.join();
   }
+  Sleepers::all().remove(number_);
 }
 
 void Completions::after(Ticket ticket, StreamHandle stream, std::shared_ptr<void> what, Done done) {
   const std::shared_ptr<DeviceCore> core = core_;
   const std::shared_ptr<State> state = state_;
+  void* const number = reinterpret_cast<void*>(number_);
   Driver& driver = core->driver();
   ErrorCode code = driver.record(core->device(), ticket.event_, stream);
   if (code != ErrorCode::ok) {
@@ -73,11 +104,10 @@ void Completions::after(Ticket ticket, StreamHandle stream, std::shared_ptr<void
   {
     const std::lock_guard lock(state->mutex);
     state->entries.push_back({std::exchange(ticket.event_, EventHandle::none), std::move(what), std::move(done)});
-    ++state->calls_to_come;
     state->changed.notify_all();  // from now on it looks now and then, and this may go
   }
-  code = driver.call_host(core->device(), stream, &State::wake, state.get());
-  if (code != ErrorCode::ok) State::wake(state.get());  // the event is asked now and then
+  // If it is refused, the event is asked now and then.
+  static_cast<void>(driver.call_host(core->device(), stream, &Sleepers::wake, number));
 }
 
 /// Takes out the entries whose events have passed or failed, and calls them. The calls run without the lock, because
@@ -106,30 +136,20 @@ bool Completions::State::finish_some(std::unique_lock<std::mutex>& lock) {
   return has_finished;
 }
 
-/// After an error that sticks no call comes any more.
-bool Completions::State::is_lost(std::unique_lock<std::mutex>& lock) const {
-  std::size_t free_bytes = 0, total_bytes = 0;
-  lock.unlock();
-  const ErrorCode code = core->driver().memory_info(core->device(), free_bytes, total_bytes);
-  lock.lock();
-  return is_sticky(code);
-}
-
-void Completions::State::work(const std::shared_ptr<State>& self) {
+void Completions::State::work() {
   std::unique_lock lock(mutex);
   for (;;) {
     is_woken = false;
     if (finish_some(lock)) continue;
-    if (stops && entries.empty() && (calls_to_come == 0 || is_lost(lock)) && entries.empty()) break;
+    if (stops && entries.empty()) break;
     if (entries.empty() && !stops) {
       changed.wait(lock, [this] { return is_woken || stops || !entries.empty(); });
     } else {
       changed.wait_for(lock, longest_sleep, [this] { return is_woken; });
     }
   }
-  // A call that never came may be under way still: it finds the state as long as there are streams.
   const std::shared_ptr<DeviceCore> last = std::move(core);
-  if (calls_to_come != 0) last->keep(self);
+  lock.unlock();
 }
 
 }  // namespace dflow::cuda
