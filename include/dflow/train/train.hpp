@@ -25,6 +25,7 @@
 #include <dflow/train/partitioned_variable.hpp>
 #include <dflow/train/progress.hpp>
 #include <dflow/train/recurrent/rnn.hpp>
+#include <dflow/train/recurrent/sequences.hpp>
 #include <dflow/train/regularizers.hpp>
 #include <dflow/train/replicas/mirrored_replicas.hpp>
 #include <dflow/train/replicas/replica_device.hpp>

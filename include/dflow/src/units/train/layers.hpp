@@ -17,6 +17,7 @@
 #include <dflow/train/progress.ipp>
 #include <dflow/train/recurrent/cells.ipp>
 #include <dflow/train/recurrent/rnn.ipp>
+#include <dflow/train/recurrent/sequences.ipp>
 #include <dflow/train/regularizers.ipp>
 #include <dflow/train/schedules.ipp>
 #include <dflow/train/variables/layer_builder.ipp>
