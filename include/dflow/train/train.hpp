@@ -24,6 +24,7 @@
 #include <dflow/train/optimizers.hpp>
 #include <dflow/train/partitioned_variable.hpp>
 #include <dflow/train/progress.hpp>
+#include <dflow/train/recurrent/attention.hpp>
 #include <dflow/train/recurrent/rnn.hpp>
 #include <dflow/train/recurrent/sequences.hpp>
 #include <dflow/train/regularizers.hpp>

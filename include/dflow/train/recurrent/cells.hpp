@@ -39,6 +39,7 @@ struct LstmCellOptions {
 };
 
 struct GruCellOptions {
+  bool reset_after = false;  ///< r is multiplied by the product, not by the state (ONNX's linear_before_reset)
   Initializer kernel_initializer = init::glorot_uniform();
   Initializer gate_bias_initializer = init::ones();
   Initializer bias_initializer = init::zeros();
@@ -143,7 +144,8 @@ class LstmCell : public Layer {
 
 /// Gated recurrent unit (Cho et al. 2014, arXiv:1406.1078), as TensorFlow's GRUCell. r and u are the halves of
 /// sigmoid([x, h] kernel + bias of "gates"), and c = tanh([x, r h] kernel + bias of "candidate"). h' = u h + (1 - u) c
-/// is output and state.
+/// is output and state. With `reset_after`, c = tanh(x W + bias + r (h R + recurrent bias)), where W and R are the
+/// upper and the lower rows of the candidate's kernel, and "candidate/recurrent_bias" [units] is a variable too.
 ///
 /// Errors, of a call: InvalidArgument unless x and h are matrices with known numbers of columns.
 class GruCell : public Layer {
@@ -309,6 +311,37 @@ class ResidualCell {
 
  private:
   Cell cell_;
+};
+
+/// A cell whose inputs are numbers of rows of a table [rows, width], int32 or int64 [batch], as TensorFlow's
+/// EmbeddingWrapper. The state is the cell's own. The variable is "embedding/table" beside the cell's.
+///
+/// ```cpp
+/// df::EmbeddingCell cell(df::LstmCell(64), letters, 16);
+/// auto [output, next] = cell(ids, cell.zero_state(ids));
+/// ```
+/// Errors, of a call: those of `Embedding` and of the cell.
+template <class Cell, class T = float>
+class EmbeddingCell {
+ public:
+  template <class U>
+  using State = typename Cell::template State<U>;
+
+  EmbeddingCell(Cell cell, std::int64_t rows, std::int64_t width, EmbeddingOptions options = {})
+      : cell_(std::move(cell)), embedding_(rows, width, std::move(options)) {}
+
+  template <AllowedForParam<Gather, 1> Index>
+  std::tuple<Output<T>, State<T>> operator()(const Output<Index>& ids, const State<T>& state, const At& at = {}) const {
+    return cell_(embedding_(ids, At{.where = at.where}), state, at);
+  }
+  template <AllowedForParam<Gather, 1> Index>
+  State<T> zero_state(const Output<Index>& ids, int axis = 0, const At& at = {}) const {
+    return cell_.zero_state(embedding_(ids, At{.where = at.where}), axis, at);
+  }
+
+ private:
+  Cell cell_;
+  Embedding<T> embedding_;
 };
 
 }  // namespace dflow

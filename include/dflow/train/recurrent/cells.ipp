@@ -188,11 +188,27 @@ AnyOutput GruCell::call(const AnyOutput& x, const AnyOutput& h, const At& at) co
     layer.make("gates/bias", dtype, {2 * units_}, options_.gate_bias_initializer);
     layer.make("candidate/kernel", dtype, {joint, units_}, options_.kernel_initializer, options_.kernel_regularizer);
     layer.make("candidate/bias", dtype, {units_}, options_.bias_initializer);
+    if (options_.reset_after) layer.make("candidate/recurrent_bias", dtype, {units_}, options_.bias_initializer);
   }
   const AnyOutput gates = build<Sigmoid>({detail::joint_linear(x, h, layer, "gates/kernel", "gates/bias")});
   const std::vector<AnyOutput> parts = detail::any_split(1, 2, gates);
   const Expr r = parts[0], u = parts[1], state = h;
-  const Expr candidate = build<Tanh>({detail::joint_linear(x, r * state, layer, "candidate/kernel", "candidate/bias")});
+  const auto reset_after = [&]() -> AnyOutput {
+    const AnyOutput kernel = layer.value("candidate/kernel");
+    if (const std::int64_t rows = kernel.shape().dim(0); rows != inputs + units_) {
+      detail::reject_layer(name(), str_cat("the cell was made for ", rows - units_, " inputs, and is given ", inputs),
+                           at);
+    }
+    const auto product = [&](const AnyOutput& of, std::int64_t begin, std::int64_t count, std::string_view bias) {
+      const AnyOutput rows = detail::any_slice(kernel, {begin, 0}, {count, units_}, {});
+      return layer.result(build<BiasAdd>({AnyOutput(build<MatMul>({layer.input(of), rows})), layer.value(bias)}));
+    };
+    return Expr(product(x, 0, inputs, "candidate/bias")) +
+           r * Expr(product(h, inputs, units_, "candidate/recurrent_bias"));
+  };
+  const Expr candidate = build<Tanh>(
+      {options_.reset_after ? reset_after()
+                            : detail::joint_linear(x, r * state, layer, "candidate/kernel", "candidate/bias")});
   const AnyOutput next = u * state + (1.0 - u) * candidate;
   layer.commit();
   return next;

@@ -15,6 +15,7 @@
 #include <dflow/train/optimizers.ipp>
 #include <dflow/train/partitioned_variable.ipp>
 #include <dflow/train/progress.ipp>
+#include <dflow/train/recurrent/attention.ipp>
 #include <dflow/train/recurrent/cells.ipp>
 #include <dflow/train/recurrent/rnn.ipp>
 #include <dflow/train/recurrent/sequences.ipp>
