@@ -17,7 +17,7 @@ namespace df = dflow;
 
 namespace {
 
-using Matrix = std::vector<std::vector<double>>;
+using PlainMatrix = std::vector<std::vector<double>>;
 
 df::Tensor<float> swell(const df::Shape& shape, int seed) {
   df::Tensor<float> tensor(shape);
@@ -27,8 +27,8 @@ df::Tensor<float> swell(const df::Shape& shape, int seed) {
   return tensor;
 }
 
-Matrix plain_matrix(const df::Tensor<float>& of) {
-  Matrix result(static_cast<std::size_t>(of.shape().dim(0)));
+PlainMatrix plain_matrix(const df::Tensor<float>& of) {
+  PlainMatrix result(static_cast<std::size_t>(of.shape().dim(0)));
   const std::int64_t columns = of.num_elements() / of.shape().dim(0);
   for (std::int64_t i = 0; i < of.num_elements(); ++i) {
     result[static_cast<std::size_t>(i / columns)].push_back(static_cast<double>(of.data()[i]));
@@ -37,7 +37,7 @@ Matrix plain_matrix(const df::Tensor<float>& of) {
 }
 
 /// x matrix, with the rows from `begin` on.
-std::vector<double> times(const std::vector<double>& x, const Matrix& matrix, std::size_t begin = 0) {
+std::vector<double> row_times(const std::vector<double>& x, const PlainMatrix& matrix, std::size_t begin = 0) {
   std::vector<double> result(matrix.at(0).size());
   for (std::size_t i = 0; i < x.size(); ++i) {
     for (std::size_t j = 0; j < result.size(); ++j) result[j] += x[i] * matrix.at(begin + i)[j];
@@ -46,8 +46,8 @@ std::vector<double> times(const std::vector<double>& x, const Matrix& matrix, st
 }
 
 /// Sets all variables to values, and gives these by name.
-std::map<std::string, Matrix> set_all(df::Session& session, df::Graph& graph) {
-  std::map<std::string, Matrix> all;
+std::map<std::string, PlainMatrix> set_all(df::Session& session, df::Graph& graph) {
+  std::map<std::string, PlainMatrix> all;
   session.run(df::initialize_variables(graph));
   int seed = 1;
   for (const df::AnyVariable& variable : df::trainable_variables(graph)) {
@@ -77,8 +77,9 @@ TEST_CASE("a gated cell that resets after its product follows ONNX's formula") {
   REQUIRE(variables.size() == 5);
   const std::vector<double> x = plain_matrix(x_values)[0], h = plain_matrix(h_values)[0];
   const auto of = [&](const char* name) { return variables.at(std::string("gru_cell/") + name); };
-  const std::vector<double> gx = times(x, of("gates/kernel")), gh = times(h, of("gates/kernel"), inputs);
-  const std::vector<double> cx = times(x, of("candidate/kernel")), ch = times(h, of("candidate/kernel"), inputs);
+  const std::vector<double> gx = row_times(x, of("gates/kernel")), gh = row_times(h, of("gates/kernel"), inputs);
+  const std::vector<double> cx = row_times(x, of("candidate/kernel")),
+                            ch = row_times(h, of("candidate/kernel"), inputs);
   const auto values = session.run(output);
   for (std::size_t i = 0; i < units; ++i) {
     const double r = logistic(gx[i] + gh[i] + of("gates/bias")[0][i]);
@@ -87,6 +88,29 @@ TEST_CASE("a gated cell that resets after its product follows ONNX's formula") {
     CHECK(values(0, static_cast<std::int64_t>(i)) == Approx(u * h[i] + (1 - u) * c));
   }
   CHECK_THROWS_AS(cell(df::constant(graph, swell({1, 1}, 2)), df::constant(graph, h_values)), df::Error);
+}
+
+// ONNX's LSTM with input_forget = 1.
+TEST_CASE("a cell of long short-term memory with coupled gates forgets what it does not take in") {
+  constexpr std::size_t units = 2;
+  df::Graph graph;
+  df::LstmCell cell(units, {.couple_gates = true});
+  const df::Tensor<float> x = swell({1, 2}, 8), c = swell({1, units}, 9), h = swell({1, units}, 3);
+  auto [output, next] = cell(df::constant(graph, x), std::tuple{df::constant(graph, c), df::constant(graph, h)});
+  df::Session session(graph);
+  const auto variables = set_all(session, graph);
+  std::vector<double> joint = plain_matrix(x)[0];
+  for (const float value : h) joint.push_back(static_cast<double>(value));
+  std::vector<double> gates = row_times(joint, variables.at("lstm_cell/kernel"));
+  for (std::size_t k = 0; k < gates.size(); ++k) gates[k] += variables.at("lstm_cell/bias")[0][k];
+  const auto [y, of_cell] = session.run(output, std::get<0>(next));
+  for (std::size_t u = 0; u < units; ++u) {  // the quarters are i, j, f, o
+    const double i = logistic(gates[u]), before = plain_matrix(c)[0][u];
+    const double wanted = (1 - i) * before + i * std::tanh(gates[units + u]);
+    CHECK(of_cell(0, static_cast<std::int64_t>(u)) == Approx(wanted).margin(1e-6));
+    CHECK(y(0, static_cast<std::int64_t>(u)) ==
+          Approx(std::tanh(wanted) * logistic(gates[3 * units + u])).margin(1e-6));
+  }
 }
 
 TEST_CASE("a cell with an embedding gives what the cell gives of the rows of its table") {
@@ -123,16 +147,17 @@ TEST_CASE("an attention reads the memory by the formula of Bahdanau, as far as t
   const auto [y, context, same] = session.run({{memory, memory_values}}, output, std::get<1>(state), again);
   for (std::int64_t i = 0; i < y.num_elements(); ++i) CHECK(same.data()[i] == y.data()[i]);
   for (std::int64_t b = 0; b < batch; ++b) {
-    std::vector<double> h = times(plain_matrix(x_values)[static_cast<std::size_t>(b)], variables.at("rnn_cell/kernel"));
+    std::vector<double> h =
+        row_times(plain_matrix(x_values)[static_cast<std::size_t>(b)], variables.at("rnn_cell/kernel"));
     for (std::size_t u = 0; u < h.size(); ++u) h[u] = std::tanh(h[u] + variables.at("rnn_cell/bias")[0][u]);
-    const std::vector<double> query = times(h, variables.at("attention_query/kernel"));
+    const std::vector<double> query = row_times(h, variables.at("attention_query/kernel"));
     std::vector<double> weights, wanted(columns);
     double sum = 0;
     const std::int64_t length = has_lengths && b == 1 ? 1 : time;
     for (std::int64_t t = 0; t < length; ++t) {
       const std::vector<double> key =
-          times({static_cast<double>(memory_values(b, t, 0)), static_cast<double>(memory_values(b, t, 1))},
-                variables.at("attention_keys/kernel"));
+          row_times({static_cast<double>(memory_values(b, t, 0)), static_cast<double>(memory_values(b, t, 1))},
+                    variables.at("attention_keys/kernel"));
       double score = 0;
       for (std::size_t k = 0; k < key.size(); ++k) {
         score += std::tanh(key[k] + query[k]) * variables.at("attention_scores/kernel")[k][0];
@@ -150,7 +175,7 @@ TEST_CASE("an attention reads the memory by the formula of Bahdanau, as far as t
       CHECK(context(b, static_cast<std::int64_t>(c)) == Approx(wanted[c]).margin(1e-6));
     }
     h.insert(h.end(), wanted.begin(), wanted.end());
-    const std::vector<double> result = times(h, variables.at("attention_output/kernel"));
+    const std::vector<double> result = row_times(h, variables.at("attention_output/kernel"));
     for (std::size_t k = 0; k < outputs; ++k) {
       CHECK(y(b, static_cast<std::int64_t>(k)) ==
             Approx(result[k] + variables.at("attention_output/bias")[0][k]).margin(1e-6));

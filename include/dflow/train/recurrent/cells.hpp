@@ -30,6 +30,7 @@ struct RnnCellOptions {
 struct LstmCellOptions {
   double forget_bias = 1;                          ///< added to the input of the forget gate
   bool use_peepholes = false;                      ///< gates see the cell as well (Gers and Schmidhuber 2000)
+  bool couple_gates = false;                       ///< the forget gate is 1 - the input gate (ONNX's input_forget)
   std::optional<double> cell_clip = std::nullopt;  ///< bounds the cell's elements
   std::int64_t projection = 0;                     ///< outputs of a linear layer behind it; 0: none (Sak et al. 2014)
   Initializer kernel_initializer = init::glorot_uniform();
@@ -98,7 +99,7 @@ class BasicRnnCell : public Layer {
 /// sigmoid(f + forget_bias) + sigmoid(i) tanh(j), and the output is h' = tanh(c') sigmoid(o).
 /// The variables are "kernel" [inputs + units, 4 units] and "bias" [4 units], as in TensorFlow's LSTMCell. Peepholes
 /// add "w_i_diag", "w_f_diag" and "w_o_diag" [units]. A projection adds "projection/kernel" [units, projection], and h
-/// then has `projection` columns.
+/// then has `projection` columns. With `couple_gates`, f takes no part.
 ///
 /// Errors, of a call: InvalidArgument unless x and h are matrices with known numbers of columns, equal to the numbers
 /// of the first call.

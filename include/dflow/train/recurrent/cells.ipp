@@ -156,8 +156,14 @@ std::pair<AnyOutput, AnyOutput> LstmCell::next_state(const detail::LayerBuilder&
   };
   const std::vector<AnyOutput> parts = detail::any_split(1, 4, gates);
   const Expr i = parts[0], j = parts[1], f = parts[2], o = parts[3], cell = c;
-  Expr next =
-      cell * sigmoid(seen(f + options_.forget_bias, "w_f_diag", cell)) + sigmoid(seen(i, "w_i_diag", cell)) * tanh(j);
+  const auto input_gate = [&] { return sigmoid(seen(i, "w_i_diag", cell)); };
+  Expr next;
+  if (options_.couple_gates) {
+    const Expr gate = input_gate();
+    next = cell * (1.0 - gate) + gate * tanh(j);
+  } else {
+    next = cell * sigmoid(seen(f + options_.forget_bias, "w_f_diag", cell)) + input_gate() * tanh(j);
+  }
   if (options_.cell_clip) {
     const Expr bounded = build<Minimum>({next, scalar_like(next, *options_.cell_clip)});
     next = build<Maximum>({bounded, scalar_like(next, -*options_.cell_clip)});
