@@ -15,8 +15,8 @@ struct DrawBoundingBoxes : StandardOp<"DrawBoundingBoxes", FloatTypes> {
   static void infer(InferContext& context);
 };
 
-/// The boxes of the highest scores, of which none covers much of another: boxes [n, 4], scores [n], max_output_size, a
-/// scalar.
+/// Takes the boxes with the highest scores, and leaves out each box that overlaps a taken box too much: boxes [n, 4],
+/// scores [n], and the scalar max_output_size.
 struct NonMaxSuppression : StandardOp<"NonMaxSuppression"> {
   struct Attrs {
     float iou_threshold = 0.5f;
@@ -33,9 +33,11 @@ std::vector<std::int32_t> boxes_apart(const Tensor<float>& boxes, const Tensor<f
                                       float iou_threshold);
 }  // namespace detail
 
-/// images: [batch, height, width, channels] with 1, 3 or 4 channels, and numbers from 0 to 1; boxes: [batch, n, 4], of
-/// y1, x1, y2, x2 as shares of the image, from 0 to 1. The edges are one pixel wide, in ten colours that follow each
-/// other, and white in images of one channel. A box without y1 <= y2 and x1 <= x2 is not drawn, nor are edges outside.
+/// The images with the edges of boxes drawn on them. images: [batch, height, width, channels] with 1, 3 or 4 channels,
+/// and numbers from 0 to 1. boxes: [batch, n, 4]. A box is y1, x1, y2, x2, as shares of the image from 0 to 1.
+///
+/// The edges are one pixel wide. Ten colours follow each other from box to box. In images of one channel the edges are
+/// white. A box is drawn only if y1 <= y2 and x1 <= x2. An edge outside of the image is not drawn.
 ///
 /// Errors: InvalidArgument for other shapes.
 template <AllowedFor<DrawBoundingBoxes> T>
@@ -43,9 +45,12 @@ Output<T> draw_bounding_boxes(const Output<T>& images, const Output<float>& boxe
   return Output<T>::unchecked(build<DrawBoundingBoxes>({images, boxes}, {}, at));
 }
 
-/// The numbers of at most `max_output_size` boxes, those of the highest scores first: boxes [n, 4] of y1, x1, y2, x2,
-/// scores [n]. A box is left out if it shares more than `iou_threshold` of the area of both with one that is taken, or
-/// its score is not a finite number. Of equal scores the first box is taken.
+/// The numbers of at most `max_output_size` boxes, the highest score first. boxes: [n, 4], a box is y1, x1, y2, x2.
+/// scores: [n].
+///
+/// The overlap of two boxes is the area of their intersection by the area of their union. A box is left out if its
+/// overlap with a taken box is larger than `iou_threshold`. A box is also left out if its score is not finite. If two
+/// scores are equal, the first box is taken.
 ///
 /// ```cpp
 /// auto taken = df::non_max_suppression(boxes, scores, 100, 0.7f);
