@@ -181,6 +181,19 @@ void iterators() {
   require(df::bitwise_equal(sixth, *batches.next()) && resumed.epoch() == 1, "iterator");
 }
 
+void image_functions() {
+  const auto scans = df::data::from_tensors(df::Tensor<std::uint8_t>::full({4, 6, 8, 3}, 51));
+  // [plain_function]
+  const auto prepare = df::plain_function<std::uint8_t>({{df::dynamic, df::dynamic, 3}}, [](auto pixels) {
+    return df::adjust_brightness(df::resize_images(df::flip_left_right(pixels), {4, 4}), 9.0f);
+  });
+  df::Tensor<float> one = prepare(df::Tensor<std::uint8_t>::zeros({2, 2, 3}));  // [4, 4, 3]
+  auto small = scans.map(prepare, {.threads = 4}).batch(2);                     // [2, 4, 4, 3]
+  // [plain_function]
+  require(one.shape() == df::Shape{4, 4, 3} && one(0, 0, 0) == 9, "plain function");
+  for (const auto& images : small) require(images.shape() == df::Shape{2, 4, 4, 3} && images(1, 3, 3, 2) == 60, "map");
+}
+
 }  // namespace
 
 int main() {
@@ -196,6 +209,7 @@ int main() {
     bad_elements(files);
     samples();
     iterators();
+    image_functions();
   } catch (const std::exception& error) {
     std::printf("failed: %s\n", error.what());
     return 1;

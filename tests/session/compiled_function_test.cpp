@@ -267,3 +267,51 @@ TEST_CASE("compile says what does not fit, and leaves the graph as it was", "[co
   const Status status = status_of([&] { return compile(a.session, inputs(), updates(a.state, rows)); });
   CHECK(status.where().line() == line);
 }
+
+TEST_CASE("a builder is a function of tensors without a graph", "[compiled_function]") {
+  const auto flip =
+      plain_function<std::uint8_t>({{dynamic, dynamic, 1}}, [](auto pixels) { return flip_left_right(pixels); });
+  static_assert(std::is_same_v<decltype(flip(Tensor<std::uint8_t>())), Tensor<std::uint8_t>>);
+  const Tensor<std::uint8_t> wide({1, 3, 1}, {1, 2, 3}), high({2, 2, 1}, {1, 2, 3, 4});
+  CHECK(compiled_values(flip(wide)) == std::vector<std::uint8_t>{3, 2, 1});
+  CHECK(compiled_values(flip(high)) == std::vector<std::uint8_t>{2, 1, 4, 3});
+  CHECK(flip(Tensor<std::uint8_t>({0, 3, 1})).shape() == Shape{0, 3, 1});
+
+  const auto sums = plain_function<float, float>(
+      {{2}, {}}, [](auto x, auto y) { return std::tuple(x + y, reduce_sum(x)); }, {.num_threads = 1});
+  const auto [moved, sum] = sums(Tensor<float>({2}, {1, 2}), 10);
+  CHECK(compiled_values(moved) == std::vector<float>{11, 12});
+  CHECK(sum.scalar() == 3);
+
+  CHECK(contains(error_of([&] { flip(Tensor<std::uint8_t>({1, 3, 2}, {1, 2, 3, 4, 5, 6})); }), "[1,3,2]"));
+  const auto same = [](auto x) { return x; };
+  CHECK(contains(error_of([&] { plain_function<float>({}, same); }), "0 shapes for 1 arguments"));
+  CHECK(contains(error_of([&] { plain_function<float>({{4, 4}}, [](auto x) { return rot90(x); }); }), "rot90"));
+}
+
+TEST_CASE("plain functions of images are steps of datasets", "[compiled_function]") {
+  std::vector<Tensor<std::uint8_t>> images;
+  for (int i = 0; i < 20; ++i) images.push_back(Tensor<std::uint8_t>::full({2 + i % 3, 4, 3}, std::uint8_t(i * 5)));
+  const auto prepare = plain_function<std::uint8_t>({{dynamic, dynamic, 3}}, [](auto pixels) {
+    return adjust_brightness(convert_image_dtype<float>(resize_image_with_crop_or_pad(pixels, 2, 2)), 0.5f);
+  });
+  float expected = 0.5f;
+  const auto all = data::from_vector(images).map(prepare, {.threads = 4});
+  for (const auto& pixels : all) {
+    CHECK(pixels.shape() == Shape{2, 2, 3});
+    CHECK(pixels(1, 1, 2) == Catch::Approx(expected));
+    expected += 5.0f / 255;
+  }
+  CHECK(expected == Catch::Approx(0.5f + 100.0f / 255));
+
+  // Members of a pair are the arguments.
+  const auto shift = plain_function<std::uint8_t, float>({{dynamic, 4, 3}, {}}, [](auto pixels, auto by) {
+    return adjust_brightness(convert_image_dtype<float>(pixels), by);
+  });
+  const std::vector<Tensor<float>> amounts(images.size(), Tensor<float>(0.25f));
+  int count = 0;
+  for (const auto& pixels : data::zip(data::from_vector(images), data::from_vector(amounts)).map(shift)) {
+    CHECK(pixels(0, 0, 0) == Catch::Approx(0.25f + static_cast<float>(5 * count++) / 255));
+  }
+  CHECK(count == 20);
+}

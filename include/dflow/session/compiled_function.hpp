@@ -3,12 +3,15 @@
 /// Public: a graph as a C++ function from tensors to tensors.
 
 #include <dflow/op/merge.hpp>
+#include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/state/typed_variable.hpp>
 #include <dflow/session/session.hpp>
 
 #include <concepts>
 #include <cstddef>
+#include <initializer_list>
 #include <source_location>
+#include <span>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -171,12 +174,6 @@ class CompiledFunction<Result(Ts...)> {
       return step_.run(options_, nullptr, detail::argument_tensor<Ts>(arguments)...);
     }
   }
-  /// Reports at compile time that the number of arguments is wrong.
-  template <class... Given>
-    requires(sizeof...(Given) != sizeof...(Ts))
-  void operator()(const Given&...) const {
-    static_assert(detail::never<Given...>, "a compiled function is called with one tensor for each of its inputs");
-  }
 
   /// The same with a deadline, a stop token or a trace of its own.
   Result run(const RunOptions& options, RunMetadata* metadata, const Tensor<Ts>&... tensors) const {
@@ -227,6 +224,57 @@ template <Element... Ts>
 auto compile(Session& session, const FeedList<Ts...>& input_list, const Updates& update_list,
              const CompileOptions& options = {}, std::source_location where = std::source_location::current()) {
   return compile(session, input_list, outputs(), update_list, options, where);
+}
+
+namespace detail {
+
+/// Errors: InvalidArgument unless there are `wanted` shapes.
+void require_shape_of_each(std::size_t given, std::size_t wanted, std::source_location where);
+
+template <Fetchable F>
+FetchList<F> outputs_of(const F& fetch) {
+  return outputs(fetch);
+}
+template <Fetchable... Fs>
+FetchList<Fs...> outputs_of(const std::tuple<Fs...>& fetches) {
+  return std::apply([](const Fs&... each) { return outputs(each...); }, fetches);
+}
+
+template <Element... Ts, class Build, std::size_t... Is>
+auto plain_function(std::index_sequence<Is...>, std::span<const PartialShape> shapes, const Build& build,
+                    const SessionOptions& options, std::source_location where) {
+  Graph graph;
+  const std::tuple<Output<Ts>...> edges{placeholder<Ts>(graph, shapes[Is], {.where = where})...};
+  const auto built = std::apply(build, edges);
+  Session session(graph, options);
+  return compile(session, inputs(std::get<Is>(edges)...), outputs_of(built), {}, {}, where);
+}
+
+}  // namespace detail
+
+/// Makes a function of tensors from a function of edges, in a graph and a session of its own. Every builder becomes a
+/// plain function this way, with the kernels and the errors of its ops. Use it in the `map` of a dataset:
+///
+/// ```cpp
+/// const auto prepare = df::plain_function<std::uint8_t>({{df::dynamic, df::dynamic, 3}}, [](auto pixels) {
+///   return df::resize_images(df::random_flip_left_right(pixels), {64, 64});
+/// });
+/// auto images = files.map(prepare, {.threads = 4});
+/// ```
+/// `build` is called once, with a placeholder for each element type. `shapes` has the shape of each argument, in which
+/// `dynamic` stands for an extent that differs from call to call. The function returns the tensor of the edge that
+/// `build` returns, or the tensors of a `std::tuple` of edges. Random ops draw anew in each call.
+///
+/// Thread safety: safe. Copies of the function share a session, and calls in several threads run side by side.
+/// Errors: InvalidArgument for another number of shapes, and the errors of `build`. A call has the errors of its step,
+/// and InvalidArgument for a tensor that does not fit in its shape.
+template <Element... Ts, class Build>
+  requires(sizeof...(Ts) > 0)
+auto plain_function(std::initializer_list<PartialShape> shapes, const Build& build, const SessionOptions& options = {},
+                    std::source_location where = std::source_location::current()) {
+  detail::require_shape_of_each(shapes.size(), sizeof...(Ts), where);
+  return detail::plain_function<Ts...>(std::index_sequence_for<Ts...>(), {shapes.begin(), shapes.size()}, build,
+                                       options, where);
 }
 
 }  // namespace dflow

@@ -19,6 +19,12 @@ Updates& Updates::add(const AnyVariable& variable, const AnyOutput& value) {
 
 namespace dflow::detail {
 
+void require_shape_of_each(std::size_t given, std::size_t wanted, std::source_location where) {
+  if (given == wanted) return;
+  throw_error(Status::invalid_argument(str_cat("plain_function: ", given, " shapes for ", wanted, " arguments"))
+                  .with_location(where));
+}
+
 Operation build_function(const Session& session, std::span<const AnyOutput> inputs, std::span<AnyOutput> outputs,
                          std::span<const Operation> operations, const Updates& updates, const CompileOptions& options,
                          std::source_location where) {
