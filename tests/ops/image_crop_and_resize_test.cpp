@@ -153,3 +153,19 @@ TEST_CASE("crops refuse other shapes and images that are not there, and know no 
   const df::Tensor<float> nothing = session.run({{x, cropped_images<float>()}, {boxes, none}, {owners, nobody}}, y);
   CHECK(nothing.shape() == df::Shape{0, 2, 1, 2});
 }
+
+TEST_CASE("corners that are no numbers, or far outside, give the value outside") {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), infinite = std::numeric_limits<float>::infinity();
+  const df::Tensor<float> corners({4, 4}, {nan, nan, nan, nan, -infinite, 0, infinite, 1, 3e38f, 3e38f, 3e38f, 3e38f,
+                                           -3e38f, nan, -3e38f, infinite});
+  for (const df::CropMethod method : {df::CropMethod::bilinear, df::CropMethod::nearest}) {
+    df::Graph graph;
+    const auto x = df::constant(graph, df::Tensor<float>::full({1, 3, 2, 1}, 1));
+    const auto boxes = df::placeholder<float>(graph, {4, 4});
+    const auto owners = df::constant(graph, df::Tensor<std::int32_t>({4}, {0, 0, 0, 0}));
+    const auto y = df::crop_and_resize(x, boxes, owners, {2, 2}, {.method = method, .extrapolation_value = 7});
+    df::Session session(graph);
+    const df::Tensor<float> crops = session.run({{boxes, corners}}, y);
+    for (const float pixel : crops) CHECK(pixel == 7);
+  }
+}

@@ -156,3 +156,21 @@ TEST_CASE("moves of pixels refuse other ranks and boxes outside") {
   const df::Tensor<float> pixels = df::Tensor<float>::zeros({4, 4, 3});
   CHECK(contains(error_of([&] { session.run({{open, pixels}}, late); }), "Pad"));
 }
+
+TEST_CASE("an extent beyond int32 is refused at the line of the program") {
+  df::Graph graph;
+  const auto image = df::placeholder<float>(graph, {4, 4, 3});
+  const auto open = df::placeholder<float>(graph, df::PartialShape::unknown(3));
+  const std::int64_t huge = std::int64_t{1} << 40;
+  const std::size_t before = graph.num_nodes();
+  const auto check_refusal = [](const df::Status& status) {
+    CHECK(status.code() == df::Code::invalid_argument);
+    CHECK(contains(status.where().file_name(), "image_geometry_test.cpp"));
+    CHECK(contains(status.message(), "does not fit in int32"));
+  };
+  check_refusal(status_of([&] { df::crop_to_bounding_box(image, huge, 0, 1, 1); }));
+  check_refusal(status_of([&] { df::crop_to_bounding_box(open, 0, 0, huge, 1); }));
+  check_refusal(status_of([&] { df::pad_to_bounding_box(open, 0, huge, 4, huge + 4); }));
+  check_refusal(status_of([&] { df::resize_image_with_crop_or_pad(open, huge, 4); }));
+  CHECK(graph.num_nodes() == before);
+}

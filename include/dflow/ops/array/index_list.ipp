@@ -3,6 +3,7 @@
 #include <dflow/base/checked.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/base/str_cat.hpp>
+#include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/index_list.hpp>
 
@@ -112,7 +113,8 @@ AnyOutput int32_constant(GraphStore& graph, std::span<const std::int64_t> values
   std::int32_t* to = tensor.data();
   for (const std::int64_t value : values) {
     if (!std::in_range<std::int32_t>(value)) {
-      throw_error(Status::invalid_argument(str_cat(value, " does not fit in int32")).with_location(at.where));
+      throw_error(Status::invalid_argument(str_cat(value, " does not fit in int32"))
+                      .with_location(graph.scope().where.value_or(at.where)));
     }
     *to++ = static_cast<std::int32_t>(value);
   }
