@@ -93,7 +93,7 @@ Completions::~Completions() {
 void Completions::after(Ticket ticket, StreamHandle stream, std::shared_ptr<void> what, Done done) {
   const std::shared_ptr<DeviceCore> core = core_;
   const std::shared_ptr<State> state = state_;
-  void* const number = reinterpret_cast<void*>(number_);
+  void* const number = reinterpret_cast<void*>(number_);  // NOLINT(performance-no-int-to-ptr): nobody follows it
   Driver& driver = core->driver();
   ErrorCode code = driver.record(core->device(), ticket.event_, stream);
   if (code != ErrorCode::ok) {
