@@ -126,6 +126,20 @@ TEST_CASE("a sequence loss is the weighted cross entropy, averaged as the option
   CHECK(g(0, 0, 0) < 0);
 }
 
+TEST_CASE("a sequence loss of 16 bits is summed in float, and that of no weight is zero") {
+  constexpr std::int64_t time = 3000;  // beyond 2048 a sum of ones in float16 stays
+  df::Graph graph;
+  auto logits = df::constant(graph, df::Tensor<df::Half>::full({2, time, 2}, df::Half(0.0f)));
+  auto targets = df::constant(graph, df::Tensor<std::int32_t>::zeros({2, time}));
+  df::Tensor<df::Half> given = df::Tensor<df::Half>::zeros({2, time});
+  for (std::int64_t t = 0; t < time; ++t) given(0, t) = df::Half(1.0f);
+  auto losses = df::sequence_loss_by_example(logits, targets, df::constant(graph, given));
+  df::Session session(graph);
+  const df::Tensor<df::Half> each = session.run(losses);
+  CHECK(static_cast<float>(each(0)) == Approx(std::log(2.0)).epsilon(1e-3));
+  CHECK(static_cast<float>(each(1)) == 0);
+}
+
 TEST_CASE("a sequence loss rejects shapes that do not fit") {
   df::Graph graph;
   auto logits = df::placeholder<float>(graph, {2, 3, 4});

@@ -56,16 +56,16 @@ AnyOutput any_sequence_loss(const AnyOutput& logits, const AnyOutput& targets, c
   const Composite place(graph, at.where);
   const ScopeGuard names = enter_name_scope(graph, at.name.empty() ? layer : at.name, at.where);
   const Expr each =
-      losses(any_reshape(logits, IndexList{-1, shape.dim(2)}, {}), any_reshape(targets, IndexList(-1), {}));
-  const Expr given = weights;
+      widened(losses(any_reshape(logits, IndexList{-1, shape.dim(2)}, {}), any_reshape(targets, IndexList(-1), {})));
+  const Expr given = widened(weights);
   const AnyOutput rows = any_reshape(given, IndexList(-1), {});
   const AnyOutput last = int32_constant(graph, 1);
   const AnyOutput weighted = build<Reshape>({each * Expr(rows), shape_of(given)});
   Expr sums = build<Sum>({weighted, last});
   if (options.average_across_timesteps) sums = sums / (Expr(build<Sum>({given, last})) + 1e-12);
-  if (by_example) return sums;
+  if (by_example) return cast_to(sums, logits.dtype());
   const AnyOutput first = int32_constant(graph, 0);
-  return options.average_across_batch ? build<Mean>({sums, first}) : build<Sum>({sums, first});
+  return cast_to(options.average_across_batch ? build<Mean>({sums, first}) : build<Sum>({sums, first}), logits.dtype());
 }
 
 /// The numbers of the rows of `width` beams for each row of x, int32 [batch * width].
