@@ -283,6 +283,12 @@ TEST_CASE("a builder is a function of tensors without a graph", "[compiled_funct
   CHECK(compiled_values(moved) == std::vector<float>{11, 12});
   CHECK(sum.scalar() == 3);
 
+  const auto noisy = plain_function<float>({{64}}, [](auto x) { return dropout(x, 0.5f); });
+  const Tensor<float> ones = Tensor<float>::full({64}, 1);
+  const auto first = compiled_values(noisy(ones)), second = compiled_values(noisy(ones));
+  CHECK(first != second);
+  CHECK(compiled_values(noisy(ones)) != second);
+
   CHECK(contains(error_of([&] { flip(Tensor<std::uint8_t>({1, 3, 2}, {1, 2, 3, 4, 5, 6})); }), "[1,3,2]"));
   const auto same = [](auto x) { return x; };
   CHECK(contains(error_of([&] { plain_function<float>({}, same); }), "0 shapes for 1 arguments"));
